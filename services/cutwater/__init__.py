@@ -1,0 +1,1 @@
+"""Cutwater: consistent cuts of streaming state."""

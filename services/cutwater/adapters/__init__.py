@@ -1,0 +1,1 @@
+"""One outside library each: Kafka, Avro, RocksDB, hashing, settings, logs."""

@@ -1,0 +1,89 @@
+"""Avro with single-object encoding: two marker bytes, the schema's CRC-64-AVRO, the body.
+
+The fingerprint lets one topic carry several record types, and tells a reader exactly which schema wrote.
+Source of the format: the Avro specification, "Single object encoding".
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import fastavro
+from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form
+
+from cutwater.core.errors import UsageError
+
+MARKER = b"\xc3\x01"
+HEADER_BYTES = 10
+
+
+def crc64(schema: dict[str, Any]) -> bytes:
+    """The 8 fingerprint bytes as they stand in the header (little endian)."""
+    # Without the round trip fastavro's own markers of a parsed schema would enter the canonical form.
+    canonical = to_parsing_canonical_form(json.loads(json.dumps(schema)))
+    return bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
+
+
+class Codec:
+    """Encodes and decodes the records of one schema."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self.schema = schema
+        self.header = MARKER + crc64(schema)
+        self._parsed = parse_schema(json.loads(json.dumps(schema)))
+
+    def encode(self, record: dict[str, Any]) -> bytes:
+        """Raises UsageError when the record does not fit the schema, naming the field."""
+        body = io.BytesIO()
+        body.write(self.header)
+        try:
+            fastavro.schemaless_writer(body, self._parsed, record, strict=True)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            raise UsageError(f"the record does not fit schema {self.schema.get('name')}: {error}") from error
+        return body.getvalue()
+
+    def decode(self, data: bytes) -> dict[str, Any]:
+        """Raises UsageError when the bytes were not written with this schema, or are cut short."""
+        if data[:HEADER_BYTES] != self.header:
+            raise UsageError(
+                f"bytes {data[:HEADER_BYTES].hex()}… are not of schema {self.schema.get('name')} "
+                f"({self.header.hex()})"
+            )
+        try:
+            record: dict[str, Any] = fastavro.schemaless_reader(
+                io.BytesIO(data[HEADER_BYTES:]), self._parsed, None
+            )
+        except (EOFError, ValueError, IndexError, StopIteration) as error:
+            raise UsageError(f"a record of schema {self.schema.get('name')} is cut short: {error!r}") from error
+        return record
+
+
+def schema_folder() -> Path:
+    """Where the schemas of the protocol are: inside the wheel, or at the root of a clone."""
+    packaged = Path(str(resources.files("cutwater"))) / "_schemas"
+    return packaged if packaged.is_dir() else Path(str(resources.files("cutwater"))).parents[1] / "schemas"
+
+
+def load_schema(path: Path) -> dict[str, Any]:
+    """Read an .avsc file; raises UsageError naming the file when it is missing or no record schema."""
+    try:
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        parse_schema(json.loads(json.dumps(schema)))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such schema file") from None
+    except (json.JSONDecodeError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
+        raise UsageError(f"{path}: not an Avro schema: {error}") from error
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise UsageError(f"{path}: the schema of an event must be a record")
+    return schema
+
+
+@cache
+def protocol_codec(name: str) -> Codec:
+    """The codec of one of the protocol's own schemas, by file name without ending."""
+    return Codec(load_schema(schema_folder() / f"{name}.avsc"))

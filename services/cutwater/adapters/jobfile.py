@@ -1,0 +1,209 @@
+"""Job files: YAML, checked by pydantic, turned into a `cutwater.core.job.Job`.
+
+Every error names the file, the field and what is allowed there.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from cutwater.adapters.avro import load_schema, schema_folder
+from cutwater.adapters.sketches import HllSketches
+from cutwater.core.errors import UsageError
+from cutwater.core.job import Job
+from cutwater.core.measures import KINDS, TIMES, FieldType, Measure, build
+from cutwater.core.shards import MAX_SHARDS, ShardMap
+from cutwater.core.windows import WindowSpec
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"([0-9]+)\s*(ms|s|m|h|d)")
+_NAME = r"^[a-z][a-z0-9-]{0,62}$"
+_COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
+
+
+def parse_duration(value: object) -> int:
+    """'90s', '1h', '400d' as milliseconds; raises ValueError with the allowed form."""
+    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"'{value}' is not a duration: write a whole number and one of ms, s, m, h, d, as in 90s")
+    return int(found[1]) * _UNITS_MS[found[2]]
+
+
+Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SourceModel(_Model):
+    topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")
+    schema_: str = Field(alias="schema", min_length=1)
+    key: str
+    event_time: str
+
+
+class WindowModel(_Model):
+    kind: Literal["tumbling", "sliding"]
+    size: Duration
+    slide: Duration | None = None
+
+
+class MeasureModel(_Model):
+    measure: str
+    field: str | None = None
+
+
+class JobModel(_Model):
+    """The job file, field by field."""
+
+    job: str = Field(pattern=_NAME)
+    source: SourceModel
+    window: WindowModel
+    lateness: Duration
+    retention: Duration
+    shards: int = Field(1024, ge=1, le=MAX_SHARDS)
+    partitions: int = Field(4, ge=1)
+    measures: dict[Annotated[str, Field(pattern=_COLUMN)], MeasureModel] = Field(min_length=1)
+    max_events_per_epoch: int = Field(100_000, ge=1)
+    shuffle_partitions: int = Field(2, ge=1, le=10_000)
+
+
+def load_job(path: Path) -> Job:
+    """Read and check a job file.
+
+    Raises UsageError with one line per mistake: file, field, what is wrong, what is allowed.
+    """
+    model = _parse(path)
+    try:
+        return _compile(model, _find_schema(path, model.source.schema_))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def _parse(path: Path) -> JobModel:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"{path}: a job file is a YAML mapping; see deploy/jobs/flights.yaml for an example")
+    _refuse_session(path, document)
+    try:
+        return JobModel.model_validate(document)
+    except ValidationError as error:
+        raise UsageError(
+            "\n".join(f"{path}: {_place(one['loc'])}: {_say(one)}" for one in error.errors())
+        ) from None
+
+
+def _refuse_session(path: Path, document: dict[Any, Any]) -> None:
+    window = document.get("window")
+    if isinstance(window, dict) and window.get("kind") == "session":
+        raise UsageError(
+            f"{path}: window.kind: session windows are not supported: a session's bounds change while it is "
+            "open, so its rows have no fixed key to compact by; allowed: tumbling, sliding"
+        )
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in location if part != "[key]") or "(top)"
+
+
+def _say(error: Any) -> str:
+    text = str(error["msg"]).removeprefix("Value error, ")
+    known = {"missing": "is required", "extra_forbidden": "is not a field of a job file; check the spelling"}
+    text = known.get(error["type"], text)
+    given = error.get("input")
+    scalar = isinstance(given, str | int | float) and error["type"] not in {"missing", "value_error"}
+    return f"{text} (given: {given!r})" if scalar else text
+
+
+def _find_schema(job_path: Path, name: str) -> dict[str, Any]:
+    """Beside the job file, else among the project's own schemas."""
+    for folder in (job_path.parent, schema_folder()):
+        if (folder / name).is_file():
+            return load_schema(folder / name)
+    raise UsageError(f"source.schema: '{name}' is neither beside the job file nor in schemas/")
+
+
+def _compile(model: JobModel, schema: dict[str, Any]) -> Job:
+    types = _field_types(schema)
+    key, time = model.source.key, model.source.event_time
+    _require(types, "source.key", key, {"string", "int", "long"})
+    _require(types, "source.event_time", time, TIMES)
+    window = model.window
+    if window.kind == "sliding" and window.slide is None:
+        raise UsageError("window.slide: a sliding window needs it")
+    if window.kind == "tumbling" and window.slide not in (None, window.size):
+        raise UsageError("window.slide: a tumbling window has none; write kind: sliding")
+    if model.retention < model.lateness:
+        raise UsageError("retention: must be at least the lateness, or open windows would leave the state")
+    return Job(
+        name=model.job,
+        topic=model.source.topic,
+        event_schema=schema,
+        key_field=key,
+        time_field=time,
+        time_micros=types[time].name == "timestamp-micros",
+        window=WindowSpec(window.size, window.slide or window.size),
+        lateness_ms=model.lateness,
+        retention_ms=model.retention,
+        shards=ShardMap(model.shards, model.partitions),
+        measures=_measures(model, types),
+        max_events_per_epoch=model.max_events_per_epoch,
+        shuffle_partitions=model.shuffle_partitions,
+    )
+
+
+def _require(types: dict[str, FieldType], place: str, field: str, allowed: frozenset[str] | set[str]) -> None:
+    if field not in types:
+        raise UsageError(f"{place}: the schema has no field '{field}'; it has: {', '.join(types)}")
+    if types[field].name not in allowed:
+        raise UsageError(
+            f"{place}: field '{field}' is {types[field]}; allowed types: {', '.join(sorted(allowed))}"
+        )
+
+
+def _measures(model: JobModel, types: dict[str, FieldType]) -> tuple[Measure, ...]:
+    built = []
+    for name, one in model.measures.items():
+        place = f"measures.{name}"
+        if one.measure not in KINDS:
+            raise UsageError(f"{place}.measure: '{one.measure}' is no measure; allowed: {', '.join(KINDS)}")
+        if one.field is not None and one.field not in types:
+            raise UsageError(f"{place}.field: the schema has no field '{one.field}'; it has: {', '.join(types)}")
+        field_type = types[one.field] if one.field else None
+        built.append(build(name, one.measure, one.field, field_type, HllSketches()))
+    columns = [partial.column for measure in built for partial in measure.partials]
+    twice = sorted(
+        {column for column in columns if columns.count(column) > 1} | ({"key", "window"} & set(columns))
+    )
+    if twice:
+        raise UsageError(f"measures: the columns {', '.join(twice)} would exist twice; rename a measure")
+    return tuple(built)
+
+
+def _field_types(schema: dict[str, Any]) -> dict[str, FieldType]:
+    return {field["name"]: _field_type(field["type"]) for field in schema["fields"]}
+
+
+def _field_type(avro: Any) -> FieldType:
+    if isinstance(avro, list):  # a nullable field is of its other branch's type
+        branches = [branch for branch in avro if branch != "null"]
+        return _field_type(branches[0]) if len(branches) == 1 else FieldType("union")
+    if isinstance(avro, dict):
+        logical = avro.get("logicalType")
+        if logical == "decimal":
+            return FieldType("decimal", avro["precision"], avro.get("scale", 0))
+        if logical in TIMES:
+            return FieldType(logical)
+        return FieldType("string") if avro["type"] == "enum" else _field_type(avro["type"])
+    return FieldType(str(avro))

@@ -1,0 +1,221 @@
+"""Kafka through confluent-kafka: topics, offsets, bounded reads, transactional writes.
+
+Errors become Cutwater's own: who is fenced, who is unavailable, and what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
+from cutwater.core.topics import TopicSpec
+
+TIMEOUT_S = 20.0
+TRANSACTION_TIMEOUT_MS = 30_000
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+
+
+def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
+    """The Cutwater error for a Kafka error met while `doing` something to a named object."""
+    cause = error.args[0] if isinstance(error, KafkaException) else error
+    if cause.code() in _FENCED:
+        return FencedError(f"{doing}: a newer process has taken over this transactional id; this one leaves")
+    if cause.code() in (
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    ):
+        return UsageError(f"{doing}: the topic does not exist; create it, or start with 'cutwater up'")
+    return UnavailableError(f"{doing}: {cause.str()}; check that the brokers run and can be reached")
+
+
+def wait_for_broker(bootstrap: str, timeout_s: float) -> None:
+    """Return once a broker answers; raises UnavailableError after `timeout_s`."""
+    try:
+        AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=max(timeout_s, 0.1))
+    except KafkaException as error:
+        raise UnavailableError(
+            f"no Kafka broker answers at {bootstrap} within {timeout_s:.0f} s ({error.args[0].str()}): "
+            "start it, or set CUTWATER_BOOTSTRAP_SERVERS"
+        ) from None
+
+
+def partition_count(bootstrap: str, topic: str) -> int:
+    """The partitions of a topic; raises UsageError when it does not exist."""
+    try:
+        found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+    except KafkaException as error:
+        raise explain(error, f"looking up topic {topic} at {bootstrap}") from None
+    if found.error is not None or not found.partitions:
+        raise UsageError(f"topic {topic} does not exist at {bootstrap}; create it, or run 'cutwater up'")
+    return len(found.partitions)
+
+
+def ensure_topics(bootstrap: str, specs: Sequence[TopicSpec], replication: int = 1) -> None:
+    """Create what is missing; raises UsageError when a topic has another number of partitions."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    wanted = [NewTopic(one.name, one.partitions, replication, config=dict(one.config)) for one in specs]
+    for name, future in admin.create_topics(wanted, request_timeout=TIMEOUT_S).items():
+        try:
+            future.result(TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise explain(error, f"creating topic {name}") from None
+    for one in specs:
+        found = partition_count(bootstrap, one.name)
+        if found != one.partitions:
+            raise UsageError(f"topic {one.name} has {found} partitions, and the job file says {one.partitions}")
+
+
+def make_consumer(bootstrap: str, **extra: Any) -> Consumer:
+    """A consumer without group management: positions are Cutwater's own business.
+
+    An offset that is out of range is an error, never a silent jump.
+    """
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "cutwater",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            "allow.auto.create.topics": False,
+            "fetch.queue.backoff.ms": 5,
+            "fetch.wait.max.ms": 50,
+            "queued.max.messages.kbytes": 16_384,
+            **extra,
+        }
+    )
+
+
+def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """(first kept offset, end offset) of one partition.
+
+    With `read_committed` the end is the last stable offset: an open transaction hides what follows it.
+    """
+    try:
+        low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
+    except KafkaException as error:
+        raise explain(error, f"reading the offsets of {topic}/{partition}") from None
+    return int(low), int(high)
+
+
+def end_offsets(consumer: Consumer, topic: str, partitions: int) -> dict[int, int]:
+    """The next offset of each partition."""
+    return {number: bounds(consumer, topic, number)[1] for number in range(partitions)}
+
+
+def read_range(
+    consumer: Consumer, topic: str, partition: int, first: int, end: int | None = None
+) -> Iterator[Message]:
+    """Every record from `first` up to `end`, or to the partition's end when `end` is None.
+
+    Ends by end-of-partition, not by counting: markers and compaction leave gaps. Raises UnavailableError when
+    nothing arrives within the bound, ProtocolError when `first` is no longer kept.
+    """
+    consumer.assign([TopicPartition(topic, partition, first)])
+    try:
+        while True:
+            message = consumer.poll(TIMEOUT_S)
+            if message is None:
+                raise UnavailableError(
+                    f"{topic}/{partition}: no answer within {TIMEOUT_S:.0f} s; is the broker up?"
+                )
+            if message.error() is not None:
+                if message.error().code() == KafkaError._PARTITION_EOF:
+                    return
+                raise_read_error(message.error(), topic, partition)
+                continue
+            if end is not None and message.offset() >= end:
+                return
+            yield message
+            if end is not None and message.offset() >= end - 1:
+                return
+    finally:
+        consumer.unassign()
+
+
+def read_tail(
+    consumer: Consumer, topic: str, partition: int, enough: Callable[[list[bytes]], bool], step: int = 256
+) -> list[bytes]:
+    """The values at the end of a partition, in log order: back in doubling steps until `enough` says so."""
+    low, high = bounds(consumer, topic, partition)
+    while True:
+        first = max(low, high - step)
+        values = (
+            [bytes(one.value()) for one in read_range(consumer, topic, partition, first)] if first < high else []
+        )
+        if first == low or enough(values):
+            return values
+        step *= 2
+
+
+def raise_read_error(error: KafkaError, topic: str | None, partition: int | None) -> None:
+    """Raise for errors that waiting cannot mend; return for those that librdkafka retries itself."""
+    if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        raise ProtocolError(
+            f"{topic}/{partition}: the position is outside the log ({error.str()}): records that were not read "
+            "yet have been deleted. Restore from a snapshot, or rebuild the view from the start."
+        )
+    if error.fatal() or error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
+        raise explain(error, f"reading {topic}/{partition}")
+
+
+class TransactionalWriter:
+    """Writes records in Kafka transactions under one transactional id, which fences its predecessor."""
+
+    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+        self._id = transactional_id
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+                "acks": "all",
+                "linger.ms": 0,
+            }
+        )
+
+    def initialise(self) -> None:
+        """Take over the transactional id: every older owner is fenced and its open transaction aborted."""
+        self._call("initialising", lambda: self._producer.init_transactions(TIMEOUT_S))
+
+    def write(self, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
+        """Write the records in one transaction, whole or not at all.
+
+        Raises FencedError when a newer owner exists; UnavailableError when the outcome is unknown: the caller
+        must then restart and read what is there.
+        """
+        self._call("writing to " + topic, lambda: self._transaction(topic, values, partition))
+
+    def _transaction(self, topic: str, values: Sequence[bytes], partition: int) -> None:
+        failures: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            if error is not None:
+                failures.append(error)
+
+        self._producer.begin_transaction()
+        for value in values:
+            self._producer.produce(topic, value=value, partition=partition, on_delivery=delivered)
+        self._producer.flush(TIMEOUT_S)
+        if failures:
+            raise KafkaException(failures[0])
+        self._producer.commit_transaction(TIMEOUT_S)
+
+    def _call(self, doing: str, action: Any) -> None:
+        try:
+            action()
+        except KafkaException as error:
+            raise explain(error, f"{doing} as {self._id}") from None
+
+
+def headers_of(message: Message) -> Mapping[str, bytes]:
+    """A record's headers; of a repeated name the last one."""
+    return dict(message.headers() or [])

@@ -1,0 +1,49 @@
+"""Settings from the environment (prefix CUTWATER_), for every service alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import REGION_PATTERN, Generation
+
+
+class Settings(BaseSettings):
+    """What a process needs beside its job file. Each field is an environment variable CUTWATER_<NAME>."""
+
+    model_config = SettingsConfigDict(env_prefix="CUTWATER_", extra="ignore")
+
+    bootstrap_servers: str = Field("127.0.0.1:9092", description="Kafka brokers, host:port, comma separated.")
+    region: str = Field("local", pattern=f"^{REGION_PATTERN}$", description="Name of this region.")
+    data_dir: Path = Field(Path("build/cutwater"), description="Folder for state, checkpoints and logs.")
+    host: str = Field("127.0.0.1", description="Address that HTTP services bind to.")
+    port: int = Field(8321, ge=0, le=65_535, description="Port of the rehydrator's HTTP API; 0 takes a free one.")
+    spark_master: str = Field("local[*]", description="Spark master of the driver.")
+    spark_jars: str = Field("", description="The connectors' jars, comma separated; 'cutwater up' fills it in.")
+    spark_ui_port: int = Field(0, ge=0, le=65_535, description="Port of the Spark UI; 0 turns the UI off.")
+    spark_driver_memory: str = Field("1g", description="Memory of the driver's JVM.")
+    checkpoint: str | None = Field(None, description="Spark checkpoint location; default below the data folder.")
+    trigger_ms: int = Field(500, ge=0, le=3_600_000, description="Least time between two epochs, ms.")
+    heartbeat_ms: int = Field(
+        2_000, ge=100, le=3_600_000, description="Time between an idle job's heartbeats, ms."
+    )
+    hints: bool = Field(True, description="Announce 'committed N' sooner; nothing depends on it.")
+    wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
+    log_json: bool = Field(False, description="Logs as JSON lines.")
+
+    @property
+    def generation(self) -> Generation:
+        """The first generation of a job in this region; later ones come with failover and re-sharding."""
+        return Generation(1, self.region)
+
+
+def load_settings() -> Settings:
+    """Read the environment; raises UsageError naming the variable that does not fit."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        lines = [f"CUTWATER_{'_'.join(map(str, one['loc'])).upper()}: {one['msg']}" for one in error.errors()]
+        raise UsageError("settings: " + "; ".join(lines)) from None

@@ -1,0 +1,71 @@
+"""The protocol's records as bytes: one Avro schema per record type, told apart by fingerprint."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+from cutwater.adapters.avro import HEADER_BYTES, protocol_codec
+from cutwater.core.chain import link
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.errors import ProtocolError
+from cutwater.core.generations import Generation
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
+
+Record = Start | Barrier | Committed | Heartbeat | Milestone
+
+_TYPES: dict[str, type[Record]] = {
+    "start": Start,
+    "barrier": Barrier,
+    "committed": Committed,
+    "heartbeat": Heartbeat,
+    "milestone": Milestone,
+}
+
+
+def encode(record: Record) -> bytes:
+    """The bytes to put on a topic."""
+    name = type(record).__name__.lower()
+    return protocol_codec(name).encode({f.name: _plain(getattr(record, f.name)) for f in fields(record)})
+
+
+def decode(data: bytes) -> Record:
+    """The record; raises ProtocolError when no schema of the protocol has this fingerprint."""
+    for name, type_ in _TYPES.items():
+        codec = protocol_codec(name)
+        if data[:HEADER_BYTES] == codec.header:
+            return type_(**{key: _rich(key, value) for key, value in codec.decode(data).items()})
+    raise ProtocolError(
+        f"a record with header {data[:HEADER_BYTES].hex()} is of no schema this version of Cutwater knows; "
+        "it was written by a newer version or by something else"
+    )
+
+
+def hash_of(milestone: Milestone) -> bytes:
+    """The hash that the next milestone must name as its parent."""
+    return link(encode(milestone))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Generation):
+        return str(value)
+    if isinstance(value, Cut):
+        return [{"topic": at.topic, "partition": at.partition, "offset": offset} for at, offset in value]
+    return value
+
+
+def _rich(field: str, value: Any) -> Any:
+    if field == "generation":
+        return Generation.parse(value)
+    if field.endswith("_cut"):
+        return Cut.of({TopicPartition(one["topic"], one["partition"]): one["offset"] for one in value})
+    if isinstance(value, datetime):
+        return millis(value)
+    return value
+
+
+def millis(moment: datetime) -> int:
+    """A datetime as milliseconds since the epoch, exactly."""
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000

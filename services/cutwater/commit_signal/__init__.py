@@ -1,0 +1,1 @@
+"""The commit-signal service: barriers in, milestones out."""

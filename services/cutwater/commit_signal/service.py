@@ -1,0 +1,137 @@
+"""commit-signal: reads the barriers topic, writes milestones. The composition root of the service.
+
+Every decision is in `cutwater.core.commit`; this file moves bytes. A milestone carries the service's own
+input position, so both are in one record of one Kafka transaction and cannot come apart.
+
+    python -m cutwater.commit_signal JOBFILE
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from cutwater.adapters import wire
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.kafka import (
+    TransactionalWriter,
+    make_consumer,
+    partition_count,
+    raise_read_error,
+    read_tail,
+    wait_for_broker,
+)
+from cutwater.adapters.logs import configure
+from cutwater.adapters.settings import load_settings
+from cutwater.core import topics
+from cutwater.core.commit import SignalState, resume, step
+from cutwater.core.errors import CutwaterError, ProtocolError
+from cutwater.core.generations import Generation
+from cutwater.core.records import Heartbeat, Milestone, Signal, StreamRecord
+
+POLL_S = 0.1
+
+
+class CommitSignal:
+    """One signaller of one job; at most one lives, by its transactional id."""
+
+    def __init__(
+        self, bootstrap: str, job: str, generation: Generation, now_ms: Callable[[], int], log: Any
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._job = job
+        self._generation = generation
+        self._now_ms = now_ms
+        self._log = log
+        self._stop = threading.Event()
+
+    def stop(self, *_signal: object) -> None:
+        self._stop.set()
+
+    def run(self) -> None:
+        """Returns when stopped; raises CutwaterError when the protocol or a newer signaller forbids going on."""
+        consumer = make_consumer(self._bootstrap)
+        try:
+            before = self._read_state(consumer)  # leaves, when another generation is promoted, without fencing it
+            writer = TransactionalWriter(self._bootstrap, topics.signal_id(self._job))
+            writer.initialise()
+            state = self._read_state(consumer)  # what the fenced signaller wrote meanwhile is final now
+            self._log.info("ready", sequence=state.last.sequence if state.last else 0, was=before.position)
+            self._follow(consumer, writer, state)
+        finally:
+            consumer.close()
+
+    def _read_state(self, consumer: Consumer) -> SignalState:
+        values = read_tail(consumer, topics.milestones(self._job), 0, self._has_milestone)
+        return resume(self._job, self._generation, [_stream_record(value) for value in values], wire.hash_of)
+
+    def _has_milestone(self, values: list[bytes]) -> bool:
+        return any(isinstance(wire.decode(value), Milestone) for value in values)
+
+    def _follow(self, consumer: Consumer, writer: TransactionalWriter, state: SignalState) -> None:
+        topic = topics.barriers(self._job)
+        consumer.assign([TopicPartition(topic, 0, state.position)])
+        while not self._stop.is_set():
+            message = consumer.poll(POLL_S)
+            if message is None:
+                continue
+            if message.error() is not None:
+                if message.error().code() != KafkaError._PARTITION_EOF:
+                    raise_read_error(message.error(), topic, 0)
+                continue
+            state = self._take(writer, state, bytes(message.value()), message.offset())
+
+    def _take(self, writer: TransactionalWriter, state: SignalState, value: bytes, offset: int) -> SignalState:
+        state, records = step(state, _signal(value), offset, self._now_ms(), wire.hash_of)
+        if records:
+            # Where the outcome is unknown this raises, and a restart reads what the stream really holds.
+            writer.write(topics.milestones(self._job), [wire.encode(record) for record in records])
+        for record in records:
+            if isinstance(record, Milestone):
+                self._log.info("milestone", token=str(record.token), epoch=record.epoch, rows=record.rows)
+        return state
+
+
+def _signal(value: bytes) -> Signal:
+    record = wire.decode(value)
+    if isinstance(record, Milestone):
+        raise ProtocolError("a milestone stands on the barriers topic; only drivers write there")
+    return record
+
+
+def _stream_record(value: bytes) -> StreamRecord:
+    record = wire.decode(value)
+    if not isinstance(record, Milestone | Heartbeat):
+        raise ProtocolError(
+            f"a {type(record).__name__} stands on the commit stream; only commit-signal writes there"
+        )
+    return record
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        settings = load_settings()
+        log = configure("commit-signal", settings.log_json)
+        job = load_job(Path(arguments[0]))
+        wait_for_broker(settings.bootstrap_servers, settings.wait_ms / 1000)
+        for topic in (topics.barriers(job.name), topics.milestones(job.name)):
+            partition_count(settings.bootstrap_servers, topic)
+        service = CommitSignal(
+            settings.bootstrap_servers, job.name, settings.generation, lambda: time.time_ns() // 1_000_000, log
+        )
+        signal.signal(signal.SIGTERM, service.stop)
+        signal.signal(signal.SIGINT, service.stop)
+        service.run()
+    except CutwaterError as error:
+        print(f"cutwater commit-signal: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0

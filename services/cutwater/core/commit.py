@@ -1,0 +1,225 @@
+"""The commit protocol: everything that decides when an epoch becomes a milestone is in this file.
+
+Theory of operation. The driver writes, for each epoch N of an attempt, its rows and then barrier N
+(prepared). Spark then writes `commits/N`. That fact reaches us as a hint, or at the latest as barrier
+N+1, which Spark can only produce after `commits/N` exists. Either one commits N. A driver that dies
+between barrier and commit replays N in a later attempt, whose barrier supersedes the earlier one.
+
+`step` is pure: a state and a record give the next state and the records to write. What the protocol
+forbids raises, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from cutwater.core.chain import FIRST_SEQUENCE, ROOT_HASH
+from cutwater.core.errors import DivergenceError, FencedError, ProtocolError
+from cutwater.core.generations import Generation
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
+
+
+class Phase(Enum):
+    """The life of one (epoch, attempt)."""
+
+    OPEN = "open"
+    PREPARED = "prepared"
+    COMMITTED = "committed"
+    SUPERSEDED = "superseded"
+    FENCED = "fenced"
+
+
+class Fact(Enum):
+    """What can be learnt about an (epoch, attempt)."""
+
+    WRITTEN = "its barrier was read"
+    CONFIRMED = "the commit log holds it: by hint, or by the next barrier"
+    REPLAYED = "a later attempt wrote the same epoch"
+    OVERTAKEN = "a later attempt had started before its barrier"
+
+
+TRANSITIONS: dict[tuple[Phase, Fact], Phase] = {
+    (Phase.OPEN, Fact.WRITTEN): Phase.PREPARED,
+    (Phase.OPEN, Fact.OVERTAKEN): Phase.FENCED,
+    (Phase.PREPARED, Fact.CONFIRMED): Phase.COMMITTED,
+    (Phase.PREPARED, Fact.REPLAYED): Phase.SUPERSEDED,
+    # Repeats of what is known already change nothing.
+    (Phase.COMMITTED, Fact.WRITTEN): Phase.COMMITTED,
+    (Phase.COMMITTED, Fact.CONFIRMED): Phase.COMMITTED,
+}
+
+
+def advance(phase: Phase, fact: Fact) -> Phase:
+    """The next phase; an undefined pair is a breach of the protocol."""
+    try:
+        return TRANSITIONS[phase, fact]
+    except KeyError:
+        raise ProtocolError(f"an epoch that is {phase.value} cannot be told that {fact.value}") from None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The newest barrier that awaits its commit, and where it stands on the barriers topic."""
+
+    barrier: Barrier
+    offset: int
+
+
+@dataclass(frozen=True)
+class SignalState:
+    """All that commit-signal knows. It can be rebuilt from the tail of the commit stream alone."""
+
+    job: str
+    generation: Generation
+    attempt: int = 0
+    last: Milestone | None = None
+    last_hash: bytes = ROOT_HASH
+    prepared: Prepared | None = None
+    heartbeat_ms: int = 0
+
+    @property
+    def position(self) -> int:
+        """Where to read the barriers topic from, after a restart."""
+        return self.last.barriers_position if self.last else 0
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the newest milestone of this generation; -1 before the first."""
+        return self.last.epoch if self.last and self.last.generation == self.generation else -1
+
+
+Hash = Callable[[Milestone], bytes]
+Step = tuple[SignalState, list[StreamRecord]]
+
+
+def resume(job: str, generation: Generation, tail: list[StreamRecord], hash_of: Hash) -> SignalState:
+    """The state after a restart, from the end of the commit stream in log order."""
+    state = SignalState(job, generation)
+    for record in tail:
+        if isinstance(record, Heartbeat):
+            state = replace(state, heartbeat_ms=record.at_ms)
+        elif record.generation != generation:
+            raise FencedError(
+                f"job {job}: the promoted generation is {record.generation}, not {generation}; "
+                "this commit-signal must not run. Start it with the promoted generation."
+            )
+        else:
+            state = replace(state, last=record, last_hash=hash_of(record), attempt=record.attempt)
+    return state
+
+
+def step(state: SignalState, signal: Signal, offset: int, now_ms: int, hash_of: Hash) -> Step:
+    """Take one record of the barriers topic, read at `offset`.
+
+    Raises ProtocolError or DivergenceError (and the state stays as it was) on what the protocol forbids.
+    """
+    if signal.generation != state.generation:
+        return state, []  # the topic is shared by all generations of a job
+    if isinstance(signal, Start):
+        return _start(state, signal), []
+    if signal.attempt < state.attempt:
+        advance(Phase.OPEN, Fact.OVERTAKEN)
+        return state, []  # fenced: Kafka's transactions refuse these, so this is a second lock
+    state = replace(state, attempt=signal.attempt)
+    if isinstance(signal, Barrier):
+        return _barrier(state, signal, offset, now_ms, hash_of)
+    if isinstance(signal, Committed):
+        return _committed(state, signal, offset, now_ms, hash_of)
+    return _heartbeat(state, signal)
+
+
+def _start(state: SignalState, start: Start) -> SignalState:
+    # Attempts only grow; a re-read of an old start after a restart changes nothing.
+    return replace(state, attempt=max(state.attempt, start.attempt))
+
+
+def _barrier(state: SignalState, barrier: Barrier, offset: int, now_ms: int, hash_of: Hash) -> Step:
+    if barrier.epoch <= state.last_epoch:
+        advance(Phase.COMMITTED, Fact.WRITTEN)
+        _refuse_another_telling(state, barrier)
+        return state, []
+    awaited = state.prepared.barrier.epoch if state.prepared else state.last_epoch + 1
+    if state.prepared and barrier.epoch == awaited:
+        advance(Phase.PREPARED, Fact.REPLAYED)
+        return replace(state, prepared=Prepared(barrier, offset)), []
+    if state.prepared and barrier.epoch == awaited + 1:
+        state, milestone = _commit(state, offset, now_ms, hash_of)
+        return replace(state, prepared=Prepared(barrier, offset)), [milestone]
+    if not state.prepared and barrier.epoch == awaited:
+        advance(Phase.OPEN, Fact.WRITTEN)
+        return replace(state, prepared=Prepared(barrier, offset)), []
+    raise ProtocolError(
+        f"job {state.job}: barrier of epoch {barrier.epoch} (attempt {barrier.attempt}) arrived when epoch "
+        f"{awaited} was awaited; epochs between are missing. Compare the driver's checkpoint with the commit "
+        "stream, and start a new generation from the last milestone."
+    )
+
+
+def _refuse_another_telling(state: SignalState, barrier: Barrier) -> None:
+    last = state.last
+    if last is None:
+        return
+    known = barrier.epoch == last.epoch and barrier.same_content(last)
+    older = barrier.epoch < last.epoch and last.source_cut.covers(barrier.source_cut)
+    if not (known or older):
+        raise DivergenceError(
+            f"job {state.job}: epoch {barrier.epoch} was committed as sequence {last.sequence}, and attempt "
+            f"{barrier.attempt} tells it differently (rows {barrier.rows} against {last.rows}, digest "
+            f"{barrier.digest} against {last.digest}). The checkpoint does not belong to this stream: "
+            "start a new generation from the last milestone."
+        )
+
+
+def _committed(state: SignalState, hint: Committed, offset: int, now_ms: int, hash_of: Hash) -> Step:
+    prepared = state.prepared
+    if hint.epoch <= state.last_epoch:
+        advance(Phase.COMMITTED, Fact.CONFIRMED)
+        return state, []
+    if prepared is None or hint.epoch != prepared.barrier.epoch:
+        newest = prepared.barrier.epoch if prepared else state.last_epoch
+        raise ProtocolError(
+            f"job {state.job}: the commit log is said to hold epoch {hint.epoch}, and the newest barrier is "
+            f"of epoch {newest}. Rows were committed without a barrier: start a new generation."
+        )
+    state, milestone = _commit(state, offset + 1, now_ms, hash_of)
+    return state, [milestone]
+
+
+def _heartbeat(state: SignalState, heartbeat: Heartbeat) -> Step:
+    # Only the newest milestone may be called fresh; a prepared epoch is not visible yet.
+    current = heartbeat.epoch == state.last_epoch and state.prepared is None
+    if not current or heartbeat.at_ms <= state.heartbeat_ms:
+        return state, []
+    return replace(state, heartbeat_ms=heartbeat.at_ms), [heartbeat]
+
+
+def _commit(state: SignalState, position: int, now_ms: int, hash_of: Hash) -> tuple[SignalState, Milestone]:
+    prepared = state.prepared
+    if prepared is None:
+        raise ProtocolError(f"job {state.job}: nothing is prepared, so nothing can be committed")
+    advance(Phase.PREPARED, Fact.CONFIRMED)
+    barrier = prepared.barrier
+    milestone = Milestone(
+        job=barrier.job,
+        generation=barrier.generation,
+        attempt=barrier.attempt,
+        epoch=barrier.epoch,
+        sequence=state.last.sequence + 1 if state.last else FIRST_SEQUENCE,
+        parent_hash=state.last_hash,
+        barriers_position=position,
+        source_cut=barrier.source_cut,
+        changelog_cut=barrier.changelog_cut,
+        watermark_ms=barrier.watermark_ms,
+        horizon_ms=barrier.horizon_ms,
+        rows=barrier.rows,
+        digest=barrier.digest,
+        events=barrier.events,
+        rejected=barrier.rejected,
+        schema_fingerprint=barrier.schema_fingerprint,
+        epoch_started_ms=barrier.epoch_started_ms,
+        written_ms=barrier.written_ms,
+        committed_ms=now_ms,
+    )
+    return replace(state, last=milestone, last_hash=hash_of(milestone), prepared=None), milestone

@@ -1,0 +1,57 @@
+"""A cut: one position on a set of topics, the next offset per partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cutwater.core.errors import UsageError
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An immutable map (topic, partition) -> next offset: everything below the offset is inside the cut."""
+
+    entries: tuple[tuple[TopicPartition, int], ...] = ()
+
+    @staticmethod
+    def of(offsets: Mapping[TopicPartition, int]) -> Cut:
+        for place, offset in offsets.items():
+            # Kafka clients return -1001 and the like for "unknown": never a position to keep.
+            if offset < 0:
+                raise UsageError(f"offset {offset} of {place.topic}/{place.partition} is not a position")
+        return Cut(tuple(sorted((TopicPartition(*place), offset) for place, offset in offsets.items())))
+
+    @staticmethod
+    def of_topic(topic: str, offsets: Iterable[int]) -> Cut:
+        """The cut of one topic from the next offsets of partitions 0, 1, 2, …"""
+        return Cut.of({TopicPartition(topic, number): offset for number, offset in enumerate(offsets)})
+
+    def __iter__(self) -> Iterator[tuple[TopicPartition, int]]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def as_dict(self) -> dict[TopicPartition, int]:
+        return dict(self.entries)
+
+    def offset(self, place: TopicPartition, default: int = 0) -> int:
+        """The next offset of a partition; `default` where the cut does not name it."""
+        return self.as_dict().get(place, default)
+
+    def covers(self, other: Cut) -> bool:
+        """Is this cut at or past `other` in every partition that `other` names?"""
+        mine = self.as_dict()
+        return all(mine.get(place, -1) >= offset for place, offset in other)
+
+    def records_since(self, earlier: Cut) -> int:
+        """How many offsets lie between `earlier` and this cut."""
+        before = earlier.as_dict()
+        return sum(offset - before.get(place, 0) for place, offset in self)

@@ -1,0 +1,25 @@
+"""The digest of a set of rows: the XOR of their 64-bit hashes, 0 for none.
+
+XOR commutes, so the digest does not depend on the order in which partitions deliver. The hash is
+xxhash64(key, value) as Spark computes it; `cutwater.adapters.hashing` computes the same number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_MASK = (1 << 64) - 1
+
+
+def fold(hashes: Iterable[int], start: int = 0) -> int:
+    """XOR of unsigned or signed 64-bit hashes, as an unsigned number."""
+    total = start & _MASK
+    for one in hashes:
+        total ^= one & _MASK
+    return total
+
+
+def signed(value: int) -> int:
+    """An unsigned 64-bit number as the signed one of Spark and Avro."""
+    value &= _MASK
+    return value - (1 << 64) if value >> 63 else value

@@ -1,0 +1,48 @@
+"""Every error Cutwater raises on purpose: who must act is in the type, what to do is in the message.
+
+The exit codes are part of the command line's contract (README, "Exit codes").
+"""
+
+from __future__ import annotations
+
+
+class CutwaterError(Exception):
+    """An error with a message for a person: what happened, to which object, and what to do."""
+
+    exit_code = 1
+
+
+class UsageError(CutwaterError):
+    """The user's input is wrong: a job file, a setting, an argument, an event."""
+
+    exit_code = 2
+
+
+class MachineError(CutwaterError):
+    """The machine lacks something: Java, a free port, disk, a writable folder."""
+
+    exit_code = 3
+
+
+class UnavailableError(CutwaterError):
+    """A broker or service does not answer within its bound. Trying again later may work."""
+
+    exit_code = 4
+
+
+class ProtocolError(CutwaterError):
+    """The commit protocol forbids what was found. Going on would show wrong state: the process stops."""
+
+    exit_code = 5
+
+
+class FencedError(ProtocolError):
+    """A newer owner has taken over; this process must leave."""
+
+    exit_code = 6
+
+
+class DivergenceError(ProtocolError):
+    """Records that must be equal are not: foreign rows, a broken chain, a digest that does not match."""
+
+    exit_code = 7

@@ -1,0 +1,248 @@
+"""Measures: mergeable partial aggregates.
+
+Each kind of measure says five things about itself: the partials it keeps, how to aggregate them over events,
+over seeds (partials of a parent generation), how to merge two partials in Python, and how to present the
+result. Aggregates are Spark SQL expressions as text, so that Spark runs them natively and this file needs
+nothing but the standard library.
+
+Nulls are ignored, as SQL aggregates ignore them. `first` and `last` order by (event time, origin, partition,
+offset), which is total, so a replay gives the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+from cutwater.core.errors import UsageError
+
+Partials = Mapping[str, Any]
+"""Partial columns of one row, by column name."""
+
+HLL_LG_K = 12
+"""Sketches of 4,096 registers: a relative standard error of about 1.6 %."""
+
+MAX_DECIMAL = 38
+
+
+class Sketches(Protocol):
+    """What `distinct` needs of a sketch library."""
+
+    def union(self, one: bytes, other: bytes) -> bytes: ...
+
+    def estimate(self, sketch: bytes) -> float: ...
+
+
+@dataclass(frozen=True)
+class FieldType:
+    """The type of an event's field: its Avro name (or logical type), and a decimal's digits."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name
+
+    @property
+    def avro(self) -> Any:
+        if self.name == "decimal":
+            digits = {"precision": self.precision, "scale": self.scale}
+            return {"type": "bytes", "logicalType": "decimal", **digits}
+        if self.name.startswith("timestamp"):
+            return {"type": "long", "logicalType": self.name}
+        return self.name
+
+
+LONG = FieldType("long")
+DOUBLE = FieldType("double")
+BYTES = FieldType("bytes")
+TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
+NUMBERS = frozenset({"int", "long", "float", "double", "decimal"})
+ORDERED = NUMBERS | TIMES | {"string", "boolean"}
+COUNTABLE = frozenset({"int", "long", "string", "bytes"})
+
+
+@dataclass(frozen=True)
+class Partial:
+    """One column of a changelog row."""
+
+    column: str
+    avro: Any
+    over_events: str
+    over_seeds: str
+    merge: Callable[[Any, Any], Any]
+    """Of two values that are not null."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One declared measure, ready to be compiled into a query and to be presented."""
+
+    name: str
+    kind: str
+    partials: tuple[Partial, ...]
+    present: Callable[[Partials], Any]
+    """From the row's partials to the value that users see; None where no event had a value."""
+
+
+def merge(measure: Measure, one: Partials, other: Partials) -> dict[str, Any]:
+    """The partials of the union of two disjoint sets of events."""
+    return {
+        partial.column: _merge_nullable(partial.merge, one[partial.column], other[partial.column])
+        for partial in measure.partials
+    }
+
+
+def _merge_nullable(combine: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    return combine(one, other)
+
+
+def build(name: str, kind: str, field: str | None, field_type: FieldType | None, sketches: Sketches) -> Measure:
+    """The measure of a declaration; raises UsageError when kind, field and type do not fit."""
+    if kind not in KINDS:
+        raise UsageError(f"measure '{name}': '{kind}' is not a measure; allowed: {', '.join(KINDS)}")
+    allowed, maker = KINDS[kind]
+    if field is None or field_type is None:
+        if kind != "count":
+            raise UsageError(f"measure '{name}': {kind} needs a field")
+        return maker(name, None, LONG, sketches)
+    if field_type.name not in allowed:
+        raise UsageError(
+            f"measure '{name}': {kind} of field '{field}', which is {field_type}; "
+            f"allowed types: {', '.join(sorted(allowed))}"
+        )
+    return maker(name, f"`{field}`", field_type, sketches)
+
+
+def sum_type(of: FieldType) -> FieldType:
+    """The type of a sum that cannot overflow before 10^18 events, nor lose digits unless the field is a float."""
+    if of.name == "int":
+        return LONG
+    if of.name == "long":
+        return FieldType("decimal", MAX_DECIMAL, 0)
+    if of.name == "decimal":
+        return FieldType("decimal", MAX_DECIMAL, of.scale)
+    return DOUBLE
+
+
+def _sql_type(of: FieldType) -> str:
+    return "bigint" if of.name == "long" else str(of)
+
+
+def _sum_partial(column: str, field: str, of: FieldType) -> Partial:
+    total = sum_type(of)
+    sql = _sql_type(total)
+    # Spark widens a decimal sum by 10 digits: start narrow enough that the total still fits.
+    operand = f"cast({field} as decimal({MAX_DECIMAL - 10},{total.scale}))" if total.name == "decimal" else field
+    return Partial(
+        column,
+        total.avro,
+        f"cast(sum({operand}) as {sql})",
+        f"cast(sum(`{column}`) as {sql})",
+        lambda one, other: one + other,
+    )
+
+
+def _count_partial(column: str, field: str | None) -> Partial:
+    over = f"count({field or '*'})"
+    return Partial(column, "long", over, f"sum(`{column}`)", lambda one, other: one + other)
+
+
+def _count(name: str, field: str | None, _of: FieldType, _sketches: Sketches) -> Measure:
+    return Measure(name, "count", (_count_partial(name, field),), lambda row: row[name] or 0)
+
+
+def _sum(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Measure:
+    return Measure(name, "sum", (_sum_partial(name, str(field), of),), lambda row: row[name])
+
+
+def _extreme(kind: str) -> Maker:
+    choose = min if kind == "min" else max
+
+    def make(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Measure:
+        partial = Partial(name, of.avro, f"{kind}({field})", f"{kind}(`{name}`)", choose)
+        return Measure(name, kind, (partial,), lambda row: row[name])
+
+    return make
+
+
+def _avg(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Measure:
+    total, count = f"{name}_sum", f"{name}_count"
+
+    def present(row: Partials) -> float | None:
+        if not row[count]:
+            return None
+        quotient: Decimal | float = row[total] / row[count]
+        return float(quotient)
+
+    partials = (_sum_partial(total, str(field), of), _count_partial(count, field))
+    return Measure(name, "avg", partials, present)
+
+
+ORDER_FIELDS = ("event_time", "origin", "partition", "offset")
+
+
+def _positioned(kind: str) -> Maker:
+    """`first` and `last`: the value beside its place in the total order, so that min/max of it merges."""
+    choose = min if kind == "first" else max
+    aggregate = choose.__name__
+
+    def order(value: Any) -> Any:
+        return tuple(value[part] for part in ORDER_FIELDS)
+
+    def make(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Measure:
+        types = {"event_time": FieldType("timestamp-micros").avro, "origin": "string"}
+        types |= {"partition": "int", "offset": "long", "value": of.avro}
+        record = {
+            "type": "record",
+            "name": f"{name}_at",
+            "fields": [{"name": part, "type": type_} for part, type_ in types.items()],
+        }
+        place = (
+            "`__event_time` as event_time, `__origin` as origin, `__partition` as partition, `__offset` as offset"
+        )
+        over = f"{aggregate}(case when {field} is not null then struct({place}, {field} as value) end)"
+        partial = Partial(
+            name,
+            record,
+            over,
+            f"{aggregate}(`{name}`)",
+            lambda one, other: choose(one, other, key=order),
+        )
+        return Measure(name, kind, (partial,), lambda row: row[name]["value"] if row[name] else None)
+
+    return make
+
+
+def _distinct(name: str, field: str | None, _of: FieldType, sketches: Sketches) -> Measure:
+    partial = Partial(
+        name,
+        "bytes",
+        f"hll_sketch_agg({field}, {HLL_LG_K})",
+        f"hll_union_agg(`{name}`)",
+        sketches.union,
+    )
+
+    def present(row: Partials) -> int:
+        return round(sketches.estimate(row[name])) if row[name] else 0
+
+    return Measure(name, "distinct", (partial,), present)
+
+
+Maker = Callable[[str, str | None, FieldType, Sketches], Measure]
+
+KINDS: dict[str, tuple[frozenset[str], Maker]] = {
+    "count": (ORDERED | COUNTABLE, _count),
+    "sum": (NUMBERS, _sum),
+    "min": (ORDERED, _extreme("min")),
+    "max": (ORDERED, _extreme("max")),
+    "avg": (NUMBERS, _avg),
+    "first": (ORDERED, _positioned("first")),
+    "last": (ORDERED, _positioned("last")),
+    "distinct": (COUNTABLE, _distinct),
+}

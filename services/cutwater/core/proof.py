@@ -1,0 +1,113 @@
+"""The proof of rows: is what stands on the changelog exactly what this attempt wrote?
+
+The changelog is not transactional, so a replayed epoch or a zombie executor can leave records there.
+A pure repeat is harmless: the same epoch, a key that this attempt wrote too, and either the same value
+or an older place in the log than this attempt's. Anything else would be served as state, and ends the
+generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cutwater.core.errors import DivergenceError
+from cutwater.core.generations import Generation
+
+
+class ChangelogRow(NamedTuple):
+    """One record of the changelog; the writer is None where its headers are missing or unreadable."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    writer: Writer | None
+
+
+class Writer(NamedTuple):
+    generation: Generation
+    attempt: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A partition whose end offset does not equal the baseline plus the rows written."""
+
+    partition: int
+    first: int
+    """The baseline: the next offset after the epoch before."""
+    end: int
+    rows: int
+
+
+def suspects(baseline: Mapping[int, int], ends: Mapping[int, int], rows: Mapping[int, int]) -> list[Suspect]:
+    """The partitions that need a look, by partition number."""
+    return [
+        Suspect(partition, baseline.get(partition, 0), end, rows.get(partition, 0))
+        for partition, end in sorted(ends.items())
+        if end - baseline.get(partition, 0) != rows.get(partition, 0)
+    ]
+
+
+def foreign_rows(range_: Iterable[ChangelogRow], me: Writer, rows: int) -> list[ChangelogRow]:
+    """The records of a suspect range that are no pure repeat.
+
+    Raises DivergenceError when this attempt's own rows are not all there: acknowledged rows were lost.
+    """
+    records = list(range_)
+    own: dict[bytes, ChangelogRow] = {}
+    for record in records:
+        if record.writer == me and record.key is not None:
+            own[record.key] = record
+    if len(own) != rows:
+        partition = records[0].partition if records else "?"
+        raise DivergenceError(
+            f"partition {partition} holds {len(own)} keys of epoch {me.epoch} attempt {me.attempt}, and {rows} "
+            "were acknowledged: the changelog lost or doubled records. Start a new generation from the last "
+            "milestone."
+        )
+    return [record for record in records if not _repeats(record, own, me)]
+
+
+def _repeats(record: ChangelogRow, own: Mapping[bytes, ChangelogRow], me: Writer) -> bool:
+    writer = record.writer
+    if writer is None or record.key is None:
+        return False
+    if (writer.generation, writer.epoch) != (me.generation, me.epoch) or writer.attempt > me.attempt:
+        return False
+    mine = own.get(record.key)
+    return mine is not None and (record.value == mine.value or record.offset < mine.offset)
+
+
+def describe(records: list[ChangelogRow], topic: str, limit: int = 5) -> str:
+    """The first few foreign records, for an error message."""
+    shown = ", ".join(
+        f"{topic}/{record.partition}@{record.offset} by {_writer(record.writer)}" for record in records[:limit]
+    )
+    more = f" and {len(records) - limit} more" if len(records) > limit else ""
+    return shown + more
+
+
+def _writer(writer: Writer | None) -> str:
+    if writer is None:
+        return "an unknown writer"
+    return f"{writer.generation} attempt {writer.attempt} epoch {writer.epoch}"
+
+
+def strays(
+    range_: Iterable[ChangelogRow], generation: Generation, next_epoch: int, attempt: int
+) -> list[ChangelogRow]:
+    """At a start: records above the newest barrier that the epoch about to run cannot supersede.
+
+    What a killed attempt left of that very epoch is written again, and proved at its barrier.
+    """
+    return [
+        record
+        for record in range_
+        if record.writer is None
+        or (record.writer.generation, record.writer.epoch) != (generation, next_epoch)
+        or record.writer.attempt >= attempt
+    ]

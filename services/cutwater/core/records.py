@@ -1,0 +1,107 @@
+"""The records of the protocol, as plain values. Their Avro schemas are in schemas/, one file each.
+
+Times are milliseconds since the epoch, UTC. Digests are signed 64-bit numbers, as Spark and Avro hold them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cutwater.core.cuts import Cut
+from cutwater.core.generations import Generation, Token
+
+
+@dataclass(frozen=True)
+class Start:
+    """A driver has taken over a generation; every record of a lower attempt ends before this one."""
+
+    job: str
+    generation: Generation
+    attempt: int
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Epoch N is written: every row is acknowledged by the broker and proved."""
+
+    job: str
+    generation: Generation
+    attempt: int
+    epoch: int
+    source_cut: Cut
+    changelog_cut: Cut
+    watermark_ms: int
+    horizon_ms: int
+    rows: int
+    digest: int
+    events: int
+    """Events read by this epoch, rejected ones included."""
+    rejected: int
+    """Events that could not be decoded or lacked key or event time."""
+    schema_fingerprint: str
+    epoch_started_ms: int
+    written_ms: int
+
+    def same_content(self, other: Barrier | Milestone) -> bool:
+        """Do two tellings of one epoch agree on what was read and written?"""
+        return (self.source_cut, self.rows, self.digest) == (other.source_cut, other.rows, other.digest)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A hint that Spark's commit log holds epoch N. Never needed: the next barrier says so too."""
+
+    job: str
+    generation: Generation
+    attempt: int
+    epoch: int
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """At the end of the source, nothing new since epoch N: keeps an idle job's age honest."""
+
+    job: str
+    generation: Generation
+    attempt: int
+    epoch: int
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """Epoch N is durable and whole. Immutable; the unit that views show and mirrors carry."""
+
+    job: str
+    generation: Generation
+    attempt: int
+    epoch: int
+    sequence: int
+    parent_hash: bytes
+    barriers_position: int
+    """Where commit-signal goes on reading after this milestone: its input position, in the same record."""
+    source_cut: Cut
+    changelog_cut: Cut
+    watermark_ms: int
+    horizon_ms: int
+    rows: int
+    digest: int
+    events: int
+    rejected: int
+    schema_fingerprint: str
+    epoch_started_ms: int
+    written_ms: int
+    committed_ms: int
+
+    @property
+    def token(self) -> Token:
+        return Token(self.generation, self.sequence)
+
+
+Signal = Start | Barrier | Committed | Heartbeat
+"""What the barriers topic carries."""
+
+StreamRecord = Milestone | Heartbeat
+"""What the commit stream carries."""

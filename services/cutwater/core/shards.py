@@ -1,0 +1,44 @@
+"""Shards: a fixed virtual slicing of the key space.
+
+A key's shard never changes; a partition owns a contiguous range of shards. So the partition count can
+change, and what is computed per shard stays comparable across partition counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cutwater.core.errors import UsageError
+
+MAX_SHARDS = 65_536
+
+
+@dataclass(frozen=True)
+class ShardMap:
+    """`shards` slices (a power of two) over `partitions` partitions (at most one per shard)."""
+
+    shards: int = 1024
+    partitions: int = 4
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.shards <= MAX_SHARDS and self.shards & (self.shards - 1) == 0):
+            raise UsageError(f"shards is {self.shards}: it must be a power of two from 1 to {MAX_SHARDS}")
+        if not 1 <= self.partitions <= self.shards:
+            raise UsageError(f"partitions is {self.partitions}: it must be from 1 to shards ({self.shards})")
+
+    def shard(self, key_hash: int) -> int:
+        """The shard of a 64-bit key hash, signed (Spark) or unsigned (xxhash): the low bits agree."""
+        return key_hash & (self.shards - 1)
+
+    def partition(self, shard: int) -> int:
+        """The partition that owns a shard."""
+        return shard * self.partitions // self.shards
+
+    def owned(self, partition: int) -> range:
+        """The shards of one partition: the ceiling division inverts `partition` exactly."""
+        first = -(-partition * self.shards // self.partitions)
+        return range(first, -(-(partition + 1) * self.shards // self.partitions))
+
+    def partition_sql(self, key: str) -> str:
+        """The same map as a Spark SQL expression over the key column."""
+        return f"cast((xxhash64({key}) & {self.shards - 1}L) * {self.partitions} div {self.shards} as int)"

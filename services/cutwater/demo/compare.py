@@ -1,0 +1,147 @@
+"""The demo's verdict: every row that is served against every row that is expected.
+
+`compare` is pure and says what differs; `table` only shows it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rich.table import Table
+
+from cutwater.core.errors import UsageError
+
+Row = Mapping[str, Any]
+Key = tuple[str, int]  # airport, window start in ms
+
+_KEY_NAMES = ("airport", "window_start_ms")
+# Two engines add the same integers but may divide in another precision: the last bits are not a fault.
+_MEAN_DELAY_RELATIVE = 1e-9
+# Served counts of distinct carriers are estimates of an HLL sketch; the bound is the one it is sold with.
+_CARRIERS_RELATIVE = 0.02
+_CARRIERS_ABSOLUTE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One fault. For a row that is missing or unexpected, measure is None and the row is the value."""
+
+    kind: Literal["missing", "unexpected", "different"]
+    key: Key
+    measure: str | None
+    expected: Any
+    served: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """The counts are of rows and complete; the examples are the first few, in key order.
+
+    expected:   rows that should be there
+    served:     rows that are there
+    missing:    expected, not served
+    unexpected: served, not expected, or served more than once
+    different:  served once or more, with at least one wrong measure
+    """
+
+    expected: int
+    served: int
+    missing: int
+    unexpected: int
+    different: int
+    examples: tuple[Difference, ...]
+
+    def __bool__(self) -> bool:
+        """True when there is any difference."""
+        return bool(self.missing or self.unexpected or self.different)
+
+
+def compare(expected: Sequence[Row], served: Sequence[Row], *, examples: int = 20) -> Differences:
+    """Compare rows by (airport, window_start_ms), in every measure that the expected row names.
+
+    At most `examples` faults of each kind are kept; all rows are counted. A measure that the served
+    row does not have differs; one that only the served row has is not looked at. `mean_delay` may
+    differ by 1e-9 of its value and `carriers` by 2 % or 1, whichever is more; the rest is exact.
+    Raises UsageError when an expected key comes twice: then the question is wrong.
+    """
+    wanted = {_key(row): row for row in expected}
+    if len(wanted) != len(expected):
+        twice = next(key for key, n in Counter(map(_key, expected)).items() if n > 1)
+        raise UsageError(f"two rows are expected for {twice}: group the events by airport and window first")
+    found = {_key(row): row for row in served}
+    missing = sorted(wanted.keys() - found.keys())
+    unexpected = [(key, found[key]) for key in sorted(found.keys() - wanted.keys())]
+    if len(found) != len(served):
+        unexpected += _repeats(served)
+    different = sorted(key for key, row in wanted.items() if key in found and not _agree(row, found[key]))
+    return Differences(
+        expected=len(expected),
+        served=len(served),
+        missing=len(missing),
+        unexpected=len(unexpected),
+        different=len(different),
+        examples=(
+            *(Difference("missing", key, None, wanted[key], None) for key in missing[:examples]),
+            *(Difference("unexpected", key, None, None, row) for key, row in unexpected[:examples]),
+            *[d for key in different[:examples] for d in _faults(key, wanted[key], found[key])][:examples],
+        ),
+    )
+
+
+def table(differences: Differences) -> Table:
+    """The examples as a table for the terminal, one line a fault."""
+    rows = differences.missing + differences.unexpected + differences.different
+    view = Table(title=f"{rows:,} rows differ; {len(differences.examples)} faults shown", title_justify="left")
+    for heading in ("fault", "airport", "window start (ms)", "measure", "expected", "served"):
+        view.add_column(heading, overflow="fold")
+    for one in differences.examples:
+        airport, start_ms = one.key
+        view.add_row(
+            one.kind, airport, str(start_ms), one.measure or "(row)", _short(one.expected), _short(one.served)
+        )
+    return view
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={value[name]}" for name in value if name not in _KEY_NAMES)
+    return repr(value)
+
+
+def _key(row: Row) -> Key:
+    return row["airport"], row["window_start_ms"]
+
+
+def _repeats(served: Sequence[Row]) -> list[tuple[Key, Row]]:
+    """Every serving of a key but its last, which is the one that is compared."""
+    last = {_key(row): place for place, row in enumerate(served)}
+    again = [(_key(row), row) for place, row in enumerate(served) if last[_key(row)] != place]
+    return sorted(again, key=lambda one: one[0])
+
+
+def _agree(expected: Row, served: Row) -> bool:
+    return expected == served or not _faults(_key(expected), expected, served)  # equality is the fast path
+
+
+def _faults(key: Key, expected: Row, served: Row) -> list[Difference]:
+    return [
+        Difference("different", key, name, value, served.get(name, "(absent)"))
+        for name, value in expected.items()
+        if name not in served or not _equal(name, value, served[name])
+    ]
+
+
+def _equal(measure: str, expected: Any, served: Any) -> bool:
+    if expected is None or served is None:
+        return expected is served
+    if not isinstance(served, int | float):
+        return bool(expected == served)
+    if measure == "mean_delay":
+        return math.isclose(expected, served, rel_tol=_MEAN_DELAY_RELATIVE)
+    if measure == "carriers":
+        return bool(abs(expected - served) <= max(_CARRIERS_ABSOLUTE, _CARRIERS_RELATIVE * expected))
+    return bool(expected == served)

@@ -1,0 +1,1 @@
+"""The embedded stack: broker, Spark driver and services as supervised child processes."""

@@ -1,0 +1,181 @@
+"""One real Kafka broker (KRaft, a single node) on the loopback address, as a supervised child.
+
+Everything it owns lies in its data folder: `log/` (what Kafka stores; exists only once formatted),
+`ports.json` (so that it comes back on the same ports), `server.properties` and `broker.log`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import os
+import shutil
+import socket
+import subprocess
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from cutwater.core.errors import MachineError
+from cutwater.local.broker_config import read_properties, render_properties, server_properties
+from cutwater.local.children import Child
+from cutwater.local.disk import folder_error, require_room
+from cutwater.local.ports import LOOPBACK, free_ports, require_free
+from cutwater.local.restarts import RestartPolicy
+from cutwater.local.supervisor import Supervised
+
+OWNER = "the broker"
+FORMAT_TIMEOUT_SECONDS = 60.0
+ANSWER_TIMEOUT_SECONDS = 2.0
+READY_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 20.0
+LOG4J2 = Path(__file__).with_name("broker-log4j2.properties")
+
+_silent = logging.getLogger("cutwater.local.broker.probe")
+_silent.addHandler(logging.NullHandler())
+_silent.propagate = False
+
+
+class Broker:
+    """A broker that is prepared, but not running: `child()` or `supervised()` runs it.
+
+    Ports not given are the ones this data folder had before, or free ones. `overrides` are Kafka's own broker
+    settings and win over ours. `heap_mb` is the JVM's largest heap. MachineError: the folder cannot be written.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        java: Path,
+        jar_paths: Sequence[Path],
+        *,
+        port: int | None = None,
+        controller_port: int | None = None,
+        overrides: Mapping[str, str] | None = None,
+        log_path: Path | None = None,
+        heap_mb: int = 768,
+    ) -> None:
+        self.data_dir = data_dir.resolve()
+        self.log_path = log_path or self.data_dir / "broker.log"
+        self._java = java
+        self._class_path = os.pathsep.join(str(path) for path in jar_paths)
+        self._overrides = dict(overrides or {})
+        self._heap_mb = heap_mb
+        require_room(self.data_dir, OWNER)
+        self.port, self.controller_port = self._choose_ports(port, controller_port)
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients take as `bootstrap.servers`."""
+        return f"{LOOPBACK}:{self.port}"
+
+    def child(self, restart: RestartPolicy | None = None) -> Child:
+        """The broker's process, which checks disk and ports and formats the storage before each start."""
+        argv = [
+            *self._jvm(f"-Xmx{self._heap_mb}m", "-Xms128m", "-XX:+ExitOnOutOfMemoryError"),
+            "kafka.Kafka",
+            str(self._properties_path),
+        ]
+        return Child("broker", argv, {}, self.log_path, restart or RestartPolicy(), before_start=self.prepare)
+
+    def supervised(self, restart: RestartPolicy | None = None) -> Supervised:
+        """The broker for a Supervisor: its process with its readiness check and time limits."""
+        return Supervised(self.child(restart), self.ready, READY_SECONDS_MAX, STOP_SECONDS_MAX)
+
+    def prepare(self) -> None:
+        """Make a start possible, or raise MachineError: room, ports, configuration, formatted storage."""
+        require_room(self.data_dir, OWNER)
+        require_free(self.port, OWNER)
+        require_free(self.controller_port, f"{OWNER}'s controller")
+        try:
+            self._write_ports()
+            self._write_properties(self._properties_path, self._log_dir)
+        except OSError as error:
+            raise folder_error(self.data_dir, OWNER, error) from error
+        if not self._log_dir.exists():
+            self._format()
+
+    def ready(self) -> bool:
+        """Whether this very broker answers. Waits two seconds at most."""
+        try:
+            # A refused connection is the usual case while it starts, and cheaper to see than a client's time-out.
+            socket.create_connection((LOOPBACK, self.port), timeout=ANSWER_TIMEOUT_SECONDS).close()
+            admin = AdminClient({"bootstrap.servers": self.bootstrap}, logger=_silent)
+            answer = admin.list_topics(timeout=ANSWER_TIMEOUT_SECONDS)
+        except (OSError, KafkaException):
+            return False
+        # Somebody else's broker may have taken the port between our check and our start.
+        return bool(answer.brokers) and answer.cluster_id == self.cluster_id
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The identity Kafka stored in the data folder; None before the first start."""
+        try:
+            return read_properties((self._log_dir / "meta.properties").read_text("utf-8")).get("cluster.id")
+        except OSError:
+            return None
+
+    @property
+    def _log_dir(self) -> Path:
+        return self.data_dir / "log"
+
+    @property
+    def _properties_path(self) -> Path:
+        return self.data_dir / "server.properties"
+
+    def _jvm(self, *options: str) -> list[str]:
+        log4j2 = f"-Dlog4j2.configurationFile={LOG4J2}"
+        return [str(self._java), *options, "-Djava.awt.headless=true", log4j2, "-cp", self._class_path]
+
+    def _choose_ports(self, port: int | None, controller_port: int | None) -> tuple[int, int]:
+        try:
+            before = json.loads(self._ports_path.read_text("utf-8"))
+        except (OSError, ValueError):
+            before = {}
+        fresh = free_ports(3)
+        chosen = port or before.get("port") or fresh[0]
+        other = next(candidate for candidate in fresh[1:] if candidate != chosen)
+        return chosen, controller_port or before.get("controller_port") or other
+
+    @property
+    def _ports_path(self) -> Path:
+        return self.data_dir / "ports.json"
+
+    def _write_ports(self) -> None:
+        temporary = self._ports_path.with_suffix(".tmp")
+        temporary.write_text(json.dumps({"port": self.port, "controller_port": self.controller_port}))
+        temporary.replace(self._ports_path)
+
+    def _write_properties(self, path: Path, log_dir: Path) -> None:
+        settings = server_properties(log_dir, self.port, self.controller_port, self._overrides)
+        path.write_text(render_properties(settings), "utf-8")
+
+    def _format(self) -> None:
+        """Format beside, then rename: a `log` folder exists only when it is whole."""
+        fresh, properties = self.data_dir / "log.formatting", self.data_dir / "format.properties"
+        shutil.rmtree(fresh, ignore_errors=True)
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # The least of a JVM: this one lives for a second.
+        jvm = self._jvm("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+        command = [*jvm, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)]
+        try:
+            self._write_properties(properties, fresh)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=FORMAT_TIMEOUT_SECONDS, check=False
+            )
+            if done.returncode == 0:
+                fresh.rename(self._log_dir)
+                return
+        except subprocess.TimeoutExpired as error:
+            raise MachineError(
+                f"Formatting the broker's storage in {fresh} took more than {FORMAT_TIMEOUT_SECONDS:g} s: "
+                f"look for a slow disk or a busy machine, then run again"
+            ) from error
+        except OSError as error:
+            raise folder_error(self.data_dir, OWNER, error) from error
+        output = "\n".join(f"  | {line}" for line in (done.stdout + done.stderr).splitlines()[-15:])
+        raise MachineError(f"The broker's storage in {fresh} could not be formatted:\n{output}")

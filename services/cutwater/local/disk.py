@@ -1,0 +1,35 @@
+"""Room to write: checked before a start, so that a full disk is a sentence and not a stack trace."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from cutwater.core.errors import MachineError
+
+FREE_BYTES_MIN = 256 * 1024 * 1024
+
+
+def require_room(folder: Path, owner: str, free_bytes_min: int = FREE_BYTES_MIN) -> None:
+    """Create the folder if needed. MachineError unless it can be written and its disk has that much free."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".probe"
+        probe.write_bytes(b"x")
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise folder_error(folder, owner, error) from error
+    if free < free_bytes_min:
+        raise MachineError(
+            f"The disk of {folder} has {free // 1024**2} MB free and {owner} needs at least "
+            f"{free_bytes_min // 1024**2} MB: free some room, or choose another data folder"
+        )
+
+
+def folder_error(folder: Path, owner: str, error: OSError) -> MachineError:
+    """The error for a data folder that refuses."""
+    return MachineError(
+        f"The data folder {folder} of {owner} cannot be used: {error.strerror or error}. "
+        f"Make it writable or free some room, or choose another data folder"
+    )

@@ -1,0 +1,104 @@
+"""What stands between a supervisor that is killed and children that run on without it.
+
+Started as `python -I -S guard.py FD COMMAND...` in a new session, it leaves a *watcher* behind and then
+becomes the command (`exec`: the process id that the supervisor knows is the command's own). The watcher
+reads a pipe whose other end only the supervisor holds. One byte means "ended in order"; end of file means
+the supervisor is gone, and the watcher kills everything in the command's session, grandchildren such as
+Spark's JVM included. A parent-death signal would not do: it belongs to a thread, reaches one process only,
+and exists on Linux alone. The watcher has a session of its own, so no signal to the command's group hits it.
+
+Standard library only and no import of cutwater: it runs without site-packages, and starts in 20 ms.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+SWEEP_SECONDS = 10.0
+
+
+def session_pids(session: int) -> list[int]:
+    """The living processes of a session, process groups of their own included; zombies are not living."""
+    return [pid for pid, zombie in _processes() if not zombie and _session_of(pid) == session]
+
+
+def kill_session(session: int) -> None:
+    """SIGKILL to each process of a session, once. A process that forks meanwhile needs another call."""
+    for pid in session_pids(session):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _processes() -> list[tuple[int, bool]]:
+    if not os.path.isdir("/proc/self"):
+        listed = subprocess.run(["ps", "-axo", "pid=,stat="], capture_output=True, text=True, check=False)
+        rows = (line.split() for line in listed.stdout.splitlines())
+        return [(int(row[0]), row[1].startswith("Z")) for row in rows if len(row) > 1]
+    return [(int(name), _is_zombie(name)) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _is_zombie(name: str) -> bool:
+    try:
+        with open(f"/proc/{name}/stat", "rb") as file:
+            # The command's name comes before, in brackets, and may itself hold brackets and spaces.
+            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except (OSError, IndexError):
+        return True
+
+
+def _session_of(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return -1
+
+
+def _watch(pipe: int, session: int) -> None:
+    if os.read(pipe, 1):
+        return
+    deadline = time.monotonic() + SWEEP_SECONDS
+    while session_pids(session) and time.monotonic() < deadline:
+        kill_session(session)
+        time.sleep(0.02)
+
+
+def _leave_watcher(pipe: int) -> None:
+    """Fork twice, so that the watcher is nobody's child: the command must not find one it never made."""
+    session = os.getpid()
+    middle = os.fork()
+    if middle:
+        os.waitpid(middle, 0)
+        return
+    try:
+        if not os.fork():
+            os.setsid()
+            os.chdir("/")  # hold no folder that somebody wants to unmount
+            null = os.open(os.devnull, os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(null, descriptor)
+            _watch(pipe, session)
+    finally:
+        os._exit(0)
+
+
+def main(argv: list[str]) -> None:
+    pipe, command = int(argv[0]), argv[1:]
+    _leave_watcher(pipe)
+    os.close(pipe)
+    # Python ignores these two, and what is ignored stays ignored across exec.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)  # noqa: S606  (a shell is what we do not want)
+    except OSError as error:
+        sys.exit(f"{command[0]} cannot be started: {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,77 @@
+"""Lock files of jar sets: which jars a jgo specification stands for, each with its SHA-256.
+
+`python -m cutwater.local.jarlock SPEC.toml` resolves a specification and writes `SPEC.lock.toml` beside it:
+for maintainers, after changing a version. No Maven is needed.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from cutwater.core.errors import MachineError
+
+DOWNLOAD_TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class LockedJar:
+    """One jar of a lock file."""
+
+    group: str
+    artifact: str
+    version: str
+    classifier: str
+    sha256: str
+
+    @property
+    def coordinate(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}" + (f":{self.classifier}" if self.classifier else "")
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.artifact}-{self.version}" + (f"-{self.classifier}" if self.classifier else "") + ".jar"
+
+
+def lock_path(spec: Path) -> Path:
+    """The lock file that belongs to a specification."""
+    return spec.with_name(f"{spec.stem}.lock.toml")
+
+
+def read_lock(path: Path) -> list[LockedJar]:
+    """The jars of a lock file. Every one must carry its SHA-256."""
+    try:
+        entries = tomllib.loads(path.read_text(encoding="utf-8"))["dependencies"]
+        return [
+            LockedJar(e["groupId"], e["artifactId"], e["version"], e.get("classifier", ""), e["sha256"])
+            for e in entries
+        ]
+    except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
+        raise MachineError(
+            f"The lock file {path} is missing or damaged ({error!r}): reinstall Cutwater, "
+            f"or write it again with 'python -m cutwater.local.jarlock {path.name.replace('.lock', '')}'"
+        ) from error
+
+
+def write_lock(spec: Path) -> Path:
+    """Resolve a specification and write its lock file."""
+    from jgo.env import EnvironmentBuilder, EnvironmentSpec
+    from jgo.env._lockfile import LockFile
+    from jgo.maven import MavenContext
+
+    with tempfile.TemporaryDirectory() as temp:
+        context = MavenContext(repo_cache=Path(temp), timeout=DOWNLOAD_TIMEOUT_SECONDS)
+        wanted = EnvironmentSpec.load(spec)
+        roots = EnvironmentBuilder(context, cache_dir=Path(temp)).spec_to_dependencies(wanted)
+        inputs, transitive = context.resolver.resolve(roots)
+        kept = [*inputs, *(d for d in transitive if d.scope in ("compile", "runtime"))]
+        LockFile.from_resolved_dependencies(kept, environment_name=wanted.name).save(lock_path(spec))
+    return lock_path(spec)
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        print(write_lock(Path(argument)))

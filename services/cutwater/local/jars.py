@@ -1,0 +1,142 @@
+"""Java archives by name: downloaded once, checked against a committed lock on every use.
+
+A set of jars is two committed files: `<name>.toml`, a jgo specification (what is wanted), and
+`<name>.lock.toml`, a jgo lock file (which jars that is, each with its SHA-256). Using a set reads the lock
+only: nothing is resolved again, so a repository cannot change what runs here.
+
+`cutwater.local.jarlock` reads and writes the lock files.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from platformdirs import user_cache_dir
+
+from cutwater.core.errors import MachineError
+from cutwater.local.jarlock import DOWNLOAD_TIMEOUT_SECONDS, LockedJar, lock_path, read_lock
+
+SPECS = Path(__file__).with_name("jars")
+CACHE_VARIABLE = "CUTWATER_CACHE_DIR"
+LOCK_WAIT_SECONDS = 600.0  # the other process downloads at most this long before we say so
+DOWNLOAD_ATTEMPTS = 3
+PARALLEL = 4
+
+
+def jars(name: str, cache: Path | None = None) -> list[Path]:
+    """The jars of the committed set `name` ("kafka" or "spark"), present and checked. See `jars_from`."""
+    return jars_from(SPECS / f"{name}.toml", cache)
+
+
+def jars_from(spec: Path, cache: Path | None = None) -> list[Path]:
+    """The jars locked for a specification file, in the lock's order, present and checked.
+
+    The first use downloads them into `<cache>/jars/<name>-<hash of specification and lock>`; two processes
+    may do so at once. MachineError: no lock, no network, no space, or a jar that is not the locked one.
+    """
+    locked = read_lock(lock_path(spec))
+    digest = hashlib.sha256(spec.read_bytes() + lock_path(spec).read_bytes()).hexdigest()[:16]
+    folder = (cache or cache_dir()) / "jars" / f"{spec.stem}-{digest}"
+    try:
+        if not _complete(folder, locked):
+            with _exclusive(folder.with_name(f"{folder.name}.lock")):
+                if not _complete(folder, locked):
+                    _fill(folder, locked)
+    except OSError as error:
+        raise MachineError(
+            f"The jars of '{spec.stem}' cannot be stored in {folder.parent}: {error}. "
+            f"Free or make room there, or set {CACHE_VARIABLE} to a writable folder"
+        ) from error
+    _verify(folder, locked)
+    return [folder / jar.file_name for jar in locked]
+
+
+def cache_dir() -> Path:
+    """Where downloads are kept: $CUTWATER_CACHE_DIR, or the user's cache folder."""
+    named = os.environ.get(CACHE_VARIABLE)
+    return Path(named).expanduser() if named else Path(user_cache_dir("cutwater"))
+
+
+def _complete(folder: Path, locked: list[LockedJar]) -> bool:
+    return all((folder / jar.file_name).is_file() for jar in locked)
+
+
+def _verify(folder: Path, locked: list[LockedJar]) -> None:
+    """Compare every jar with the lock. Done on each use: 40 MB take less time than starting Java."""
+
+    def is_wrong(jar: LockedJar) -> bool:
+        with (folder / jar.file_name).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() != jar.sha256
+
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        wrong = [jar for jar, bad in zip(locked, pool.map(is_wrong, locked), strict=True) if bad]
+    if wrong:
+        names = ", ".join(f"{jar.file_name} ({jar.coordinate})" for jar in wrong)
+        raise MachineError(
+            f"The SHA-256 of {names} in {folder} is not the locked one: the file is damaged or was replaced. "
+            f"Delete {folder} and run again; if it happens again, do not trust where the jars come from"
+        )
+
+
+def _fill(folder: Path, locked: list[LockedJar]) -> None:
+    """Download into a temporary neighbour, check, and only then give the folder its name."""
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temp:
+        whole = Path(temp) / "jars"
+        whole.mkdir()
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            list(pool.map(lambda jar: _download(jar, Path(temp) / "downloads", whole), locked))
+        _verify(whole, locked)
+        shutil.rmtree(folder, ignore_errors=True)  # an incomplete folder: someone deleted a part of it
+        whole.rename(folder)
+
+
+def _download(jar: LockedJar, downloads: Path, target: Path) -> None:
+    """Fetch one jar with jgo. Each attempt has its own folder: jgo takes a file cut short for a whole one."""
+    from jgo.maven import MavenContext
+
+    error: Exception | None = None
+    for attempt in range(DOWNLOAD_ATTEMPTS):
+        context = MavenContext(
+            repo_cache=downloads / f"{jar.file_name}-{attempt}", timeout=DOWNLOAD_TIMEOUT_SECONDS
+        )
+        component = context.project(jar.group, jar.artifact).at_version(jar.version)
+        try:
+            component.artifact(jar.classifier).resolve().rename(target / jar.file_name)
+            return
+        except Exception as caught:  # jgo raises requests' errors and bare RuntimeErrors alike
+            if isinstance(caught, OSError) and caught.errno is not None:
+                raise  # the disk, not the network
+            error = caught
+    raise MachineError(
+        f"The jar {jar.coordinate} could not be downloaded in {DOWNLOAD_ATTEMPTS} attempts: {error}. "
+        f"The first start needs the network; check it (and any proxy), then run again"
+    ) from error
+
+
+@contextmanager
+def _exclusive(path: Path) -> Iterator[None]:
+    """Hold a file lock: one process downloads, the others wait for its result, with a bound."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + LOCK_WAIT_SECONDS
+    with path.open("w") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise MachineError(
+                        f"Another process has been holding {path} for {LOCK_WAIT_SECONDS:.0f} s: "
+                        f"end it, then run again"
+                    ) from None
+                time.sleep(0.1)
+        yield

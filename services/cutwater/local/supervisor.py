@@ -1,0 +1,174 @@
+"""Several children as one: started in order, restarted within bounds, ended in reverse order."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType, TracebackType
+
+from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.local.children import Child
+from cutwater.local.restarts import Finished, GiveUp, decide, error_for
+
+TICK_SECONDS = 0.1
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _always_ready() -> bool:
+    return True
+
+
+@dataclass
+class Supervised:
+    """A child, when it counts as ready, and how long starting and ending may take (seconds)."""
+
+    child: Child
+    ready: Callable[[], bool] = _always_ready
+    ready_seconds_max: float = 60.0
+    grace_seconds: float = 15.0
+    restarts: list[float] = field(default_factory=list, init=False)
+    restart_at: float | None = field(default=None, init=False)
+    finished: bool = field(default=False, init=False)
+
+
+class Supervisor:
+    """Owns its children: leaving the `with` block ends all of them, whatever happened inside.
+
+    `report` receives one line for a person about each restart. `clock` gives seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Supervised],
+        *,
+        report: Callable[[str], None] = lambda line: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._members = list(members)
+        self._report = report
+        self._clock = clock
+
+    def __enter__(self) -> Supervisor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self, stop: threading.Event) -> bool:
+        """Start the children in order, each once the one before it is ready.
+
+        Returns False when `stop` was set meanwhile. A failed start ends all that was started and raises a
+        CutwaterError that shows where the child's log is and how it ends.
+        """
+        try:
+            for member in self._members:
+                member.child.start()
+                if not self._wait_until_ready(member, stop):
+                    self.stop()
+                    return False
+        except BaseException:
+            self.stop()
+            raise
+        return True
+
+    def run(self, stop: threading.Event) -> None:
+        """Watch and restart the children until `stop` is set or all have finished; then end them.
+
+        Raises a CutwaterError, after ending all, when a child may not be restarted.
+        """
+        try:
+            while not all(member.finished for member in self._members) and not stop.is_set():
+                self.check()
+                stop.wait(TICK_SECONDS)
+        finally:
+            self.stop()
+
+    def check(self) -> None:
+        """Look at every child once: note ends, begin the restarts that are due."""
+        for member in self._members:
+            if member.finished:
+                continue
+            if member.restart_at is not None:
+                self._restart_when_due(member)
+            else:
+                self._note_end(member)
+
+    def stop(self) -> None:
+        """End all children, last started first. Every one is tried; the first error is raised at the end."""
+        errors: list[CutwaterError] = []
+        for member in reversed(self._members):
+            try:
+                member.child.stop(member.grace_seconds)
+            except CutwaterError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _wait_until_ready(self, member: Supervised, stop: threading.Event) -> bool:
+        child, deadline = member.child, self._clock() + member.ready_seconds_max
+        while not member.ready():
+            exit_code = child.poll()
+            if exit_code is not None:
+                raise error_for(
+                    exit_code,
+                    f"{child.name} ended with exit code {exit_code} before it was ready. {child.describe_end()}",
+                )
+            if self._clock() > deadline:
+                raise UnavailableError(
+                    f"{child.name} was not ready within {member.ready_seconds_max:g} s. {child.describe_end()}"
+                )
+            if stop.wait(TICK_SECONDS / 2):
+                return False
+        return not stop.is_set()
+
+    def _note_end(self, member: Supervised) -> None:
+        child, exit_code = member.child, member.child.poll()
+        if exit_code is None:
+            return
+        # Not only its leader: what is left of it could still write while the next one starts.
+        child.kill()
+        decision = decide(child.restart, exit_code, member.restarts, self._clock())
+        if isinstance(decision, Finished):
+            member.finished = True
+        elif isinstance(decision, GiveUp):
+            raise error_for(
+                exit_code,
+                f"{child.name} ended with exit code {exit_code} and is not restarted: {decision.reason}. "
+                f"{child.describe_end()}",
+            )
+        else:
+            member.restart_at = self._clock() + decision.delay_seconds
+            self._report(
+                f"{child.name} ended with exit code {exit_code}; restarting in {decision.delay_seconds:g} s "
+                f"(log: {child.log_path})"
+            )
+
+    def _restart_when_due(self, member: Supervised) -> None:
+        if member.restart_at is not None and self._clock() >= member.restart_at:
+            member.restart_at = None
+            member.restarts.append(self._clock())
+            member.child.start()
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C, SIGTERM and a closed terminal set. Main thread only; old handlers come back."""
+    stop = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    # What the caller ignores stays ignored: `nohup` must go on protecting from a closed terminal.
+    wanted = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in wanted}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""The rehydrator service: a view at exactly one milestone, served over HTTP."""

@@ -1,0 +1,1 @@
+"""The materialised state that rehydrator and publisher share."""

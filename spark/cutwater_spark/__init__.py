@@ -1,0 +1,1 @@
+"""The Spark side: the aggregation, the changelog sink and the barriers."""

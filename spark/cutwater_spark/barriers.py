@@ -1,0 +1,98 @@
+"""The barriers topic as the driver writes it: starts, barriers, hints and heartbeats, under one fenced id."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cutwater.adapters import wire
+from cutwater.adapters.kafka import TransactionalWriter, make_consumer, read_tail
+from cutwater.core import topics
+from cutwater.core.generations import Generation
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start
+
+
+@dataclass(frozen=True)
+class Past:
+    """What earlier attempts of the generation left on the topic."""
+
+    attempt: int
+    """The highest attempt; 0 for none."""
+    barriers: dict[int, Barrier]
+    """The newest epochs' barriers, of the highest attempt each."""
+
+    @property
+    def newest(self) -> Barrier | None:
+        return self.barriers[max(self.barriers)] if self.barriers else None
+
+    def before(self, epoch: int) -> Barrier | None:
+        """The newest barrier of an epoch below `epoch`: the baseline of its proof."""
+        earlier = [number for number in self.barriers if number < epoch]
+        return self.barriers[max(earlier)] if earlier else None
+
+
+def summarise(signals: Iterable[Signal], generation: Generation) -> Past:
+    """The past of one generation, from signals in log order."""
+    attempt, barriers = 0, dict[int, Barrier]()
+    for signal in signals:
+        if signal.generation != generation:
+            continue
+        attempt = max(attempt, signal.attempt)
+        if isinstance(signal, Barrier):
+            barriers[signal.epoch] = signal
+    return Past(attempt, barriers)
+
+
+class BarrierLog:
+    """Writes signals of one (job, generation); opening it fences every older driver."""
+
+    def __init__(self, bootstrap: str, job: str, generation: Generation) -> None:
+        self._bootstrap = bootstrap
+        self._job = job
+        self._generation = generation
+        self._writer = TransactionalWriter(bootstrap, topics.driver_id(job, generation))
+        # A transactional producer takes one transaction at a time; epochs and hints come from two threads.
+        self._lock = threading.Lock()
+
+    def open(self) -> Past:
+        """Fence older drivers, then read what they left: nothing can be added to it any more."""
+        self._writer.initialise()
+        return self._read_past()
+
+    def write(self, signal: Signal) -> None:
+        """Raises FencedError when a newer driver has taken over."""
+        with self._lock:
+            self._writer.write(topics.barriers(self._job), [wire.encode(signal)])
+
+    def _read_past(self) -> Past:
+        def enough(values: list[bytes]) -> bool:
+            past = summarise(self._decode(values), self._generation)
+            # Two epochs: the newest may be replayed, and the one before it is then the baseline.
+            return past.attempt > 0 and len(past.barriers) >= 2
+
+        consumer = make_consumer(self._bootstrap)
+        try:
+            values = read_tail(consumer, topics.barriers(self._job), 0, enough)
+        finally:
+            consumer.close()
+        return summarise(self._decode(values), self._generation)
+
+    def _decode(self, values: list[bytes]) -> list[Signal]:
+        records = (wire.decode(value) for value in values)
+        return [one for one in records if isinstance(one, Start | Barrier | Committed | Heartbeat)]
+
+
+def newest_milestone(bootstrap: str, job: str, generation: Generation) -> Milestone | None:
+    """The newest milestone of a generation on the commit stream."""
+
+    def milestones(values: list[bytes]) -> list[Milestone]:
+        records = (wire.decode(value) for value in values)
+        return [one for one in records if isinstance(one, Milestone) and one.generation == generation]
+
+    consumer = make_consumer(bootstrap)
+    try:
+        found = milestones(read_tail(consumer, topics.milestones(job), 0, lambda values: bool(milestones(values))))
+    finally:
+        consumer.close()
+    return found[-1] if found else None

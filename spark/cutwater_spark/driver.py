@@ -1,0 +1,207 @@
+"""The driver process: the composition root of the Spark side.
+
+python -m cutwater_spark.driver JOBFILE
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.kafka import partition_count, wait_for_broker
+from cutwater.adapters.logs import configure
+from cutwater.adapters.settings import Settings, load_settings
+from cutwater.core import topics
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.job import Job
+from cutwater.core.records import Start
+from cutwater.core.startup import NONE, Standing, require_match
+from cutwater_spark.announcer import Announcer
+from cutwater_spark.barriers import BarrierLog, Past, newest_milestone
+from cutwater_spark.changelog import Changelog
+from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.epochs import EpochWriter
+from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events
+from cutwater_spark.session import open_session
+
+STOP_AFTER_COMMIT_S = 10.0
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Driver:
+    """One attempt of one generation: takes over, compares, runs the query until it is told to stop."""
+
+    def __init__(self, job: Job, settings: Settings, log: Any) -> None:
+        self._job = job
+        self._settings = settings
+        self._log = log
+        self._generation = settings.generation
+        self._stop = threading.Event()
+        self._query: StreamingQuery | None = None
+        self._query_set = threading.Event()
+
+    def stop(self, *_signal: object) -> None:
+        self._stop.set()
+
+    def run(self) -> None:
+        """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
+        job, settings, bootstrap = self._job, self._settings, self._settings.bootstrap_servers
+        wait_for_broker(bootstrap, settings.wait_ms / 1000)
+        partition_count(bootstrap, job.topic)
+        topic = topics.changelog(job.name, self._generation)
+        changelog = Changelog(bootstrap, topic, partition_count(bootstrap, topic))
+        location = settings.checkpoint or str(
+            (settings.data_dir / "checkpoints" / job.name / str(self._generation)).resolve()
+        )
+        spark = open_session(job, settings, location)
+        checkpoint = Checkpoint(spark, location)
+        barriers = BarrierLog(bootstrap, job.name, self._generation)
+        past = barriers.open()
+        attempt = past.attempt + 1
+        self._take_over(attempt, past, changelog, checkpoint, barriers)
+        epochs = EpochWriter(
+            job, self._generation, attempt, past, changelog, barriers, checkpoint, self._input_counts, now_ms
+        )
+        announcer = Announcer(
+            bootstrap,
+            epochs,
+            attempt,
+            barriers,
+            changelog,
+            checkpoint,
+            settings.heartbeat_ms,
+            settings.hints,
+            now_ms,
+        )
+        announcer.start()
+        try:
+            self._run_queries(spark, epochs, announcer, checkpoint)
+        finally:
+            announcer.stop()
+            spark.stop()
+
+    def _take_over(
+        self, attempt: int, past: Past, changelog: Changelog, checkpoint: Checkpoint, barriers: BarrierLog
+    ) -> None:
+        """Compare checkpoint, stream and changelog before anything is written, then announce the attempt."""
+        job = self._job.name
+        newest = past.newest
+        milestone = newest_milestone(self._settings.bootstrap_servers, job, self._generation)
+        standing = Standing(
+            planned=checkpoint.newest_planned(),
+            committed=checkpoint.newest_committed(),
+            barrier=newest.epoch if newest else NONE,
+            milestone=milestone.epoch if milestone else NONE,
+        )
+        self._log.info("found", attempt=attempt, **vars(standing))
+        # Spark keeps the plans of the last epochs only as long as they may be replayed.
+        has_plan = newest is not None and standing.planned >= newest.epoch
+        planned = checkpoint.plan(newest.epoch).source_cut if newest and has_plan else None
+        require_match(job, standing, planned, newest.source_cut if newest else None)
+        before = past.before(standing.next_epoch)
+        baseline = before.changelog_cut if before else Cut()
+        changelog.check_start(baseline, self._generation, standing.next_epoch, attempt)
+        barriers.write(Start(job, self._generation, attempt, now_ms()))
+
+    def _run_queries(
+        self, spark: SparkSession, epochs: EpochWriter, announcer: Announcer, checkpoint: Checkpoint
+    ) -> None:
+        """Run the query; again when Spark ended it by an error of its own after a commit (SPARK-55271)."""
+        while not self._stop.is_set():
+            committed = checkpoint.newest_committed()
+            self._query = self._start(spark, epochs, checkpoint.location)
+            self._query_set.set()
+            try:
+                self._watch(self._query, epochs, announcer, checkpoint)
+            except StreamingQueryException as error:
+                if epochs.failure is not None:
+                    raise epochs.failure from error
+                if checkpoint.newest_committed() <= committed:
+                    raise
+                self._log.warning("the query failed after a commit; starting it again", error=str(error)[:300])
+            finally:
+                self._query_set.clear()
+
+    def _start(self, spark: SparkSession, epochs: EpochWriter, location: str) -> StreamingQuery:
+        job = self._job
+        events = decode(read_events(spark, job, self._settings.bootstrap_servers), job, self._generation.region)
+        return (
+            aggregate(events, job)
+            .writeStream.outputMode("update")
+            .queryName(job.name)
+            .option("checkpointLocation", location)
+            .trigger(processingTime=f"{self._settings.trigger_ms} milliseconds")
+            .foreachBatch(epochs)
+            .start()
+        )
+
+    def _watch(
+        self, query: StreamingQuery, epochs: EpochWriter, announcer: Announcer, checkpoint: Checkpoint
+    ) -> None:
+        while not query.awaitTermination(0.2):
+            if announcer.failure is not None:
+                query.stop()
+                raise announcer.failure
+            if self._stop.is_set():
+                self._stop_after_commit(query, epochs, checkpoint)
+                return
+
+    def _stop_after_commit(self, query: StreamingQuery, epochs: EpochWriter, checkpoint: Checkpoint) -> None:
+        """Stop between two epochs, so that the next start has nothing to replay."""
+        deadline = time.monotonic() + STOP_AFTER_COMMIT_S
+        with epochs.lock:
+            newest = epochs.newest
+            while newest and not checkpoint.is_committed(newest.epoch) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            epochs.stopping = True
+        # Outside the lock: stopping waits for an epoch that waits for it.
+        query.stop()
+
+    def _input_counts(self) -> tuple[int, int]:
+        """Events and rejected events of the epoch just run, from the executed plan's observed metrics."""
+        if not self._query_set.wait(timeout=60):
+            raise UnavailableError("the query's handle did not arrive within 60 s of its first epoch")
+        query: Any = self._query
+        metrics = query._jsq.streamingQuery().lastExecution().observedMetrics()
+        found = metrics.get(INPUT_METRICS)
+        if found.isEmpty():
+            return 0, 0  # an epoch without data executes no source
+        row = found.get()
+        return int(row.getLong(0)), int(row.getLong(1))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        settings = load_settings()
+        log = configure("driver", settings.log_json)
+        driver = Driver(load_job(Path(arguments[0])), settings, log)
+        signal.signal(signal.SIGTERM, driver.stop)
+        signal.signal(signal.SIGINT, driver.stop)
+        driver.run()
+    except CutwaterError as error:
+        print(f"cutwater driver: {error}", file=sys.stderr)
+        return error.exit_code
+    except Py4JError as error:
+        print(f"cutwater driver: the JVM is gone or refused a call: {error}", file=sys.stderr)
+        return UnavailableError.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""One epoch, step by step: write, prove, tell. This is `foreachBatch` of the main job."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+
+from cutwater.adapters.avro import crc64
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import UnavailableError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.proof import Writer
+from cutwater.core.records import Barrier
+from cutwater.core.windows import horizon_ms
+from cutwater_spark.barriers import BarrierLog, Past
+from cutwater_spark.changelog import Changelog
+from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.query import changelog_rows
+
+InputCounts = Callable[[], tuple[int, int]]
+"""(events, rejected) of the epoch whose action just ran."""
+
+
+class EpochWriter:
+    """Turns each micro-batch into rows on the changelog and a barrier.
+
+    `lock` is held while an epoch is written, so that a heartbeat never looks at half of one.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        generation: Generation,
+        attempt: int,
+        past: Past,
+        changelog: Changelog,
+        barriers: BarrierLog,
+        checkpoint: Checkpoint,
+        input_counts: InputCounts,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._job = job
+        self._writer = Writer(generation, attempt, -1)
+        self._past = past
+        self._changelog = changelog
+        self._barriers = barriers
+        self._checkpoint = checkpoint
+        self._input_counts = input_counts
+        self._now_ms = now_ms
+        self._fingerprint = crc64(job.state_schema).hex()
+        self.lock = threading.Lock()
+        self.stopping = False
+        self.failure: BaseException | None = None
+
+    @property
+    def newest(self) -> Barrier | None:
+        return self._past.newest
+
+    def __call__(self, aggregates: DataFrame, epoch: int) -> None:
+        """Called by Spark. An error ends the query; `failure` keeps it from being wrapped by the JVM."""
+        try:
+            with self.lock:
+                if self.stopping:
+                    raise UnavailableError(f"epoch {epoch} is left to the next attempt: the driver is stopping")
+                self._write(aggregates, epoch)
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def _write(self, aggregates: DataFrame, epoch: int) -> None:
+        started_ms = self._now_ms()
+        me = self._writer._replace(epoch=epoch)
+        written = self._changelog.write(changelog_rows(aggregates, self._job, me))
+        before = self._past.before(epoch)
+        changelog_cut = self._changelog.prove(before.changelog_cut if before else Cut(), me, written)
+        plan = self._checkpoint.plan(epoch)
+        events, rejected = self._input_counts()
+        barrier = Barrier(
+            job=self._job.name,
+            generation=me.generation,
+            attempt=me.attempt,
+            epoch=epoch,
+            source_cut=plan.source_cut,
+            changelog_cut=changelog_cut,
+            watermark_ms=plan.watermark_ms,
+            horizon_ms=horizon_ms(plan.watermark_ms, self._job.retention_ms),
+            rows=sum(written.rows.values()),
+            digest=written.digest,
+            events=events,
+            rejected=rejected,
+            schema_fingerprint=self._fingerprint,
+            epoch_started_ms=started_ms,
+            written_ms=self._now_ms(),
+        )
+        self._barriers.write(barrier)
+        self._past = Past(me.attempt, {**dict(sorted(self._past.barriers.items())[-2:]), epoch: barrier})

@@ -1,0 +1,64 @@
+"""The Spark session and the settings that the protocol and the speed rely on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cutwater.adapters.settings import Settings
+from cutwater.core.job import Job
+
+_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+
+def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, str]:
+    """Every Spark setting of a driver, by name."""
+    conf = {
+        "spark.app.name": f"cutwater-{job.name}",
+        "spark.driver.memory": settings.spark_driver_memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "true" if settings.spark_ui_port else "false",
+        "spark.ui.port": str(settings.spark_ui_port or 4040),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        # A second copy of a task would write its rows twice.
+        "spark.speculation": "false",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": str(job.shuffle_partitions),
+        # With Kafka's V1 sink an Observation never returns: take Kafka off the list.
+        "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+        "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
+        "spark.sql.streaming.metricsEnabled": "false",
+    }
+    if settings.spark_jars:
+        conf["spark.jars"] = settings.spark_jars
+    if checkpoint.startswith(("/", "file:")):
+        # The default forks a process for each file operation on a local disk.
+        conf["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_MANAGER
+    if settings.spark_master.startswith("local"):
+        conf["spark.driver.extraJavaOptions"] = "-XX:+UseParallelGC"
+    else:  # executors on other machines must reach the driver
+        del conf["spark.driver.host"], conf["spark.driver.bindAddress"]
+    return conf
+
+
+def open_session(job: Job, settings: Settings, checkpoint: str) -> SparkSession:
+    builder = SparkSession.builder.master(settings.spark_master)
+    for name, value in configuration(job, settings, checkpoint).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("WARN")
+    _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")  # warns of every nullable column, every task
+    _quiet(session, "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor")
+    return session
+
+
+def _quiet(session: SparkSession, logger: str) -> None:
+    log4j: Any = session._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j.core.config.Configurator.setLevel(logger, log4j.Level.ERROR)

@@ -1,0 +1,52 @@
+"""What tests of several folders share: one real broker for the whole run, and names nobody else uses."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cutwater.local.broker import Broker
+from cutwater.local.jars import jars
+from cutwater.local.java import find_java
+from cutwater.local.supervisor import Supervisor
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class RunningBroker:
+    """The session's broker. Do not stop it: tests that break brokers start their own."""
+
+    bootstrap: str
+    log_path: Path
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> list[Path]:
+    """The jars of a broker, for tests that start their own."""
+    return jars("kafka")
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> Iterator[RunningBroker]:
+    """One embedded broker for all tests; it dies with the test run, however that ends."""
+    embedded = Broker(tmp_path_factory.mktemp("broker"), find_java(), kafka_jars)
+    with Supervisor([embedded.supervised()]) as supervisor:
+        supervisor.start(threading.Event())
+        yield RunningBroker(embedded.bootstrap, embedded.log_path)
+
+
+def unique(name: str) -> str:
+    """`name` with a suffix that no other test of this run uses: for topics, groups, transactional ids."""
+    return f"{name}-{os.getpid()}-{next(_numbers)}"
+
+
+@pytest.fixture(name="unique", scope="session")
+def _unique() -> Callable[[str], str]:
+    return unique

@@ -1,0 +1,101 @@
+"""Java and ports: what the machine lacks is said in one line."""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+
+import pytest
+
+from cutwater.core.errors import MachineError
+from cutwater.local.disk import require_room
+from cutwater.local.java import find_java, parse_major_version
+from cutwater.local.ports import FIRST_PORT, LAST_PORT, LOOPBACK, free_ports, is_free, require_free
+
+
+def fake_java(folder: Path, version: str, exit_code: int = 0) -> Path:
+    java = folder / "java"
+    folder.mkdir(parents=True, exist_ok=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\nexit {exit_code}\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.mark.parametrize(
+    ("printed", "major"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('openjdk version "25-ea" 2025-09-16', 25),
+        ('Picked up JAVA_TOOL_OPTIONS: -Dx="1"\nopenjdk version "11.0.2"', 11),
+        ("The operation couldn't be completed. Unable to locate a Java Runtime.", None),
+    ],
+)
+def test_versions_are_read_as_java_prints_them(printed: str, major: int | None) -> None:
+    """Old ("1.8"), early-access and plain version strings give the major version; anything else gives none."""
+    assert parse_major_version(printed) == major
+
+
+def test_java_home_wins_over_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAVA_HOME decides, since Spark's launcher follows it; without it, PATH does."""
+    at_home = fake_java(tmp_path / "home" / "bin", "21.0.1")
+    on_path = fake_java(tmp_path / "path", "17.0.15")
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    assert find_java() == at_home
+    monkeypatch.delenv("JAVA_HOME")
+    assert find_java() == on_path
+
+
+@pytest.mark.parametrize("case", ["missing", "old", "old home", "empty home", "broken"])
+def test_java_that_cannot_be_used_is_one_line(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Missing, too old or broken Java: one line that says what was found and what to install."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if case == "old":
+        fake_java(tmp_path, "11.0.2")
+    elif case == "old home":
+        fake_java(tmp_path / "home" / "bin", "1.8.0_392")
+    elif case == "broken":
+        fake_java(tmp_path, "17.0.1", exit_code=1)
+    if case.endswith("home"):
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    with pytest.raises(MachineError) as raised:
+        find_java()
+    message = str(raised.value)
+    assert "\n" not in message
+    assert "Java 17 or newer is needed" in message
+    assert "apt-get install openjdk-17-jre-headless" in message
+    said = {"missing": "none was found", "old": "is Java 11", "old home": "is Java 8"}
+    assert said.get(case, str(tmp_path)) in message
+
+
+def test_a_port_in_use_is_named() -> None:
+    """A requested port that somebody listens on: the error names port, purpose and what to do."""
+    with socket.create_server((LOOPBACK, 0)) as taken:
+        port = taken.getsockname()[1]
+        assert not is_free(port)
+        with pytest.raises(MachineError, match=rf"Port {port} on 127\.0\.0\.1, wanted for the view, is in use"):
+            require_free(port, "the view")
+    require_free(port, "the view")
+
+
+def test_free_ports_are_different_and_not_taken_by_outgoing_connections() -> None:
+    """Free ports are distinct, skip those in use, and lie below the range of outgoing connections."""
+    first = free_ports(3, random.Random(7))
+    with socket.create_server((LOOPBACK, first[0])):
+        second = free_ports(3, random.Random(7))
+    assert len(set(first)) == 3
+    assert first[0] not in second
+    assert all(FIRST_PORT <= port <= LAST_PORT for port in first + second)
+
+
+def test_a_data_folder_without_room_or_rights_is_named(tmp_path: Path) -> None:
+    """A full disk and a folder that cannot be made: an error with the folder and what to do."""
+    with pytest.raises(MachineError, match=r"MB free and the broker needs at least .* free some room"):
+        require_room(tmp_path / "full", "the broker", free_bytes_min=2**62)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineError, match=r"cannot be used: Not a directory.*choose another data folder"):
+        require_room(tmp_path / "file" / "data", "the broker")
