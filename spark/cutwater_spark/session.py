@@ -60,5 +60,5 @@ def open_session(job: Job, settings: Settings, checkpoint: str) -> SparkSession:
 
 
 def _quiet(session: SparkSession, logger: str) -> None:
-    log4j: Any = session._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j: Any = session._jvm.org.apache.logging.log4j
     log4j.core.config.Configurator.setLevel(logger, log4j.Level.ERROR)

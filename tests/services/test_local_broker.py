@@ -64,7 +64,13 @@ def produce(broker: Broker, values: list[str]) -> None:
 def consume(broker: Broker, count: int) -> list[str]:
     """Read with a consumer group: it needs the group coordinator and its internal topic."""
     consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap, "group.id": "readers", "auto.offset.reset": "earliest"}
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "readers",
+            "auto.offset.reset": "earliest",
+            # With it, close() would commit past records that consume() has fetched and not returned.
+            "enable.auto.commit": False,
+        }
     )
     consumer.subscribe([TOPIC])
     messages = consumer.consume(count, timeout=WAIT_SECONDS)

@@ -21,6 +21,20 @@ from cutwater.core.errors import UsageError
 MARKER = b"\xc3\x01"
 HEADER_BYTES = 10
 
+# What fastavro lets through from bytes and schemas that are not Avro; a moment after year 9999 overflows.
+_DAMAGE = (
+    EOFError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    StopIteration,
+    MemoryError,
+    RecursionError,
+)
+_NO_SCHEMA = (*_DAMAGE, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType)
+
 
 def crc64(schema: dict[str, Any]) -> bytes:
     """The 8 fingerprint bytes as they stand in the header (little endian)."""
@@ -48,18 +62,21 @@ class Codec:
         return body.getvalue()
 
     def decode(self, data: bytes) -> dict[str, Any]:
-        """Raises UsageError when the bytes were not written with this schema, or are cut short."""
+        """Raises UsageError when the bytes were not written with this schema, are cut short or too long."""
         if data[:HEADER_BYTES] != self.header:
             raise UsageError(
                 f"bytes {data[:HEADER_BYTES].hex()}… are not of schema {self.schema.get('name')} "
                 f"({self.header.hex()})"
             )
+        body = io.BytesIO(data[HEADER_BYTES:])
         try:
-            record: dict[str, Any] = fastavro.schemaless_reader(
-                io.BytesIO(data[HEADER_BYTES:]), self._parsed, None
+            record: dict[str, Any] = fastavro.schemaless_reader(body, self._parsed, None)
+        except _DAMAGE as error:
+            raise UsageError(f"a record of schema {self.schema.get('name')} is damaged: {error!r}") from error
+        if body.read(1):
+            raise UsageError(
+                f"a record of schema {self.schema.get('name')} is damaged: {len(data)} bytes, and it ends before"
             )
-        except (EOFError, ValueError, IndexError, StopIteration) as error:
-            raise UsageError(f"a record of schema {self.schema.get('name')} is cut short: {error!r}") from error
         return record
 
 
@@ -76,10 +93,15 @@ def load_schema(path: Path) -> dict[str, Any]:
         parse_schema(json.loads(json.dumps(schema)))
     except FileNotFoundError:
         raise UsageError(f"{path}: no such schema file") from None
-    except (json.JSONDecodeError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
-        raise UsageError(f"{path}: not an Avro schema: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except _NO_SCHEMA as error:
+        raise UsageError(f"{path}: not an Avro schema: {error!r:.300}") from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise UsageError(f"{path}: the schema of an event must be a record")
+    fields = schema.get("fields")
+    if not isinstance(fields, list) or not all(isinstance(field["name"], str) for field in fields):
+        raise UsageError(f"{path}: 'fields' must be a list of fields, each with a name and a type")
     return schema
 
 

@@ -9,11 +9,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from cutwater.adapters.avro import load_schema, schema_folder
 from cutwater.adapters.sketches import HllSketches
+from cutwater.adapters.yamlfile import read_mapping
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 from cutwater.core.measures import KINDS, TIMES, FieldType, Measure, build
@@ -21,7 +21,11 @@ from cutwater.core.shards import MAX_SHARDS, ShardMap
 from cutwater.core.windows import WindowSpec
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"([0-9]+)\s*(ms|s|m|h|d)")
+# 15 digits: more than any time there is, and far below what int() refuses to read.
+_DURATION = re.compile(r"([0-9]{1,15})\s*(ms|s|m|h|d)")
+MAX_DURATION_MS = 36_500 * 86_400_000
+"""A century: Spark and Avro hold times of this size in microseconds with room to spare."""
+MAX_EVENTS_PER_EPOCH = 1_000_000_000
 _NAME = r"^[a-z][a-z0-9-]{0,62}$"
 _COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 
@@ -34,7 +38,9 @@ def parse_duration(value: object) -> int:
     return int(found[1]) * _UNITS_MS[found[2]]
 
 
-Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=1)]
+Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=1, le=MAX_DURATION_MS)]
+# Strict: `partitions: yes` would be 1 otherwise.
+Count = Annotated[int, Field(strict=True, ge=1)]
 
 
 class _Model(BaseModel):
@@ -43,7 +49,7 @@ class _Model(BaseModel):
 
 class SourceModel(_Model):
     topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")
-    schema_: str = Field(alias="schema", min_length=1)
+    schema_: str = Field(alias="schema", min_length=1, max_length=200)
     key: str
     event_time: str
 
@@ -67,11 +73,11 @@ class JobModel(_Model):
     window: WindowModel
     lateness: Duration
     retention: Duration
-    shards: int = Field(1024, ge=1, le=MAX_SHARDS)
-    partitions: int = Field(4, ge=1)
+    shards: Count = Field(1024, le=MAX_SHARDS)
+    partitions: Count = Field(4, le=MAX_SHARDS)
     measures: dict[Annotated[str, Field(pattern=_COLUMN)], MeasureModel] = Field(min_length=1)
-    max_events_per_epoch: int = Field(100_000, ge=1)
-    shuffle_partitions: int = Field(2, ge=1, le=10_000)
+    max_events_per_epoch: Count = Field(100_000, le=MAX_EVENTS_PER_EPOCH)
+    shuffle_partitions: Count = Field(2, le=10_000)
 
 
 def load_job(path: Path) -> Job:
@@ -87,14 +93,7 @@ def load_job(path: Path) -> Job:
 
 
 def _parse(path: Path) -> JobModel:
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(document, dict):
-        raise UsageError(f"{path}: a job file is a YAML mapping; see deploy/jobs/flights.yaml for an example")
+    document = read_mapping(path)
     _refuse_session(path, document)
     try:
         return JobModel.model_validate(document)
@@ -123,14 +122,14 @@ def _say(error: Any) -> str:
     text = known.get(error["type"], text)
     given = error.get("input")
     scalar = isinstance(given, str | int | float) and error["type"] not in {"missing", "value_error"}
-    return f"{text} (given: {given!r})" if scalar else text
+    return f"{text} (given: {given!r:.80})" if scalar else text
 
 
 def _find_schema(job_path: Path, name: str) -> dict[str, Any]:
     """Beside the job file, else among the project's own schemas."""
-    for folder in (job_path.parent, schema_folder()):
-        if (folder / name).is_file():
-            return load_schema(folder / name)
+    for candidate in (job_path.parent / name, schema_folder() / name):
+        if candidate.is_file():
+            return load_schema(candidate)
     raise UsageError(f"source.schema: '{name}' is neither beside the job file nor in schemas/")
 
 
@@ -182,7 +181,8 @@ def _measures(model: JobModel, types: dict[str, FieldType]) -> tuple[Measure, ..
             raise UsageError(f"{place}.field: the schema has no field '{one.field}'; it has: {', '.join(types)}")
         field_type = types[one.field] if one.field else None
         built.append(build(name, one.measure, one.field, field_type, HllSketches()))
-    columns = [partial.column for measure in built for partial in measure.partials]
+    # Spark does not tell column names apart by case.
+    columns = [partial.column.lower() for measure in built for partial in measure.partials]
     twice = sorted(
         {column for column in columns if columns.count(column) > 1} | ({"key", "window"} & set(columns))
     )
@@ -201,7 +201,7 @@ def _field_type(avro: Any) -> FieldType:
         return _field_type(branches[0]) if len(branches) == 1 else FieldType("union")
     if isinstance(avro, dict):
         logical = avro.get("logicalType")
-        if logical == "decimal":
+        if logical == "decimal" and "precision" in avro:  # else it is no decimal, by Avro's rules
             return FieldType("decimal", avro["precision"], avro.get("scale", 0))
         if logical in TIMES:
             return FieldType(logical)

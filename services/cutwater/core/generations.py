@@ -13,7 +13,9 @@ from cutwater.core.errors import UsageError
 
 ROOT_PARENT = "00000000"
 REGION_PATTERN = r"[a-z][a-z0-9]{0,15}"
-_GENERATION = re.compile(rf"g([1-9][0-9]*)-({REGION_PATTERN})-([0-9a-f]{{8}})")
+_GENERATION = re.compile(rf"g([1-9][0-9]{{0,8}})-({REGION_PATTERN})-([0-9a-f]{{8}})")
+# A 64-bit number at most: tokens arrive from strangers, and int() of thousands of digits raises.
+_SEQUENCE = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, order=True)
@@ -47,6 +49,6 @@ class Token:
     @staticmethod
     def parse(text: str) -> Token:
         generation, separator, sequence = text.rpartition(":")
-        if not separator or not sequence.isdecimal():
+        if not separator or not _SEQUENCE.fullmatch(sequence):
             raise UsageError(f"'{text}' is not a token; one looks like g1-local-{ROOT_PARENT}:42")
         return Token(Generation.parse(generation), int(sequence))

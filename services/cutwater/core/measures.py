@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Protocol
 
 from cutwater.core.errors import UsageError
@@ -144,8 +144,16 @@ def _sum_partial(column: str, field: str, of: FieldType) -> Partial:
         total.avro,
         f"cast(sum({operand}) as {sql})",
         f"cast(sum(`{column}`) as {sql})",
-        lambda one, other: one + other,
+        _add,
     )
+
+
+# Python's default context would round sums to 28 digits. One digit more than the widest sum holds.
+_EXACT = Context(prec=MAX_DECIMAL + 1)
+
+
+def _add(one: Any, other: Any) -> Any:
+    return _EXACT.add(one, other) if isinstance(one, Decimal) else one + other
 
 
 def _count_partial(column: str, field: str | None) -> Partial:
@@ -161,11 +169,22 @@ def _sum(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Me
     return Measure(name, "sum", (_sum_partial(name, str(field), of),), lambda row: row[name])
 
 
+def _spark_order(value: Any) -> Any:
+    # Spark puts NaN above every number; in Python the answer would depend on the order of the arguments.
+    return (value != value, value)  # noqa: PLR0124
+
+
 def _extreme(kind: str) -> Maker:
     choose = min if kind == "min" else max
 
     def make(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Measure:
-        partial = Partial(name, of.avro, f"{kind}({field})", f"{kind}(`{name}`)", choose)
+        partial = Partial(
+            name,
+            of.avro,
+            f"{kind}({field})",
+            f"{kind}(`{name}`)",
+            lambda one, other: choose(one, other, key=_spark_order),
+        )
         return Measure(name, kind, (partial,), lambda row: row[name])
 
     return make

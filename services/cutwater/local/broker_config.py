@@ -43,6 +43,9 @@ def server_properties(
         "log.cleaner.enable": "true",
         "log.cleaner.dedupe.buffer.size": str(32 * 1024 * 1024),  # the default takes 128 MB of the heap
         "log.index.size.max.bytes": str(2 * 1024 * 1024),
+        # After kill -9 the controller keeps the new process waiting until the old one's session has expired.
+        "broker.session.timeout.ms": "4000",
+        "broker.heartbeat.interval.ms": "1000",
         "num.network.threads": "2",
         "num.io.threads": "4",
         "background.threads": "2",

@@ -52,6 +52,10 @@ class Supervisor:
         self._report = report
         self._clock = clock
 
+    @property
+    def members(self) -> tuple[Supervised, ...]:
+        return tuple(self._members)
+
     def __enter__(self) -> Supervisor:
         return self
 

@@ -1,0 +1,81 @@
+"""Events onto a topic: Avro by the job's schema, keyed, idempotent, with back-pressure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.kafka import explain
+from cutwater.core.errors import UnavailableError
+from cutwater.core.job import Job
+
+FLUSH_S = 60.0
+_POLL_EVERY = 1_000
+
+
+class EventWriter:
+    """Produces the events of one job. Raises UsageError for an event that does not fit the schema."""
+
+    def __init__(self, bootstrap: str, job: Job) -> None:
+        self._job = job
+        self._codec = Codec(job.event_schema)
+        self._fields = {field["name"] for field in job.event_schema["fields"]}
+        self._failure: KafkaError | None = None
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 20,
+                "compression.type": "lz4",
+                "queue.buffering.max.messages": 100_000,
+            }
+        )
+
+    def write_all(
+        self, events: Iterable[Mapping[str, Any]], report: Callable[[int], None] = lambda _: None
+    ) -> int:
+        """Produce every event and wait until all are acknowledged; `report` gets the running count.
+
+        Returns the number delivered. Raises UnavailableError when the broker does not take them in time.
+        """
+        count = 0
+        try:
+            for event in events:
+                self._write(event)
+                count += 1
+                if count % _POLL_EVERY == 0:
+                    self._producer.poll(0)
+                    self._raise_failure()
+                    report(count)
+        finally:  # what was taken before a bad event is delivered all the same
+            left = self._producer.flush(FLUSH_S)
+        self._raise_failure()
+        if left:
+            raise UnavailableError(f"{left} events to {self._job.topic} were not acknowledged in {FLUSH_S:.0f} s")
+        report(count)
+        return count
+
+    def _write(self, event: Mapping[str, Any]) -> None:
+        record = {name: value for name, value in event.items() if name in self._fields}
+        value = self._codec.encode(record)
+        key = str(record[self._job.key_field]).encode()
+        for _ in range(int(FLUSH_S)):
+            try:
+                self._producer.produce(self._job.topic, value=value, key=key, on_delivery=self._delivered)
+            except BufferError:  # the bounded queue is full: wait for acknowledgements
+                self._producer.poll(1.0)
+                self._raise_failure()
+            else:
+                return
+        raise UnavailableError(f"{self._job.topic} takes no events for {FLUSH_S:.0f} s; check the broker")
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._failure = self._failure or error
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise explain(KafkaException(self._failure), f"producing to {self._job.topic}")

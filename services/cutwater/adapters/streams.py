@@ -1,0 +1,65 @@
+"""Read-only looks at the protocol's topics, for people and tools: no positions kept, nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from confluent_kafka import KafkaError, TopicPartition
+
+from cutwater.adapters import wire
+from cutwater.adapters.kafka import bounds, make_consumer, partition_count, raise_read_error, read_range, read_tail
+from cutwater.core import topics
+from cutwater.core.cuts import Cut
+from cutwater.core.records import Milestone
+
+
+def milestones(bootstrap: str, job: str, limit: int | None = None) -> list[tuple[Milestone, bytes]]:
+    """The newest `limit` milestones (all by default) with their bytes, oldest first."""
+    topic = topics.milestones(job)
+    partition_count(bootstrap, topic)
+    consumer = make_consumer(bootstrap)
+    try:
+        if limit is not None:
+            values = read_tail(consumer, topic, 0, lambda found: len(_only_milestones(found)) >= limit)
+        else:
+            low, high = bounds(consumer, topic, 0)
+            values = [bytes(one.value()) for one in read_range(consumer, topic, 0, low)] if low < high else []
+    finally:
+        consumer.close()
+    found = _only_milestones(values)
+    return found[-limit:] if limit is not None else found
+
+
+def _only_milestones(values: list[bytes]) -> list[tuple[Milestone, bytes]]:
+    decoded = ((wire.decode(value), value) for value in values)
+    return [(record, value) for record, value in decoded if isinstance(record, Milestone)]
+
+
+def source_end(bootstrap: str, topic: str) -> Cut:
+    """The cut at the present end of a topic."""
+    consumer = make_consumer(bootstrap)
+    try:
+        count = partition_count(bootstrap, topic)
+        return Cut.of_topic(topic, (bounds(consumer, topic, number)[1] for number in range(count)))
+    finally:
+        consumer.close()
+
+
+class Tail:
+    """Follows a one-partition topic from its start; `poll` returns what is new, never blocking for long."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._consumer = make_consumer(bootstrap)
+        low, _ = bounds(self._consumer, topic, 0)
+        self._consumer.assign([TopicPartition(topic, 0, low)])
+
+    def poll(self, most: int = 500) -> Iterator[wire.Record]:
+        """At most `most` new records, waiting up to 50 ms for the first."""
+        for message in self._consumer.consume(most, timeout=0.05):
+            if message.error() is None:
+                yield wire.decode(bytes(message.value()))
+            elif message.error().code() != KafkaError._PARTITION_EOF:
+                raise_read_error(message.error(), message.topic(), message.partition())
+
+    def close(self) -> None:
+        self._consumer.close()

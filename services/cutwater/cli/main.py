@@ -1,0 +1,32 @@
+"""`cutwater`: the command line. Verbs live in the files beside this one."""
+
+from __future__ import annotations
+
+import typer
+
+from cutwater.cli import demo, produce, stack, state, stream
+
+EXIT_CODES = (
+    "Exit codes: 0 fine · 1 a check found differences · 2 wrong input · 3 the machine lacks something · "
+    "4 a broker or service does not answer · 5 the protocol forbids it · 6 fenced by a newer owner · "
+    "7 records that must be equal differ."
+)
+
+app = typer.Typer(
+    name="cutwater",
+    help="Consistent cuts of streaming state: run, watch and query a job.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+for module in (stack, stream, state, produce, demo):
+    module.register(app)
+
+
+def main() -> None:
+    app()
+
+
+if __name__ == "__main__":
+    main()

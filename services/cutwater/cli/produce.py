@@ -1,0 +1,78 @@
+"""`produce`: events from JSON lines onto the job's source topic."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.producing import EventWriter
+from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.output import err, handled, out, print_json
+from cutwater.core.errors import UsageError
+from cutwater.local import running
+
+
+@handled
+def produce(
+    file: Annotated[Path, typer.Argument(help="JSON lines, one event each; '-' reads standard input.")],
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Produce events to the running job, checked against its schema.
+
+    Times are ISO 8601 or milliseconds. The first event that does not fit stops the command and names its line;
+    what came before it has been produced.
+
+    Examples:  cutwater produce events.jsonl  ·  cat events.jsonl | cutwater produce -
+    """
+    stack = running.require(settings_for(data_dir).data_dir)
+    job = load_job(Path(stack.job_file))
+    writer = EventWriter(stack.bootstrap_servers, job)
+    times = {one["name"] for one in job.event_schema["fields"] if "timestamp" in json.dumps(one["type"])}
+    columns = (TextColumn("produced"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.speed} events/s"))
+    with Progress(*columns, TimeElapsedColumn(), console=err, disable=as_json) as progress:
+        task = progress.add_task("produced", total=None)
+        count = writer.write_all(_events(file, times), lambda done: progress.update(task, completed=done))
+    if as_json:
+        print_json({"topic": job.topic, "delivered": count})
+    else:
+        out.print(f"{count} events delivered to {job.topic}")
+
+
+def _events(file: Path, times: set[str]) -> Iterator[dict[str, Any]]:
+    try:
+        with sys.stdin if str(file) == "-" else file.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _event(line, times, f"{file}, line {number}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from None
+
+
+def _event(line: str, times: set[str], where: str) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+        if not isinstance(event, dict):
+            raise ValueError("not a JSON object")
+        return {name: _time(value) if name in times else value for name, value in event.items()}
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def _time(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    moment = datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(produce)

@@ -1,0 +1,161 @@
+"""`up`, `down`, `status`: the embedded stack."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import typer
+
+from cutwater.adapters import streams
+from cutwater.adapters.settings import Settings
+from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, table
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.local import running
+from cutwater.local.running import RunningStack
+from cutwater.local.stack import Stack, run_stack
+from cutwater.local.supervisor import stop_on_signals
+
+DETACHED_START_SECONDS_MAX = 300.0
+
+
+@handled
+def up(
+    job_file: Annotated[Path, typer.Argument(help="The job file.")] = Path("deploy/jobs/flights.yaml"),
+    detach: Annotated[bool, typer.Option("--detach", help="Return once everything answers.")] = False,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Start broker, driver, commit-signal and rehydrator on this machine.
+
+    Examples:  cutwater up deploy/jobs/flights.yaml  ·  cutwater up --detach --json
+    """
+    settings = settings_for(data_dir)
+    if detach:
+        stack = _start_detached(job_file, settings)
+        _show(stack, as_json)
+        return
+    with stop_on_signals() as stop:
+        run_stack(Stack(job_file, settings, err.print), stop, lambda one: _show(one, as_json))
+
+
+def _start_detached(job_file: Path, settings: Settings) -> RunningStack:
+    if running.find(settings.data_dir):
+        raise UsageError(f"a stack runs on {settings.data_dir} already; 'cutwater down' ends it")
+    log = settings.data_dir / "logs" / "up.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    arguments = [
+        sys.executable,
+        "-m",
+        "cutwater.cli.main",
+        "up",
+        str(job_file),
+        "--data-dir",
+        str(settings.data_dir),
+    ]
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            arguments, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+        )
+    deadline = time.monotonic() + DETACHED_START_SECONDS_MAX
+    while (stack := running.find(settings.data_dir)) is None:
+        code = process.poll()
+        if code is not None:
+            error = CutwaterError(f"{_last_error(log)} (log: {log})")
+            error.exit_code = code or 1
+            raise error
+        if time.monotonic() > deadline:
+            process.terminate()
+            raise UnavailableError(f"the stack did not start in {DETACHED_START_SECONDS_MAX:.0f} s (log: {log})")
+        time.sleep(0.1)
+    return stack
+
+
+def _last_error(log: Path) -> str:
+    text = log.read_text(encoding="utf-8", errors="replace").strip()
+    return text[text.rfind("error:") + len("error:") :].strip() if "error:" in text else text[-2000:]
+
+
+def _show(stack: RunningStack, as_json: bool) -> None:
+    if as_json:
+        print_json(stack.__dict__)
+        return
+    rows = [
+        ("Kafka", stack.bootstrap_servers),
+        ("API", stack.api_url),
+        ("Spark UI", stack.spark_ui_url),
+        ("data", stack.data_dir),
+        *((f"log of {name}", path) for name, path in stack.logs.items()),
+    ]
+    out.print(table(f"job {stack.job}, generation {stack.generation}", ("what", "where"), rows))
+
+
+@handled
+def down(
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the data folder too.")] = False,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """End the stack that runs on the data folder.
+
+    Examples:  cutwater down  ·  cutwater down --delete
+    """
+    folder = settings_for(data_dir).data_dir
+    found = running.find(folder)
+    if found:
+        found.stop()
+    if delete:
+        _delete(folder)
+    if as_json:
+        print_json({"stopped": found is not None, "deleted": delete})
+    else:
+        out.print("stopped" if found else f"no stack runs on {folder}")
+
+
+def _delete(folder: Path) -> None:
+    """Only a folder that a stack has made: never something else by a mistyped path."""
+    if folder.exists():
+        if not (folder / "logs").is_dir():
+            raise UsageError(f"{folder} is not the data folder of a stack; nothing was deleted")
+        shutil.rmtree(folder)
+
+
+@handled
+def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
+    """Show what runs, the newest milestone and what the view serves.
+
+    Examples:  cutwater status  ·  cutwater status --json
+    """
+    stack = running.require(settings_for(data_dir).data_dir)
+    newest = streams.milestones(stack.bootstrap_servers, stack.job, limit=1)
+    view = _view(stack)
+    if as_json:
+        newest_json = milestone_json(newest[-1][0]) if newest else None
+        print_json({"stack": stack.__dict__, "milestone": newest_json, "view": view})
+        return
+    _show(stack, False)
+    if newest:
+        one = newest[-1][0]
+        out.print(
+            f"newest milestone [bold]{one.token}[/bold]: epoch {one.epoch}, watermark {iso(one.watermark_ms)}"
+        )
+    out.print(f"view: {view.get('token') or view.get('detail') or 'nothing yet'}")
+
+
+def _view(stack: RunningStack) -> dict[str, object]:
+    try:
+        answer: dict[str, object] = httpx.get(f"{stack.api_url}/v1/milestone", timeout=5.0).json()
+    except (httpx.HTTPError, ValueError) as error:
+        return {"detail": f"the API does not answer: {error}"}
+    return answer
+
+
+def register(app: typer.Typer) -> None:
+    for command in (up, down, status):
+        app.command()(command)

@@ -1,0 +1,62 @@
+"""`get`: the state of one key, as the rehydrator serves it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import httpx
+import typer
+
+from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.output import handled, out, print_json, table
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.local import running
+
+TIMEOUT_S = 40.0
+
+
+@handled
+def get(
+    key: Annotated[str, typer.Argument(help="The group key, for example an airport.")],
+    start: Annotated[str | None, typer.Option("--from", help="First window start, ISO 8601 or ms.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Window starts before this, ISO 8601 or ms.")] = None,
+    at_least: Annotated[str | None, typer.Option(help="Wait until the view has reached this token.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most this many windows.")] = 24,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the windows of one key, and the milestone they belong to.
+
+    Examples:  cutwater get JFK --limit 5  ·  cutwater get JFK --from 2013-01-02T00:00:00Z --json
+    """
+    stack = running.require(settings_for(data_dir).data_dir)
+    wanted = {"from": start, "to": end, "at_least": at_least, "limit": limit}
+    query = {name: value for name, value in wanted.items() if value is not None}
+    answer = _ask(f"{stack.api_url}/v1/state/{_quoted(key)}", query)
+    if as_json:
+        print_json(answer)
+        return
+    rows = answer["rows"]
+    columns = list(rows[0]) if rows else ["window_start"]
+    out.print(table(f"{key} at {answer['milestone']['token']}", columns, ([*row.values()] for row in rows)))
+
+
+def _quoted(key: str) -> str:
+    return quote(key, safe="")
+
+
+def _ask(url: str, query: dict[str, Any]) -> dict[str, Any]:
+    try:
+        answer = httpx.get(url, params=query, timeout=TIMEOUT_S)
+    except httpx.HTTPError as error:
+        raise UnavailableError(f"the rehydrator at {url} does not answer ({error}); see its log") from None
+    if answer.is_success:
+        found: dict[str, Any] = answer.json()
+        return found
+    kind = UsageError if answer.status_code in (400, 404, 410, 422) else UnavailableError
+    raise kind(f"{url} answered {answer.status_code}: {answer.text[:500]}")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(get)

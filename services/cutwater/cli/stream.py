@@ -1,0 +1,53 @@
+"""`milestones`: the commit stream."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cutwater.adapters import streams
+from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.output import handled, iso, milestone_json, out, print_json, table
+from cutwater.core.chain import breaks, link
+from cutwater.local import running
+
+
+@handled
+def milestones(
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many of the newest.")] = 20,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the whole chain; exit 1 when it is broken.")
+    ] = False,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List the newest milestones, or check that all are contiguous and chained.
+
+    Examples:  cutwater milestones --limit 5  ·  cutwater milestones --check  ·  cutwater milestones --json
+    """
+    stack = running.require(settings_for(data_dir).data_dir)
+    found = streams.milestones(stack.bootstrap_servers, stack.job, None if check else limit)
+    broken = list(breaks(found))
+    shown = found[-limit:]
+    if as_json:
+        print_json([{**milestone_json(one), "hash": link(value).hex()} for one, value in shown])
+    else:
+        columns = ("token", "epoch", "attempt", "rows", "events", "watermark", "committed", "hash", "parent")
+        rows = (
+            (
+                *(one.token, one.epoch, one.attempt, one.rows, one.events),
+                *(iso(one.watermark_ms), iso(one.committed_ms), link(value).hex()[:8], one.parent_hash.hex()[:8]),
+            )
+            for one, value in shown
+        )
+        out.print(table(f"commit stream of {stack.job}", columns, rows))
+    for one in broken:
+        out.print(f"[red]broken at sequence {one.sequence}: {one.reason}[/red]")
+    if check and not broken and not as_json:
+        out.print(f"{len(found)} milestones: contiguous and chained")
+    return 1 if broken else 0
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(milestones)

@@ -1,0 +1,95 @@
+"""What the demonstration has reached, read from the protocol's own topics, and the live table of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rich.table import Table
+
+from cutwater.adapters.streams import Tail
+from cutwater.core import topics
+from cutwater.core.cuts import Cut
+from cutwater.core.records import Barrier, Milestone, Start
+
+
+@dataclass
+class Progress:
+    """Events and epochs as processed (barriers) and as committed (milestones)."""
+
+    produced: int = 0
+    to_produce: int = 0
+    attempts: int = 0
+    barrier: Barrier | None = None
+    milestone: Milestone | None = None
+    milestones: int = 0
+    view: str = "-"
+    phase: str = "starting"
+    changes: int = field(default=0, repr=False)
+    """Grows whenever anything moves: to tell slow from stuck."""
+
+    @property
+    def processed(self) -> int:
+        return self.barrier.source_cut.records_since(Cut()) if self.barrier else 0
+
+    @property
+    def committed(self) -> int:
+        return self.milestone.source_cut.records_since(Cut()) if self.milestone else 0
+
+    def table(self, seconds: float) -> Table:
+        rate = self.committed / seconds if seconds > 0 else 0.0
+        left = (self.to_produce - self.committed) / rate if rate else 0.0
+        table = Table(title=f"{self.phase} · {seconds:.0f} s · about {left:.0f} s left", title_justify="left")
+        for column in (
+            "events in",
+            "epoch",
+            "processed",
+            "committed",
+            "milestones",
+            "watermark",
+            "view",
+            "attempt",
+        ):
+            table.add_column(column, justify="right")
+        watermark = self.milestone.watermark_ms if self.milestone else 0
+        table.add_row(
+            f"{self.produced:,} / {self.to_produce:,}",
+            str(self.barrier.epoch) if self.barrier else "-",
+            f"{self.processed:,}",
+            f"{self.committed:,} ({rate:,.0f}/s)",
+            str(self.milestones),
+            f"{watermark / 86_400_000 - 15_706:+.1f} days" if watermark else "-",
+            self.view,
+            str(self.attempts),
+        )
+        return table
+
+
+class Follower:
+    """Updates a Progress from the barriers topic and the commit stream."""
+
+    def __init__(self, bootstrap: str, job: str, progress: Progress) -> None:
+        self._progress = progress
+        self._tails = [Tail(bootstrap, topics.barriers(job)), Tail(bootstrap, topics.milestones(job))]
+
+    def update(self) -> None:
+        """Read what is new on both topics; waits 100 ms at most."""
+        for tail in self._tails:
+            for record in tail.poll():
+                self._take(record)
+
+    def close(self) -> None:
+        for tail in self._tails:
+            tail.close()
+
+    def _take(self, record: object) -> None:
+        progress = self._progress
+        if isinstance(record, Start):
+            progress.attempts = max(progress.attempts, record.attempt)
+        elif isinstance(record, Barrier):
+            progress.barrier = record
+        elif isinstance(record, Milestone):
+            progress.milestone = record
+            progress.milestones += 1
+        else:
+            return  # hints and heartbeats move nothing
+        progress.changes += 1

@@ -1,0 +1,79 @@
+"""What runs: the file by which `status`, `get` or `down` find an embedded stack."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from cutwater.core.errors import MachineError, UsageError
+
+FILE = "stack.json"
+STOP_SECONDS_MAX = 90.0
+
+
+@dataclass(frozen=True)
+class RunningStack:
+    pid: int
+    started: float
+    """The process's creation time, so that a reused pid is not mistaken for it."""
+    job_file: str
+    job: str
+    generation: str
+    bootstrap_servers: str
+    api_url: str
+    spark_ui_url: str
+    data_dir: str
+    logs: dict[str, str]
+
+    def write(self) -> None:
+        """Whole or not at all."""
+        path = Path(self.data_dir) / FILE
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
+
+    @property
+    def alive(self) -> bool:
+        try:
+            process = psutil.Process(self.pid)
+            return abs(process.create_time() - self.started) < 1 and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.Error:
+            return False
+
+    def stop(self) -> None:
+        """SIGTERM, then wait until the stack has ended; raises MachineError when it does not."""
+        deadline = time.monotonic() + STOP_SECONDS_MAX
+        if self.alive:
+            os.kill(self.pid, signal.SIGTERM)
+        while self.alive:
+            if time.monotonic() > deadline:
+                raise MachineError(f"the stack (process {self.pid}) does not end; look into {self.data_dir}/logs")
+            time.sleep(0.1)
+
+
+def find(data_dir: Path) -> RunningStack | None:
+    """The stack that runs on a data folder; None when there is none."""
+    try:
+        stack = RunningStack(**json.loads((data_dir / FILE).read_text(encoding="utf-8")))
+    except (OSError, json.JSONDecodeError, TypeError):
+        return None
+    return stack if stack.alive else None
+
+
+def require(data_dir: Path) -> RunningStack:
+    """The stack that runs; raises UsageError that says how to start one."""
+    found = find(data_dir)
+    if found is None:
+        raise UsageError(f"no stack runs on {data_dir}; start one with 'cutwater up', or set CUTWATER_DATA_DIR")
+    return found
+
+
+def describe_self() -> tuple[int, float]:
+    """(pid, creation time) of this process."""
+    return os.getpid(), psutil.Process().create_time()
