@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -52,6 +53,10 @@ def eventually(condition: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def is_up(child: Child) -> bool:
+    return child.log_tail() == ["up"]
 
 
 def alive(pids: Sequence[int]) -> list[int]:
@@ -256,7 +261,7 @@ def test_children_end_in_reverse_order(tmp_path: Path) -> None:
     children = [make(tmp_path, code, name=name) for name in "abc"]
     for child in children:
         child.env["GREETING"] = child.name
-    members = [Supervised(child, ready=lambda c=child: c.log_tail() == ["up"]) for child in children]
+    members = [Supervised(child, ready=partial(is_up, child)) for child in children]
     with Supervisor(members) as supervisor:
         supervisor.start(threading.Event())
     assert order.read_text() == "cba"

@@ -1,0 +1,58 @@
+# Everything a newcomer needs: 'make demo' and 'make test'. Both create the environment themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DAYS ?= 31
+JOB ?= deploy/jobs/flights.yaml
+B ?= b2
+PAIRS ?= 5
+SIZE ?= 2000000
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up down test check fmt bench lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
+	  { echo "Python 3.11, 3.12 or 3.13 is needed: install it, then run make PYTHON=python3.11 ..."; exit 3; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(STAMP) ## Replay real flights through everything, and check every row (DAYS=31)
+	@$(BIN)/cutwater demo --days $(DAYS)
+
+up: $(STAMP) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
+	@$(BIN)/cutwater up $(JOB) --detach
+
+down: $(STAMP) ## End the embedded stack
+	@$(BIN)/cutwater down
+
+test: $(STAMP) ## Run the tests, on real brokers and real Spark
+	$(BIN)/pytest
+
+check: $(STAMP) ## Lint, types, architecture, docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest tests/docs
+
+fmt: $(STAMP) ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000)
+	@$(BIN)/python -m benchmarks.$(B) --pairs $(PAIRS) --size $(SIZE)
+
+lock: $(STAMP) ## Renew requirements.lock
+	$(BIN)/pip install --quiet pip-tools
+	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
+	  --no-emit-find-links --no-emit-trusted-host --extra demo --extra dev -o requirements.lock pyproject.toml
+
+clean: ## Delete the environment, builds and caches
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

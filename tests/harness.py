@@ -1,0 +1,163 @@
+"""Real processes for tests: a driver and a commit-signal on a real broker, followed through the protocol's topics."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.kafka import bounds, ensure_topics, make_consumer, read_range
+from cutwater.adapters.producing import EventWriter
+from cutwater.adapters.streams import milestones, source_end
+from cutwater.core import topics
+from cutwater.core.generations import Generation
+from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.records import Milestone
+from cutwater.local.jars import jars
+from cutwater.local.java import find_java
+
+PATIENCE_S = 150.0
+GENERATION = Generation(1, "local")
+
+
+def wait_until(done: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
+    """The first true answer; fails the test with `what` when none comes within the bound."""
+    deadline = time.monotonic() + patience_s
+    while not (answer := done()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {patience_s:.0f} s in vain: {what}")
+        time.sleep(0.05)
+    return answer
+
+
+class Flow:
+    """One job on a broker: its topics, its processes, what it wrote."""
+
+    def __init__(self, bootstrap: str, job_file: Path, folder: Path) -> None:
+        self.bootstrap = bootstrap
+        self.job_file = job_file
+        self.folder = folder
+        self.job: Job = load_job(job_file)
+        partitions = self.job.shards.partitions
+        owned = topics.owned(self.job.name, GENERATION, partitions)
+        ensure_topics(bootstrap, [*owned, topics.events(self.job.topic, partitions)])
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def produce(self, events: list[dict[str, Any]]) -> None:
+        EventWriter(self.bootstrap, self.job).write_all(events)
+
+    def start(self, module: str, **env: str) -> subprocess.Popen[bytes]:
+        """Start `python -m module JOBFILE`; its output goes to <module>.log in the folder."""
+        java_home = str(find_java().resolve().parent.parent)
+        settings = {
+            "CUTWATER_BOOTSTRAP_SERVERS": self.bootstrap,
+            "CUTWATER_DATA_DIR": str(self.folder),
+            "CUTWATER_SPARK_JARS": ",".join(map(str, jars("spark"))),
+            "CUTWATER_TRIGGER_MS": "100",
+            "JAVA_HOME": java_home,
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        with self.log(module).open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, str(self.job_file)],
+                env={**os.environ, **settings, **env},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._running.append(process)
+        return process
+
+    def driver(self, **env: str) -> subprocess.Popen[bytes]:
+        return self.start("cutwater_spark.driver", **env)
+
+    def signal(self) -> subprocess.Popen[bytes]:
+        return self.start("cutwater.commit_signal")
+
+    def log(self, module: str) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder / f"{module}.log"
+
+    def milestones(self) -> list[tuple[Milestone, bytes]]:
+        return milestones(self.bootstrap, self.job.name)
+
+    def wait_committed(self, patience_s: float = PATIENCE_S) -> Milestone:
+        """The newest milestone once it covers every event produced so far."""
+        end = source_end(self.bootstrap, self.job.topic)
+
+        def newest() -> Milestone | None:
+            found = self.milestones()
+            return found[-1][0] if found and found[-1][0].source_cut.covers(end) else None
+
+        milestone: Milestone = wait_until(newest, f"a milestone that covers {end}; logs in {self.folder}", patience_s)
+        return milestone
+
+    def state(self, milestone: Milestone) -> dict[tuple[str, int], dict[str, Any]]:
+        """Presented rows by (key, window start in ms): the newest record per key below the milestone's cut."""
+        keys, values = Codec(WINDOW_KEY_SCHEMA), Codec(self.job.state_schema)
+        newest: dict[bytes, bytes] = {}
+        consumer = make_consumer(self.bootstrap)
+        for place, end in milestone.changelog_cut:
+            low, _ = bounds(consumer, *place)
+            for message in read_range(consumer, place.topic, place.partition, low, end) if end else ():
+                newest[message.key()] = message.value()
+        consumer.close()
+        rows = {}
+        for key, value in newest.items():
+            at, partials = keys.decode(key), values.decode(value)
+            start = round(at["window_start"].timestamp() * 1000)
+            rows[at["key"], start] = {one.name: one.present(partials) for one in self.job.measures}
+        return rows
+
+    def close(self) -> None:
+        for process in self._running:
+            kill_session(process.pid)
+            process.wait(30)
+
+
+def session_pids(leader: int) -> list[int]:
+    """The processes of the session that `leader` began (a driver and its JVM)."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except (psutil.Error, ProcessLookupError, PermissionError):
+            continue
+    return found
+
+
+def kill_session(leader: int) -> None:
+    """kill -9 of everything in a session, and wait until it is gone."""
+    while pids := session_pids(leader):
+        for pid in pids:
+            try:
+                os.kill(pid, 9)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.02)
+
+
+@contextmanager
+def flow(bootstrap: str, job_text: str, folder: Path, schema: str | None = None) -> Iterator[Flow]:
+    """A Flow from a job file's text; every process it started is gone afterwards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    job_file = folder / "job.yaml"
+    job_file.write_text(job_text, encoding="utf-8")
+    if schema:
+        (folder / "event.avsc").write_text(schema, encoding="utf-8")
+    made = Flow(bootstrap, job_file, folder)
+    try:
+        yield made
+    finally:
+        made.close()

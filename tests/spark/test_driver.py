@@ -1,0 +1,200 @@
+"""The driver as a real process: what it proves, whom it fences, how it refuses, how it survives kill -9."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import counting
+import psutil
+import pytest
+from confluent_kafka import Producer
+from harness import GENERATION, Flow, flow, kill_session, session_pids, wait_until
+
+from cutwater.adapters.kafka import end_offsets, make_consumer
+from cutwater.adapters.streams import Tail
+from cutwater.core import topics
+from cutwater.core.chain import breaks
+from cutwater.core.records import Barrier, Heartbeat, Start
+
+pytestmark = pytest.mark.spark
+DRIVER = "cutwater_spark.driver"
+
+
+@pytest.fixture
+def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
+    with flow(broker.bootstrap, counting.job_text(unique("count")), tmp_path, counting.SCHEMA) as made:
+        yield made
+
+
+def barriers(job: Flow) -> list[Any]:
+    tail = Tail(job.bootstrap, topics.barriers(job.job.name))
+    found: list[Any] = []
+    while new := list(tail.poll()):
+        found += new
+    tail.close()
+    return found
+
+
+def started(job: Flow, attempt: int) -> bool:
+    return any(isinstance(one, Start) and one.attempt == attempt for one in barriers(job))
+
+
+def epochs_written(job: Flow) -> int:
+    return sum(isinstance(one, Barrier) for one in barriers(job))
+
+
+def jvm_of(leader: int) -> int:
+    return next(pid for pid in session_pids(leader) if psutil.Process(pid).name() == "java")
+
+
+@pytest.mark.parametrize("victim", ["python", "jvm", "both"])
+def test_kill_9_of_the_driver_loses_and_repeats_nothing(job: Flow, victim: str) -> None:
+    """After kill -9 in the middle of the backlog the next attempt goes on; state and stream are exact."""
+    made = counting.events(6_000)
+    job.produce(made)
+    job.signal()
+    first = job.driver()
+    wait_until(lambda: epochs_written(job) >= 3, "three epochs")
+    before = epochs_written(job)
+    victims = {"python": [first.pid], "jvm": [jvm_of(first.pid)], "both": session_pids(first.pid)}[victim]
+    for pid in victims:
+        os.kill(pid, 9)
+    code = first.wait(60)
+    assert code == -9 if victim != "jvm" else code not in (0, None)
+    kill_session(first.pid)
+    assert before < 12, "the kill must come in the middle of the backlog"
+    job.driver()
+    milestone = job.wait_committed()
+    assert job.state(milestone) == counting.expected(made)
+    assert list(breaks(job.milestones())) == []
+    assert milestone.attempt == 2
+
+
+def test_an_undecodable_event_is_counted_and_does_not_stop_the_job(job: Flow) -> None:
+    """Bytes of no schema, a cut-short record and an empty value count as rejected; the rest is exact."""
+    made = counting.events(400)
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+    for value in (b"not avro", b"", None, b"\xc3\x01" + bytes(8) + b"x"):
+        producer.produce(job.job.topic, value=value, key=b"k1")
+    producer.flush(10)
+    job.produce(made)
+    job.signal()
+    job.driver()
+    milestone = job.wait_committed()
+    assert job.state(milestone) == counting.expected(made)
+    told = {one.epoch: one for one in barriers(job) if isinstance(one, Barrier)}
+    assert sum(one.rejected for one in told.values()) == 4
+    assert sum(one.events for one in told.values()) == 404
+
+
+def test_a_foreign_row_ends_the_generation_at_a_heartbeat(job: Flow) -> None:
+    """A record that no barrier accounts for stops an idle driver, which names it; nothing foreign is committed."""
+    job.produce(counting.events(400))
+    job.signal()
+    driver = job.driver(CUTWATER_HEARTBEAT_MS="200")
+    milestone = job.wait_committed()
+    wait_until(lambda: any(isinstance(one, Heartbeat) for one in barriers(job)), "a heartbeat")
+    topic = topics.changelog(job.job.name, GENERATION)
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+    headers = {"generation": str(GENERATION), "attempt": "1", "epoch": "0"}
+    producer.produce(topic, key=b"zombie", value=b"old", partition=1, headers=headers)
+    producer.flush(10)
+    assert driver.wait(60) == 7
+    ends = end_offsets(make_consumer(job.bootstrap), topic, 2)
+    assert f"{topic}/1@{ends[1] - 1}" in job.log(DRIVER).read_text()
+    assert job.milestones()[-1][0].changelog_cut == milestone.changelog_cut
+
+    again = job.driver()  # a restart must find it too: the generation has ended
+    assert again.wait(90) == 7
+
+
+def test_a_foreign_row_inside_an_epoch_ends_the_generation_at_the_barrier(job: Flow) -> None:
+    """A zombie's row that lands between two barriers is found by the proof of rows, before the barrier."""
+    job.produce(counting.events(400))
+    job.signal()
+    driver = job.driver(CUTWATER_HEARTBEAT_MS="3600000")
+    job.wait_committed()
+    written = epochs_written(job)
+    topic = topics.changelog(job.job.name, GENERATION)
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+    producer.produce(topic, key=b"zombie", value=b"old", partition=0)
+    producer.flush(10)
+    job.produce(counting.events(50, seed=8))
+    assert driver.wait(60) == 7
+    assert "at the barrier of epoch" in job.log(DRIVER).read_text()
+    assert epochs_written(job) == written
+
+
+def test_a_second_driver_fences_the_first(job: Flow) -> None:
+    """Of two drivers on one generation the older one leaves with the exit code of a fenced owner."""
+    job.produce(counting.events(400))
+    job.signal()
+    older = job.driver(CUTWATER_HEARTBEAT_MS="200")
+    job.wait_committed()
+    # Another folder's copy of the checkpoint: Spark itself would not notice the second driver.
+    other = job.folder / "other"
+    shutil.copytree(job.folder / "checkpoints", other / "checkpoints")
+    job.driver(CUTWATER_DATA_DIR=str(other))
+    wait_until(lambda: started(job, 2), "the second attempt")
+    assert older.wait(60) == 6
+    assert "newer process" in job.log(DRIVER).read_text()
+
+
+def test_a_lost_checkpoint_stops_the_driver(job: Flow) -> None:
+    """A checkpoint that contradicts the stream is refused with what to do, before anything is written."""
+    job.produce(counting.events(400))
+    job.signal()
+    first = job.driver()
+    job.wait_committed()
+    first.terminate()
+    assert first.wait(60) == 0
+    shutil.rmtree(job.folder / "checkpoints")
+    written = len(barriers(job))
+    assert job.driver().wait(90) == 7
+    assert "start a new generation" in job.log(DRIVER).read_text()
+    assert len(barriers(job)) == written
+
+
+def test_milestones_come_without_hints(job: Flow) -> None:
+    """With hints off, every epoch but the newest is committed by the next barrier."""
+    made = counting.events(2_000)
+    job.produce(made)
+    job.signal()
+    job.driver(CUTWATER_HINTS="false")
+    wait_until(lambda: epochs_written(job) >= 4, "four epochs")
+    wait_until(lambda: len(job.milestones()) >= epochs_written(job) - 1, "all but the newest milestone")
+    assert list(breaks(job.milestones())) == []
+
+
+def test_a_clean_stop_leaves_nothing_to_replay(job: Flow) -> None:
+    """After SIGTERM every planned epoch is committed, and the next attempt writes no row twice."""
+    made = counting.events(4_000)
+    job.produce(made)
+    job.signal()
+    first = job.driver()
+    wait_until(lambda: epochs_written(job) >= 2, "two epochs")
+    first.terminate()
+    assert first.wait(60) == 0
+    job.driver()
+    milestone = job.wait_committed()
+    assert job.state(milestone) == counting.expected(made)
+    told = [one.epoch for one in barriers(job) if isinstance(one, Barrier)]
+    assert told == sorted(set(told))
+
+
+def test_a_missing_source_topic_is_named(job: Flow) -> None:
+    """A job whose topic does not exist ends with exit code 2 and the topic's name."""
+    missing = job.job_file.read_text().replace(job.job.topic, "no.such.topic")
+    job.job_file.write_text(missing)
+    assert job.driver().wait(90) == 2
+    assert "no.such.topic" in job.log(DRIVER).read_text()
+
+
+def test_a_broker_that_is_down_is_named(job: Flow) -> None:
+    """Without a broker the driver ends within its bound, with exit code 4 and the address."""
+    assert job.driver(CUTWATER_BOOTSTRAP_SERVERS="127.0.0.1:1", CUTWATER_WAIT_MS="1500").wait(60) == 4
+    assert "127.0.0.1:1" in job.log(DRIVER).read_text()
