@@ -99,7 +99,9 @@ class Flow:
             found = self.milestones()
             return found[-1][0] if found and found[-1][0].source_cut.covers(end) else None
 
-        milestone: Milestone = wait_until(newest, f"a milestone that covers {end}; logs in {self.folder}", patience_s)
+        milestone: Milestone = wait_until(
+            newest, f"a milestone that covers {end}; logs in {self.folder}", patience_s
+        )
         return milestone
 
     def state(self, milestone: Milestone) -> dict[tuple[str, int], dict[str, Any]]:

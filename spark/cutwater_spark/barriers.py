@@ -45,7 +45,7 @@ def summarise(signals: Iterable[Signal], generation: Generation) -> Past:
 
 
 class BarrierLog:
-    """Writes signals of one (job, generation); opening it fences every older driver."""
+    """Writes signals of one (job, generation), once `open` has fenced every older driver."""
 
     def __init__(self, bootstrap: str, job: str, generation: Generation) -> None:
         self._bootstrap = bootstrap
@@ -58,14 +58,16 @@ class BarrierLog:
     def open(self) -> Past:
         """Fence older drivers, then read what they left: nothing can be added to it any more."""
         self._writer.initialise()
-        return self._read_past()
+        return self.read_past()
 
     def write(self, signal: Signal) -> None:
         """Raises FencedError when a newer driver has taken over."""
         with self._lock:
             self._writer.write(topics.barriers(self._job), [wire.encode(signal)])
 
-    def _read_past(self) -> Past:
+    def read_past(self) -> Past:
+        """What is on the topic now; an older driver may still add to it, unless `open` was called before."""
+
         def enough(values: list[bytes]) -> bool:
             past = summarise(self._decode(values), self._generation)
             # Two epochs: the newest may be replayed, and the one before it is then the baseline.

@@ -70,9 +70,15 @@ class Driver:
         spark = open_session(job, settings, location)
         checkpoint = Checkpoint(spark, location)
         barriers = BarrierLog(bootstrap, job.name, self._generation)
+        # Before fencing: a driver with the wrong checkpoint must not end a healthy one.
+        self._compare(barriers.read_past(), checkpoint)
         past = barriers.open()
         attempt = past.attempt + 1
-        self._take_over(attempt, past, changelog, checkpoint, barriers)
+        standing = self._compare(past, checkpoint)
+        before = past.before(standing.next_epoch)
+        baseline = before.changelog_cut if before else Cut()
+        changelog.check_start(baseline, self._generation, standing.next_epoch, attempt)
+        barriers.write(Start(job.name, self._generation, attempt, now_ms()))
         epochs = EpochWriter(
             job, self._generation, attempt, past, changelog, barriers, checkpoint, self._input_counts, now_ms
         )
@@ -94,10 +100,8 @@ class Driver:
             announcer.stop()
             spark.stop()
 
-    def _take_over(
-        self, attempt: int, past: Past, changelog: Changelog, checkpoint: Checkpoint, barriers: BarrierLog
-    ) -> None:
-        """Compare checkpoint, stream and changelog before anything is written, then announce the attempt."""
+    def _compare(self, past: Past, checkpoint: Checkpoint) -> Standing:
+        """Where checkpoint and stream stand; raises DivergenceError when they contradict each other."""
         job = self._job.name
         newest = past.newest
         milestone = newest_milestone(self._settings.bootstrap_servers, job, self._generation)
@@ -107,15 +111,11 @@ class Driver:
             barrier=newest.epoch if newest else NONE,
             milestone=milestone.epoch if milestone else NONE,
         )
-        self._log.info("found", attempt=attempt, **vars(standing))
-        # Spark keeps the plans of the last epochs only as long as they may be replayed.
+        self._log.info("found", attempts=past.attempt, **vars(standing))
         has_plan = newest is not None and standing.planned >= newest.epoch
         planned = checkpoint.plan(newest.epoch).source_cut if newest and has_plan else None
         require_match(job, standing, planned, newest.source_cut if newest else None)
-        before = past.before(standing.next_epoch)
-        baseline = before.changelog_cut if before else Cut()
-        changelog.check_start(baseline, self._generation, standing.next_epoch, attempt)
-        barriers.write(Start(job, self._generation, attempt, now_ms()))
+        return standing
 
     def _run_queries(
         self, spark: SparkSession, epochs: EpochWriter, announcer: Announcer, checkpoint: Checkpoint

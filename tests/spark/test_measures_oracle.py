@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pytest
+
 from harness import flow
 
 SCHEMA = json.dumps(

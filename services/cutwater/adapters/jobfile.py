@@ -28,6 +28,8 @@ MAX_DURATION_MS = 36_500 * 86_400_000
 MAX_EVENTS_PER_EPOCH = 1_000_000_000
 _NAME = r"^[a-z][a-z0-9-]{0,62}$"
 _COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
+# Spark reads these as types of its own: as the bare int or long they would fail in the running query.
+_UNSUPPORTED = frozenset({"date", "local-timestamp-millis", "local-timestamp-micros"})
 
 
 def parse_duration(value: object) -> int:
@@ -203,7 +205,7 @@ def _field_type(avro: Any) -> FieldType:
         logical = avro.get("logicalType")
         if logical == "decimal" and "precision" in avro:  # else it is no decimal, by Avro's rules
             return FieldType("decimal", avro["precision"], avro.get("scale", 0))
-        if logical in TIMES:
+        if logical in TIMES | _UNSUPPORTED:
             return FieldType(logical)
         return FieldType("string") if avro["type"] == "enum" else _field_type(avro["type"])
     return FieldType(str(avro))

@@ -1,0 +1,196 @@
+"""What a view does next: which milestone to apply, how, and whether what it read can be whole.
+
+Two ways lead to a milestone. A *step* applies one milestone's own rows onto the milestone before it, and proves
+them by count and digest. A *jump* takes the newest record per key up to a later milestone's cut: it is how an
+empty view starts, and how a view that was away for longer than compaction waits goes on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cutwater.core.chain import breaks
+from cutwater.core.errors import DivergenceError, FencedError
+from cutwater.core.generations import Generation
+from cutwater.core.records import Milestone
+from cutwater.core.topics import MIN_COMPACTION_LAG_MS
+
+MARGIN_MS = 3_600_000
+"""Allowance for the difference between a broker's clock and ours, and for the time a read takes."""
+
+PENDING_MAX = 1_000
+
+
+class Entry(NamedTuple):
+    """A milestone as it stands on the commit stream."""
+
+    milestone: Milestone
+    record: bytes
+    """Its bytes as written: what the next milestone's parent hash is taken of."""
+    offset: int
+    """Its offset on the commit stream."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Apply the rows of this milestone's own epoch and attempt."""
+
+    to: Entry
+
+
+@dataclass(frozen=True)
+class Jump:
+    """Apply the newest record per key up to this milestone's cut."""
+
+    to: Entry
+
+
+class Backlog:
+    """The milestones that a view has read and not applied yet. Bounded; checks the chain as they come.
+
+    `floor` is the sequence of a milestone whose application was broken off: the store may hold rows of it, so
+    nothing below it may be shown.
+    """
+
+    def __init__(
+        self, generation: Generation, applied: Entry | None = None, floor: int = 0, pending_max: int = PENDING_MAX
+    ) -> None:
+        self._generation = generation
+        self._applied = applied
+        self._floor = floor
+        self._pending_max = pending_max
+        self._pending: deque[Entry] = deque()
+        self._last: Entry | None = None
+        self._gap = False
+        self._complete = False
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    @property
+    def full(self) -> bool:
+        """Should reading pause until something is applied? Never before the stream's end was seen once."""
+        return self._complete and len(self._pending) >= self._pending_max
+
+    @property
+    def position(self) -> int | None:
+        """Where to read the stream from: at the last milestone known, which must stand there again."""
+        known = self._last or self._applied
+        return known.offset if known else None
+
+    def add(self, entry: Entry) -> None:
+        """Take the next milestone of the stream, or the last one again after a pause.
+
+        Raises DivergenceError for a broken chain or a stream that is not the view's; FencedError when a newer
+        generation was promoted. Then nothing has changed.
+        """
+        if self._last and entry.offset == self._last.offset:
+            return self._check_same(entry, self._last)
+        self._check(entry)
+        self._last = entry
+        milestone = entry.milestone
+        if milestone.generation != self._generation or milestone.sequence <= self._sequence:
+            return None
+        if self._applied and not self._pending and milestone.sequence != self._sequence + 1:
+            self._gap = True  # the stream was pruned past the view
+        self._pending.append(entry)
+        if len(self._pending) > self._pending_max:
+            self._pending = deque([entry])
+            self._gap = True
+        return None
+
+    def end_of_stream(self) -> None:
+        """The stream was read to its end. Raises DivergenceError when it ends before the view's milestone."""
+        self._complete = True
+        read = self._last.milestone.sequence if self._last else 0
+        if read < self._sequence:
+            raise DivergenceError(
+                f"the commit stream ends at sequence {read}, and the view holds {self._sequence}: the topic was "
+                "replaced or cut. Find out why; then delete the view's folder to rebuild it."
+            )
+
+    def plan(self, now_ms: int) -> Step | Jump | None:
+        """What to apply next; None when there is nothing, or not enough is known yet."""
+        if not self._pending:
+            return None
+        if not self._must_jump(now_ms):
+            return Step(self._pending[0])
+        newest = self._pending[-1]
+        if not self._complete or newest.milestone.sequence < self._floor:
+            return None
+        return Jump(newest)
+
+    def done(self, entry: Entry) -> None:
+        """This milestone is applied, whole."""
+        self._applied = entry
+        self._floor = 0
+        self._gap = False
+        while self._pending and self._pending[0].milestone.sequence <= entry.milestone.sequence:
+            self._pending.popleft()
+
+    def overtaken(self, entry: Entry) -> None:
+        """Compaction has taken values of this milestone: only a jump to a later one can be whole.
+
+        Rows above the applied milestone may be in the store by now, so it may not be shown again either.
+        """
+        sequence = entry.milestone.sequence
+        self._gap = True
+        self._floor = max(self._floor, sequence + 1)
+        while self._pending and self._pending[0].milestone.sequence <= sequence:
+            self._pending.popleft()
+
+    @property
+    def _sequence(self) -> int:
+        return self._applied.milestone.sequence if self._applied else 0
+
+    def _must_jump(self, now_ms: int) -> bool:
+        first = self._pending[0].milestone
+        away = self._applied is None or self._gap or self._floor > first.sequence
+        return away or not fresh(first, now_ms)
+
+    def _check(self, entry: Entry) -> None:
+        milestone = entry.milestone
+        pair = [one for one in (self._last, entry) if one is not None]
+        for found in breaks((one.milestone, one.record) for one in pair):
+            if found.sequence == milestone.sequence:
+                raise DivergenceError(f"the commit stream is broken at sequence {found.sequence}: {found.reason}")
+        if milestone.generation.number > self._generation.number:
+            raise FencedError(
+                f"generation {milestone.generation} was promoted at sequence {milestone.sequence}; this view "
+                f"follows {self._generation}. Start it with the promoted generation."
+            )
+        if self._applied and milestone.sequence == self._sequence:
+            self._check_same(entry, self._applied)
+
+    def _check_same(self, entry: Entry, known: Entry) -> None:
+        if entry.record != known.record:
+            raise DivergenceError(
+                f"at offset {entry.offset} of the commit stream {known.milestone.token} is not as the view knows "
+                "it: the topic was replaced. Find out why; then delete the view's folder to rebuild it."
+            )
+
+
+def fresh(milestone: Milestone, now_ms: int, lag_ms: int = MIN_COMPACTION_LAG_MS) -> bool:
+    """Is everything above this milestone's cut too young to be compacted? It was written after its barrier."""
+    return now_ms - milestone.written_ms < lag_ms - MARGIN_MS
+
+
+def contained(first_above_ms: Iterable[int | None], now_ms: int, lag_ms: int = MIN_COMPACTION_LAG_MS) -> bool:
+    """Can compaction have spared every value below a cut? Asked when a reader passes the cut.
+
+    `first_above_ms` is per partition the log time of the first record above the cut, None where nothing
+    follows it. Compaction only removes a value for the sake of a record that is older than the lag.
+    """
+    return all(time is None or now_ms - time < lag_ms - MARGIN_MS for time in first_above_ms)
+
+
+def mismatch(milestone: Milestone, rows: int, digest: int) -> str | None:
+    """What is wrong with the rows read for a milestone (`digest` signed), or None."""
+    if (rows, digest) == (milestone.rows, milestone.digest):
+        return None
+    says = f"says {milestone.rows} rows with digest {milestone.digest}"
+    of = f"epoch {milestone.epoch}, attempt {milestone.attempt}"
+    return f"milestone {milestone.token} ({of}) {says}, and the changelog holds {rows} with digest {digest}"

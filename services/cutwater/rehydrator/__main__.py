@@ -1,0 +1,5 @@
+import sys
+
+from cutwater.rehydrator.service import main
+
+sys.exit(main())

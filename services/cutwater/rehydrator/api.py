@@ -1,0 +1,172 @@
+"""The HTTP API: the state at one milestone, which every answer names."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import HTTPException
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.generations import Generation
+from cutwater.core.records import Milestone
+from cutwater.rehydrator import questions
+from cutwater.rehydrator.metrics import Metrics
+from cutwater.views.rows import Row, iso
+from cutwater.views.view import View
+
+LIMIT_DEFAULT, LIMIT_MAX = 1_000, 10_000
+WAIT_MS_DEFAULT, WAIT_MS_MAX = 5_000, 30_000
+_LOOK_S = 0.01
+
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="At most this many rows.")]
+From = Annotated[str | None, Query(alias="from", description="First window start: ISO 8601 or ms since 1970.")]
+To = Annotated[str | None, Query(description="Window starts before this: ISO 8601 or ms since 1970.")]
+AtLeast = Annotated[str | None, Query(description="Wait until the view has reached this token.")]
+WaitMs = Annotated[int, Query(ge=0, le=WAIT_MS_MAX, description="How long to wait for it, ms.")]
+After = Annotated[str | None, Query(description="The `next` of the page before.")]
+
+
+class Api:
+    """Answers from one view. `now_ms` is the clock that ages are told by."""
+
+    def __init__(self, view: View, generation: Generation, metrics: Metrics, now_ms: Callable[[], int]) -> None:
+        self._view = view
+        self._generation = generation
+        self._metrics = metrics
+        self._now_ms = now_ms
+
+    async def key(
+        self,
+        key: str,
+        from_: From = None,
+        to: To = None,
+        limit: Limit = LIMIT_DEFAULT,
+        at_least: AtLeast = None,
+        wait_ms: WaitMs = WAIT_MS_DEFAULT,
+    ) -> Response:
+        """The windows of one key that start in [from, to), oldest first; `next_from` when there are more."""
+        first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
+        await self._reach(at_least, wait_ms)
+
+        def read() -> dict[str, Any]:
+            page = self._view.read(key, first, end, limit)
+            following = None if page.next_from_ms is None else iso(page.next_from_ms)
+            return {"key": key, **self._page(page.milestone, page.rows), "next_from": following}
+
+        return await run_in_threadpool(_json, read)
+
+    async def scan(
+        self,
+        after: After = None,
+        limit: Limit = LIMIT_DEFAULT,
+        at_least: AtLeast = None,
+        wait_ms: WaitMs = WAIT_MS_DEFAULT,
+    ) -> Response:
+        """All rows, page by page: pass `next` as `after`. Pages may be of different milestones: compare them."""
+        place = questions.cursor(after)
+        await self._reach(at_least, wait_ms)
+
+        def read() -> dict[str, Any]:
+            page = self._view.scan(place, limit)
+            return {**self._page(page.milestone, page.rows), "next": questions.cursor_text(page.after)}
+
+        return await run_in_threadpool(_json, read)
+
+    async def milestone(self, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT) -> dict[str, Any]:
+        """The milestone that every answer would show now."""
+        await self._reach(at_least, wait_ms)
+        shown = self._view.milestone
+        if shown is None:
+            raise UnavailableError(self._nothing())
+        return self._milestone(shown)
+
+    async def health(self) -> dict[str, Any]:
+        """The process answers; the body says what the view is doing, and why not."""
+        state, reason = self._view.status
+        shown = self._view.milestone
+        return {
+            "status": state.value,
+            "ready": self._view.ready,
+            "reason": reason,
+            "milestone": self._milestone(shown) if shown else None,
+        }
+
+    async def ready(self) -> Response:
+        """200 while a milestone is shown and followed, else 503."""
+        return JSONResponse(await self.health(), 200 if self._view.ready else 503)
+
+    async def metrics(self) -> Response:
+        """Prometheus' text format."""
+        return Response(generate_latest(self._metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    async def _reach(self, at_least: str | None, wait_ms: int) -> None:
+        """Return once the view is at the token; 412 after the wait, with the milestone that is shown instead."""
+        sequence = questions.token(at_least, self._generation)
+        if sequence is None:
+            return
+        deadline = time.monotonic() + wait_ms / 1000
+        with self._metrics.waiting.track_inprogress():
+            while (shown := self._view.milestone) is None or shown.sequence < sequence:
+                if time.monotonic() >= deadline:
+                    break
+                await asyncio.sleep(_LOOK_S)
+            else:
+                return
+        if shown is None:
+            raise UnavailableError(self._nothing())
+        problem = f"the view is at {shown.token}, and {at_least} was not reached within {wait_ms} ms"
+        raise HTTPException(412, {"error": problem, "milestone": self._milestone(shown)})
+
+    def _nothing(self) -> str:
+        state, reason = self._view.status
+        return f"no milestone can be shown yet: {reason or state.value}"
+
+    def _page(self, milestone: Milestone, rows: list[Row]) -> dict[str, Any]:
+        return {"milestone": self._milestone(milestone), "rows": [_shown(row) for row in rows]}
+
+    def _milestone(self, shown: Milestone) -> dict[str, Any]:
+        return {
+            "token": str(shown.token),
+            "sequence": shown.sequence,
+            "generation": str(shown.generation),
+            "epoch": shown.epoch,
+            "watermark": iso(shown.watermark_ms),
+            "horizon": iso(shown.horizon_ms),
+            "committed": iso(shown.committed_ms),
+            "age_ms": self._view.age_ms(shown, self._now_ms()),
+        }
+
+
+def _shown(row: Row) -> Row:
+    return {**row, "window_start": iso(row["window_start"]), "window_end": iso(row["window_end"])}
+
+
+def _json(read: Callable[[], dict[str, Any]]) -> Response:
+    """Read and render in one go, off the event loop: a page of 10,000 rows takes its time."""
+    return JSONResponse(read())
+
+
+def _error(_request: Request, error: Exception) -> JSONResponse:
+    """What the view cannot do now is 503; the rest of Cutwater's own errors are the server's fault."""
+    return JSONResponse({"detail": str(error)}, 503 if isinstance(error, UnavailableError) else 500)
+
+
+def create_app(view: View, generation: Generation, metrics: Metrics, now_ms: Callable[[], int]) -> FastAPI:
+    """The application over one view."""
+    api = Api(view, generation, metrics, now_ms)
+    app = FastAPI(title="Cutwater rehydrator", version="1")
+    app.get("/v1/state/{key:path}")(api.key)
+    app.get("/v1/state")(api.scan)
+    app.get("/v1/milestone")(api.milestone)
+    app.get("/healthz")(api.health)
+    app.get("/readyz")(api.ready)
+    app.get("/metrics")(api.metrics)
+    app.add_exception_handler(CutwaterError, _error)
+    return app

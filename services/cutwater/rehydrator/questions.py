@@ -1,0 +1,73 @@
+"""What users ask with, as checked values: times, tokens, cursors. Each mistake has its HTTP status."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from datetime import UTC, datetime
+
+from fastapi import HTTPException
+
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation, Token
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LARGEST_MS = (1 << 63) - 1
+_CURSOR_MAX = 65_536
+
+
+def time_ms(name: str, text: str | None) -> int | None:
+    """A moment in ms from ISO 8601 (UTC where it has no offset) or from a whole number of ms; 422 otherwise."""
+    if text is None:
+        return None
+    try:
+        number = int(text) if _NUMBER.fullmatch(text) else _iso_ms(text)
+    except (ValueError, OverflowError):
+        number = None
+    if number is None or abs(number) > _LARGEST_MS:
+        raise HTTPException(
+            422, f"{name}={text[:60]!r} is no time: write 2013-01-02T03:00:00Z, or milliseconds since 1970"
+        )
+    return number
+
+
+def _iso_ms(text: str) -> int:
+    moment = datetime.fromisoformat(text)
+    delta = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000
+
+
+def token(text: str | None, generation: Generation) -> int | None:
+    """The sequence of a token; 400 when it is none, 410 when it is of another generation."""
+    if text is None:
+        return None
+    try:
+        found = Token.parse(text)
+    except (UsageError, ValueError):  # ValueError: a number of thousands of digits
+        raise HTTPException(
+            400, f"at_least={text[:80]!r} is not a token; one looks like {generation}:42"
+        ) from None
+    if found.generation != generation:
+        raise HTTPException(
+            410, f"token {found} is of another generation than {generation}, which is served here: it was lost"
+        )
+    return found.sequence
+
+
+def cursor(text: str | None) -> bytes | None:
+    """The place a scan goes on from; 400 when it is no cursor of ours."""
+    if text is None:
+        return None
+    try:
+        if len(text) > _CURSOR_MAX:
+            raise ValueError
+        return base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    except (ValueError, binascii.Error):
+        raise HTTPException(400, "after: not a cursor; pass the `next` of the page before, unchanged") from None
+
+
+def cursor_text(storage: bytes | None) -> str | None:
+    """The cursor as users see it: opaque."""
+    return None if storage is None else base64.urlsafe_b64encode(storage).decode().rstrip("=")

@@ -1,0 +1,158 @@
+"""The rehydrator: a view that follows the commit stream, and its HTTP API. The composition root of the service.
+
+python -m cutwater.rehydrator JOBFILE
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.logs import configure
+from cutwater.adapters.settings import Settings, load_settings
+from cutwater.core.errors import CutwaterError, MachineError, UsageError
+from cutwater.core.job import Job
+from cutwater.rehydrator.api import create_app
+from cutwater.rehydrator.metrics import Metrics
+from cutwater.views.follower import Follower
+from cutwater.views.store import Store, folder_of
+from cutwater.views.view import View
+
+CONNECTIONS_MAX = 512
+STOP_S = 3.0
+"""How long the API and the follower each get to end."""
+_LOOK_S = 0.2
+
+
+def now_ms() -> int:
+    """The clock of the service."""
+    return time.time_ns() // 1_000_000
+
+
+class Rehydrator:
+    """One view served: the follower in one thread, the API in another."""
+
+    def __init__(self, job: Job, settings: Settings, log: Any) -> None:
+        """Takes the port and the folder; MachineError or UsageError when they cannot be had."""
+        self._log = log
+        self._listener = _listen(settings.host, settings.port)
+        generation = settings.generation
+        store = Store(folder_of(settings.data_dir, job.name, generation), job, generation)
+        self._view = View(store, job)
+        metrics = Metrics()
+        metrics.watch(self._view, now_ms)
+        self._follower = Follower(
+            settings.bootstrap_servers,
+            job,
+            generation,
+            store,
+            self._view,
+            now_ms,
+            metrics,
+            wait_s=settings.wait_ms / 1000,
+        )
+        app = create_app(self._view, generation, metrics, now_ms)
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_level="warning",
+                access_log=False,
+                limit_concurrency=CONNECTIONS_MAX,
+                timeout_graceful_shutdown=1,
+                lifespan="off",
+            )
+        )
+        self._stop = threading.Event()
+        self._fatal: BaseException | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that the API listens on."""
+        return int(self._listener.getsockname()[1])
+
+    def stop(self, *_signal: object) -> None:
+        """End `run` within a few seconds."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Serve until stopped; raises the error that ended the follower or the API."""
+        threads = [
+            threading.Thread(target=self._guarded, args=(self._follower.run, False), name="follower", daemon=True),
+            threading.Thread(target=self._guarded, args=(self._serve, True), name="api", daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        self._log.info("serving", port=self.port)
+        self._watch()
+        self._follower.stop()
+        self._server.should_exit = True
+        for thread in threads:
+            thread.join(STOP_S)
+        if not any(thread.is_alive() for thread in threads):
+            self._view.close()  # else the process ends with it open, which RocksDB's log survives
+        if self._fatal is not None:
+            raise self._fatal
+
+    def _watch(self) -> None:
+        told = None
+        while not self._stop.wait(_LOOK_S):
+            status = self._view.status
+            if status != told:
+                self._log.info("view", state=status.state.value, reason=status.reason)
+                told = status
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._listener])
+
+    def _guarded(self, work: Any, must_stay: bool) -> None:
+        """Run a thread's work; its error, or an end that nobody asked for, ends the service."""
+        try:
+            work()
+            if must_stay and not self._stop.is_set():
+                raise MachineError("the API ended by itself; see the log above")
+        except BaseException as error:
+            self._fatal = self._fatal or error
+            self._stop.set()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Take the port now, so that a port in use is one clear line and not a stack trace of the web server."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(CONNECTIONS_MAX)
+    except OSError as error:
+        why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be taken ({error.strerror})"
+        raise MachineError(
+            f"{host}:{port} {why}: set CUTWATER_HOST and CUTWATER_PORT (0 takes a free one)"
+        ) from None
+    return listener
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        if len(arguments) != 1:
+            raise UsageError("give exactly one job file: python -m cutwater.rehydrator JOBFILE")
+        settings = load_settings()
+        log = configure("rehydrator", settings.log_json)
+        service = Rehydrator(load_job(Path(arguments[0])), settings, log)
+        signal.signal(signal.SIGTERM, service.stop)
+        signal.signal(signal.SIGINT, service.stop)
+        service.run()
+    except CutwaterError as error:
+        print(f"cutwater rehydrator: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0

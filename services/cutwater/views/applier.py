@@ -1,0 +1,172 @@
+"""Applying one milestone to the store: whole, proved, or not at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cutwater.adapters.hashing import key_hash, row_hash
+from cutwater.core.cuts import Cut
+from cutwater.core.digest import fold, signed
+from cutwater.core.errors import DivergenceError
+from cutwater.core.job import Job
+from cutwater.core.proof import Writer
+from cutwater.core.records import Milestone
+from cutwater.core.restore import Entry, Jump, Step, contained, fresh, mismatch
+from cutwater.views.changelog import Row, RowReader, writer_headers
+from cutwater.views.layout import storage_key
+from cutwater.views.ranges import Range, Ranges
+from cutwater.views.store import Store
+
+CHUNK_ROWS = 50_000
+"""The write bound: what is held in memory and written in one batch."""
+
+CHUNK_BYTES = 16 << 20
+
+RECOUNT_ROWS = 500_000
+"""Keys held at a time when repeated rows of a large milestone are told apart."""
+
+
+class Overtaken(Exception):
+    """Compaction may have taken values below this milestone's cut; a later one must be applied instead."""
+
+
+@dataclass
+class Applied:
+    """What it took to apply a milestone."""
+
+    records: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+class Applier:
+    """Reads the ranges of one job's changelog into one store."""
+
+    def __init__(
+        self, store: Store, job: Job, ranges: Ranges, now_ms: Callable[[], int], chunk_rows: int = CHUNK_ROWS
+    ) -> None:
+        self._store = store
+        self._ranges = ranges
+        self._reader = RowReader(job)
+        self._now_ms = now_ms
+        self._chunk_rows = chunk_rows
+        self.running = Applied()
+        """Of the milestone that is being applied, for whoever watches."""
+
+    def apply(self, plan: Step | Jump) -> Applied:
+        """Bring the store to the plan's milestone.
+
+        Raises DivergenceError when the rows are not those that the milestone proves, Overtaken when they cannot
+        be all there any more; the position then stays where it was.
+        """
+        self.running = Applied()
+        started = time.monotonic()
+        small = isinstance(plan, Step) and plan.to.milestone.rows <= self._chunk_rows
+        if not (small and self._at_once(plan.to)):
+            self._in_chunks(plan.to, isinstance(plan, Jump))
+        self.running.seconds = time.monotonic() - started
+        return self.running
+
+    def _range(self, milestone: Milestone, look_above: bool = False) -> Range:
+        applied = self._store.applied
+        return self._ranges.between(applied.milestone.changelog_cut if applied else Cut(), milestone, look_above)
+
+    def _at_once(self, entry: Entry) -> bool:
+        """One batch; False, and nothing is changed, when the rows are too many bytes for that."""
+        milestone, wanted = entry.milestone, _headers_of(entry.milestone)
+        own: dict[bytes, Row] = {}
+        for row in self._rows(self._range(milestone), milestone):
+            if row.headers == wanted:
+                own[row.key] = row  # a task that ran twice wrote a row twice: the last one counts
+            if len(own) > milestone.rows:
+                break  # proved wrong already
+            if self.running.bytes > CHUNK_BYTES:
+                return False
+        digest = fold(row_hash(row.key, row.value) for row in own.values())
+        self._require_whole(milestone, {})
+        self._prove(milestone, len(own), digest)
+        self._store.commit(entry, self._kept(milestone, own.values()))
+        return True
+
+    def _in_chunks(self, entry: Entry, jump: bool) -> None:
+        """Readers keep the snapshot of the milestone before, until all of this one is written."""
+        milestone, wanted = entry.milestone, _headers_of(entry.milestone)
+        range_ = self._range(milestone, look_above=jump and not fresh(milestone, self._now_ms()))
+        rows = digest = size = 0
+        chunk: dict[bytes, bytes] = {}
+        self._store.begin(entry)
+        for row in self._rows(range_, milestone):
+            if row.headers == wanted:
+                rows, digest = rows + 1, fold((row_hash(row.key, row.value),), digest)
+            elif not jump:
+                continue
+            elif row.headers[0] != wanted[0]:
+                raise DivergenceError(
+                    f"{self._ranges.topic}: {row.window} below milestone {milestone.token} was written by "
+                    f"{row.headers}, not by this generation. Start a new generation."
+                )
+            chunk |= self._kept(milestone, (row,))
+            size += len(row.value)
+            if len(chunk) >= self._chunk_rows or size > CHUNK_BYTES:
+                self._store.put(chunk, bulk=jump)
+                chunk, size = {}, 0
+        self._require_whole(milestone, range_.first_above_ms)
+        if rows > milestone.rows:
+            rows, digest = self._recount(milestone, rows)
+        self._prove(milestone, rows, digest)
+        self._store.commit(entry, chunk, bulk=jump)
+
+    def _rows(self, messages: Iterable[Any], milestone: Milestone) -> Iterator[Row]:
+        """The rows among the records. A tombstone is garbage collection: it says nothing the horizon did not."""
+        for message in messages:
+            row = self._reader.row(message)
+            self.running.records += 1
+            self.running.bytes += len(row.key) + len(row.value)
+            if not row.deleted:
+                yield row
+            elif row.window.end_ms > milestone.horizon_ms:
+                raise DivergenceError(
+                    f"{self._ranges.topic}: a tombstone below milestone {milestone.token} is for {row.window}, "
+                    "which is above the horizon: a live row was deleted. Start a new generation."
+                )
+
+    def _kept(self, milestone: Milestone, rows: Iterable[Row]) -> dict[bytes, bytes]:
+        """What belongs to the state: windows above the horizon."""
+        length = self._store.segment_ms
+        return {
+            storage_key(row.window, length): row.value for row in rows if row.window.end_ms > milestone.horizon_ms
+        }
+
+    def _require_whole(self, milestone: Milestone, first_above_ms: Mapping[int, int | None]) -> None:
+        """`first_above_ms` is empty where nobody looked above the cut."""
+        now_ms = self._now_ms()
+        looked = bool(first_above_ms) and contained(first_above_ms.values(), now_ms)
+        if not (looked or fresh(milestone, now_ms)):
+            raise Overtaken(str(milestone.token))
+
+    def _prove(self, milestone: Milestone, rows: int, digest: int) -> None:
+        wrong = mismatch(milestone, rows, signed(digest))
+        if wrong:
+            raise DivergenceError(
+                f"{self._ranges.topic}: {wrong}. Rows were lost, changed or added; the view stays at the "
+                "milestone before. Start a new generation from the last milestone that was shown."
+            )
+
+    def _recount(self, milestone: Milestone, rows: int) -> tuple[int, int]:
+        """Count each key once, by its last row: the range again, as often as memory demands."""
+        wanted, passes = _headers_of(milestone), -(-rows // RECOUNT_ROWS)
+        total = digest = 0
+        for number in range(passes):
+            last: dict[bytes, int] = {}
+            for row in self._rows(self._range(milestone), milestone):
+                if row.headers == wanted and key_hash(row.window.key) % passes == number:
+                    last[row.key] = row_hash(row.key, row.value)
+            total, digest = total + len(last), fold(last.values(), digest)
+        return total, digest
+
+
+def _headers_of(milestone: Milestone) -> tuple[bytes, bytes, bytes]:
+    return writer_headers(Writer(milestone.generation, milestone.attempt, milestone.epoch))

@@ -1,0 +1,68 @@
+"""The records of a changelog as rows of a job."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from confluent_kafka import Message
+
+from cutwater.adapters.avro import HEADER_BYTES, Codec
+from cutwater.adapters.kafka import headers_of
+from cutwater.core.errors import DivergenceError, UsageError
+from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.proof import Writer
+from cutwater.views.layout import Window
+
+# The windows as numbers: turning them into datetimes and back would cost time and lose far-away years.
+_KEY_SCHEMA: dict[str, Any] = {
+    **WINDOW_KEY_SCHEMA,
+    "fields": [
+        {"name": "key", "type": "string"},
+        {"name": "window_start", "type": "long"},
+        {"name": "window_end", "type": "long"},
+    ],
+}
+
+
+class Row(NamedTuple):
+    """One record of the changelog; the value of a deleted one (a tombstone) is empty."""
+
+    window: Window
+    key: bytes
+    value: bytes
+    deleted: bool
+    headers: tuple[bytes | None, bytes | None, bytes | None]
+    """generation, attempt, epoch: as written, since comparing bytes is enough."""
+
+
+def writer_headers(writer: Writer) -> tuple[bytes, bytes, bytes]:
+    """The headers that a row of this writer carries."""
+    return str(writer.generation).encode(), str(writer.attempt).encode(), str(writer.epoch).encode()
+
+
+class RowReader:
+    """Makes rows of messages; raises DivergenceError for a record that is no row of this job."""
+
+    def __init__(self, job: Job) -> None:
+        self._keys = Codec(_KEY_SCHEMA)
+        self._value_header = Codec(job.state_schema).header
+
+    def row(self, message: Message) -> Row:
+        key, value = message.key(), message.value()
+        try:
+            fields = self._keys.decode(key or b"")
+        except UsageError as error:
+            raise DivergenceError(f"{_place(message)}: {error}; this record is no row of the changelog") from None
+        if value is not None and value[:HEADER_BYTES] != self._value_header:
+            raise DivergenceError(
+                f"{_place(message)}: the value's schema is {value[:HEADER_BYTES].hex()}, and the job file's "
+                f"measures say {self._value_header.hex()}; use the job file that the driver runs with"
+            )
+        found = headers_of(message)
+        headers = (found.get("generation"), found.get("attempt"), found.get("epoch"))
+        window = Window(fields["key"], fields["window_start"], fields["window_end"])
+        return Row(window, key, value or b"", value is None, headers)
+
+
+def _place(message: Message) -> str:
+    return f"{message.topic()}/{message.partition()}@{message.offset()}"

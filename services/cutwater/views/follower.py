@@ -1,0 +1,167 @@
+"""Keeps a view at the newest milestone: reads the commit stream, applies, shows. Runs in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from cutwater.adapters.kafka import partition_count, wait_for_broker
+from cutwater.core import topics
+from cutwater.core.errors import DivergenceError, ProtocolError, UnavailableError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.records import Heartbeat, Milestone
+from cutwater.core.restore import Backlog, Jump, Step
+from cutwater.views.applier import CHUNK_ROWS, Applied, Applier, Overtaken
+from cutwater.views.ranges import STALL_S, Ranges, Stopped
+from cutwater.views.store import Store
+from cutwater.views.stream import MilestoneFeed
+from cutwater.views.view import State, Status, View
+
+POLL_S = 0.2
+RETRY_S = 1.0
+PROBE_S = 1.0
+
+
+class Observer(Protocol):
+    """Who counts what the follower does."""
+
+    def applied(self, milestone: Milestone, done: Applied) -> None: ...
+
+    def backlog(self, milestones: int) -> None: ...
+
+    def retried(self) -> None: ...
+
+    def diverged(self) -> None: ...
+
+
+class Follower:
+    """One view's writer. Construct, `run` in a thread, `stop` from any other."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        job: Job,
+        generation: Generation,
+        store: Store,
+        view: View,
+        now_ms: Callable[[], int],
+        observer: Observer,
+        wait_s: float = 60.0,
+        stall_s: float = STALL_S,
+        chunk_rows: int = CHUNK_ROWS,
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._job = job
+        self._store = store
+        self._view = view
+        self._now_ms = now_ms
+        self._observer = observer
+        self._wait_s = wait_s
+        self._stall_s = stall_s
+        self._chunk_rows = chunk_rows
+        self._topic = topics.milestones(job.name)
+        self._changelog = topics.changelog(job.name, generation)
+        self._overtaken = ""
+        self._stop = threading.Event()
+        floor = store.applying.milestone.sequence if store.applying else 0
+        self._backlog = Backlog(generation, store.applied, floor)
+
+    def stop(self) -> None:
+        """End `run` within about a second, wherever it is."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Follow until stopped.
+
+        What the protocol forbids ends the following, and the view says why and stays at its last good milestone.
+        Raises CutwaterError for what ends the process: no broker or topic at the start, or a failing disk.
+        """
+        try:
+            self._connect()
+            while not self._stop.is_set():
+                self._session()
+        except Stopped:
+            pass
+        except ProtocolError as error:
+            if isinstance(error, DivergenceError):
+                self._observer.diverged()
+            self._say(State.STOPPED, str(error))
+
+    def _connect(self) -> None:
+        """Wait for the broker, bounded and in small steps, so that a stop is heard."""
+        deadline = time.monotonic() + self._wait_s
+        while not self._stop.is_set():
+            try:
+                wait_for_broker(self._bootstrap, PROBE_S)
+            except UnavailableError as error:
+                if time.monotonic() > deadline:
+                    raise UnavailableError(f"{error} (tried for {self._wait_s:g} s)") from None
+                self._say(State.WAITING, str(error))
+                self._stop.wait(PROBE_S)
+            else:
+                for topic in (self._topic, self._changelog):
+                    partition_count(self._bootstrap, topic)
+                return
+
+    def _session(self) -> None:
+        """Follow until stopped or until something is away; then come back after a pause."""
+        feed: MilestoneFeed | None = None
+        ranges = Ranges(self._bootstrap, self._changelog, self._stop.is_set, self._stall_s)
+        applier = Applier(self._store, self._job, ranges, self._now_ms, self._chunk_rows)
+        try:
+            feed = MilestoneFeed(self._bootstrap, self._topic, self._backlog.position)
+            while not self._stop.is_set():
+                self._advance(feed, applier)
+        except UnavailableError as error:
+            self._observer.retried()
+            self._say(State.WAITING, str(error))
+            self._stop.wait(RETRY_S)
+        finally:
+            ranges.close()
+            if feed is not None:
+                feed.close()
+
+    def _advance(self, feed: MilestoneFeed, applier: Applier) -> None:
+        """Apply what is there, then read what is new."""
+        plan = self._backlog.plan(self._now_ms())
+        if plan is not None:
+            self._apply(plan, applier)
+        if not self._backlog.full:
+            self._read(feed, 0.0 if plan else POLL_S)
+        self._observer.backlog(len(self._backlog))
+
+    def _read(self, feed: MilestoneFeed, timeout_s: float) -> None:
+        for record in feed.poll(timeout_s):
+            if isinstance(record, Heartbeat):
+                self._view.beat(record)
+            else:
+                self._backlog.add(record)
+        if feed.at_end:
+            self._backlog.end_of_stream()
+            if feed.trouble:
+                self._say(State.WAITING, f"{feed.topic}: {feed.trouble}")
+            elif self._overtaken:
+                self._say(State.RESTORING, self._overtaken)
+            else:
+                self._say(State.FOLLOWING, "" if self._view.milestone else "the commit stream holds none yet")
+
+    def _apply(self, plan: Step | Jump, applier: Applier) -> None:
+        token = plan.to.milestone.token
+        if isinstance(plan, Jump):
+            self._say(State.RESTORING, f"restoring milestone {token}")
+        try:
+            done = applier.apply(plan)
+        except Overtaken:
+            self._backlog.overtaken(plan.to)
+            self._overtaken = f"compaction has overtaken milestone {token}: waiting for a later one"
+            return
+        self._overtaken = ""
+        self._view.show(plan.to)
+        self._backlog.done(plan.to)
+        self._observer.applied(plan.to.milestone, done)
+
+    def _say(self, state: State, reason: str = "") -> None:
+        self._view.status = Status(state, reason)

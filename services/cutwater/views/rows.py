@@ -1,0 +1,57 @@
+"""Rows as users see them: each measure's value, from the partials that the changelog carries."""
+
+from __future__ import annotations
+
+import base64
+import math
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from cutwater.adapters.avro import Codec
+from cutwater.core.job import Job
+from cutwater.views.layout import Window
+
+Row = dict[str, Any]
+"""key, window_start and window_end (ms), then one column per measure."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Presenter:
+    """Turns stored values into rows."""
+
+    def __init__(self, job: Job) -> None:
+        self._codec = Codec(job.state_schema)
+        self._measures = job.measures
+
+    def row(self, window: Window, value: bytes) -> Row:
+        """Raises UsageError when the stored bytes are damaged."""
+        partials = self._codec.decode(value)
+        row: Row = {"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms}
+        for measure in self._measures:
+            row[measure.name] = plain(measure.present(partials))
+        return row
+
+
+def plain(value: Any) -> Any:
+    """A measure's value as JSON can hold it without losing a digit."""
+    if isinstance(value, Decimal):
+        exponent = value.as_tuple().exponent
+        return int(value) if exponent == 0 else str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value
+
+
+def iso(time_ms: int) -> str | int:
+    """A moment as ISO 8601 in UTC; beyond the years 1 to 9999 the number itself."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return time_ms
+    return moment.isoformat(timespec="milliseconds" if time_ms % 1000 else "seconds").replace("+00:00", "Z")

@@ -1,0 +1,193 @@
+"""One view's RocksDB: rows and position in the same write batch, so that neither can be ahead of the other.
+
+The position is the applied milestone itself: its bytes, and its offset on the commit stream. `applying` names a
+milestone that is being applied in several batches; while it is there the store is not whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    Rdict,
+    Snapshot,
+    WriteBatch,
+    WriteBufferManager,
+    WriteOptions,
+)
+
+from cutwater.adapters import wire
+from cutwater.adapters.avro import crc64
+from cutwater.core.errors import MachineError, UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.records import Milestone
+from cutwater.core.restore import Entry
+from cutwater.views.layout import first_live, meta, segment_ms, segment_prefix
+
+FORMAT = 1
+CACHE_BYTES = 48 << 20
+"""Blocks read and memory written share this budget."""
+WRITE_BUFFERS_BYTES = 32 << 20
+
+_IDENTITY, _APPLIED, _APPLYING = meta("identity"), meta("applied"), meta("applying")
+_OFFSET_BYTES = 8
+_LOWEST = segment_prefix(-(1 << 63))
+
+
+def folder_of(data_dir: Path, job: str, generation: Generation) -> Path:
+    """Where the view of one generation of a job lives."""
+    return data_dir / "views" / job / str(generation)
+
+
+class Store:
+    """Opened by one process at a time. Every method raises MachineError when RocksDB fails, naming the folder."""
+
+    def __init__(self, folder: Path, job: Job, generation: Generation) -> None:
+        """Open or create; UsageError when the folder holds a view of something else."""
+        self.folder = folder
+        with self._guard("opening"):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._db = Rdict(str(folder), _options())
+        try:
+            self.segment_ms = self._identify(job, generation)
+            self.applied = self._entry(_APPLIED)
+            self.applying = self._entry(_APPLYING)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Release the folder; snapshots still held keep it locked until they are gone."""
+        with self._guard("closing"):
+            self._db.close()
+
+    def snapshot(self) -> Snapshot:
+        """The rows as they are now, for any number of readers."""
+        with self._guard("taking a snapshot"):
+            return self._db.snapshot()
+
+    def begin(self, entry: Entry) -> None:
+        """From here to `commit` the store is not whole, and says so if the process dies."""
+        with self._guard(f"beginning {entry.milestone.token}"):
+            self._db.put(_APPLYING, _pack(entry))
+        self.applying = entry
+
+    def put(self, rows: Mapping[bytes, bytes], bulk: bool = False) -> None:
+        """Write a part of the milestone that was begun. `bulk` skips the log: `commit` flushes before it."""
+        options = WriteOptions()
+        options.disable_wal = bulk
+        with self._guard("writing rows"):
+            self._db.write(_batch(rows), options)
+
+    def commit(self, entry: Entry, rows: Mapping[bytes, bytes], bulk: bool = False) -> None:
+        """Write the (last) rows of a milestone, drop what its horizon passed, and move the position: one batch."""
+        with self._guard(f"committing {entry.milestone.token}"):
+            if bulk:
+                self._db.flush()
+            batch = _batch(rows)
+            live = first_live(entry.milestone.horizon_ms, self.segment_ms)
+            if self._first_live_before() < live:
+                batch.delete_range(_LOWEST, segment_prefix(live))
+            batch.put(_APPLIED, _pack(entry))
+            batch.delete(_APPLYING)
+            self._db.write(batch)
+        self.applied, self.applying = entry, None
+
+    def _first_live_before(self) -> int:
+        if self.applied is None or self.applying is not None:
+            return -(1 << 63)
+        return first_live(self.applied.milestone.horizon_ms, self.segment_ms)
+
+    def _entry(self, name: bytes) -> Entry | None:
+        with self._guard("reading the position"):
+            data = self._db.get(name)
+        if data is None:
+            return None
+        record = wire.decode(data[_OFFSET_BYTES:])
+        if not isinstance(record, Milestone):
+            raise MachineError(
+                f"{self.folder}: the position is no milestone; delete the folder to rebuild the view"
+            )
+        return Entry(record, data[_OFFSET_BYTES:], int.from_bytes(data[:_OFFSET_BYTES], "big"))
+
+    def _identify(self, job: Job, generation: Generation) -> int:
+        """Check whose view this is, or write it down; returns the segment length it was laid out with."""
+        mine = {
+            "format": FORMAT,
+            "job": job.name,
+            "generation": str(generation),
+            "schema": crc64(job.state_schema).hex(),
+        }
+        with self._guard("reading the identity"):
+            data = self._db.get(_IDENTITY)
+            if data is None:
+                length = segment_ms(job)
+                self._db.put(_IDENTITY, json.dumps({**mine, "segment_ms": length}).encode())
+                return length
+            found: dict[str, Any] = json.loads(data)
+        differs = [
+            f"{name} is {found.get(name)}, not {value}" for name, value in mine.items() if found[name] != value
+        ]
+        if differs:
+            raise UsageError(
+                f"{self.folder} holds the view of something else: {'; '.join(differs)}. Use another data "
+                "folder, or delete this one to rebuild it."
+            )
+        return int(found["segment_ms"])
+
+    @contextmanager
+    def _guard(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except (UsageError, MachineError):
+            raise
+        except Exception as error:  # rocksdict raises the bare class
+            raise MachineError(f"{self.folder}: {doing}: {error}. {_advice(str(error))}") from error
+
+
+def _advice(text: str) -> str:
+    if "lock" in text.lower():
+        return "Another process serves from this folder: end it, or set CUTWATER_DATA_DIR."
+    if "corrupt" in text.lower():
+        return "The files are damaged: delete the folder, and the view is rebuilt from the changelog."
+    return "Check that the disk has room and that the folder can be written; nothing shown so far is lost."
+
+
+def _pack(entry: Entry) -> bytes:
+    return entry.offset.to_bytes(_OFFSET_BYTES, "big") + entry.record
+
+
+def _batch(rows: Mapping[bytes, bytes]) -> WriteBatch:
+    batch = WriteBatch(raw_mode=True)
+    for key, value in rows.items():
+        batch.put(key, value)
+    return batch
+
+
+def _options() -> Options:
+    cache = Cache(CACHE_BYTES)
+    table = BlockBasedOptions()
+    table.set_block_cache(cache)
+    table.set_cache_index_and_filter_blocks(True)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_block_based_table_factory(table)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_write_buffer_manager(
+        WriteBufferManager.new_write_buffer_manager_with_cache(WRITE_BUFFERS_BYTES, False, cache)
+    )
+    options.set_write_buffer_size(WRITE_BUFFERS_BYTES // 4)
+    options.set_max_background_jobs(2)
+    options.set_max_open_files(256)
+    options.set_keep_log_file_num(3)
+    options.set_max_log_file_size(4 << 20)
+    return options

@@ -1,0 +1,70 @@
+"""The commit stream as a view reads it: milestones with their bytes and places, and heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from cutwater.adapters import wire
+from cutwater.adapters.kafka import bounds, make_consumer, raise_read_error
+from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
+from cutwater.core.records import Heartbeat, Milestone
+from cutwater.core.restore import Entry
+
+_BATCH = 200
+
+
+class MilestoneFeed:
+    """Follows `<job>.milestones` from an offset, or from its start."""
+
+    def __init__(self, bootstrap: str, topic: str, first: int | None) -> None:
+        """`first`: the offset to go on from. DivergenceError when the stream does not reach that far."""
+        self.topic = topic
+        self.trouble = ""
+        """What keeps the broker from answering; empty when nothing does."""
+        self.at_end = False
+        """Was the end of the stream, as it was at some moment, reached?"""
+        self._consumer = make_consumer(bootstrap)
+        try:
+            low, high = bounds(self._consumer, topic, 0)
+            if first is not None and first >= high:
+                raise DivergenceError(
+                    f"{topic} ends at offset {high}, and the view's milestone stood at {first}: the topic was "
+                    "replaced or cut. Find out why; then delete the view's folder to rebuild it."
+                )
+            self._consumer.assign([TopicPartition(topic, 0, low if first is None else max(first, low))])
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def poll(self, timeout_s: float) -> Iterator[Entry | Heartbeat]:
+        """What is new, at most a few hundred records; waits up to `timeout_s` for the first."""
+        first = self._consumer.poll(timeout_s)
+        messages = [] if first is None else [first, *self._consumer.consume(_BATCH, timeout=0)]
+        for message in messages:
+            error = message.error()
+            if error is None:
+                self.trouble = ""
+                yield self._record(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self.trouble, self.at_end = "", True
+            else:
+                raise_read_error(error, message.topic(), message.partition())
+                self.trouble = error.str()
+
+    def _record(self, message: Message) -> Entry | Heartbeat:
+        value = bytes(message.value() or b"")
+        place = f"{self.topic}@{message.offset()}"
+        try:
+            record = wire.decode(value)
+        except UsageError as error:
+            raise ProtocolError(f"{place}: {error}") from None
+        if isinstance(record, Milestone):
+            return Entry(record, value, message.offset())
+        if isinstance(record, Heartbeat):
+            return record
+        raise ProtocolError(f"{place}: a {type(record).__name__} stands on the commit stream, where none belongs")

@@ -1,0 +1,198 @@
+"""What readers see: one milestone and the rows of exactly that milestone, swapped as a pair.
+
+Written by one thread (the follower), read by any number. A reader takes the pair once and keeps to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any, NamedTuple
+
+from rocksdict import ReadOptions, Snapshot
+
+from cutwater.core.errors import MachineError, UnavailableError
+from cutwater.core.job import Job
+from cutwater.core.records import Heartbeat, Milestone
+from cutwater.core.restore import Entry
+from cutwater.views import layout
+from cutwater.views.rows import Presenter, Row
+from cutwater.views.store import Store
+
+_NEVER = 1 << 62
+
+
+class State(Enum):
+    """What the view's follower is doing."""
+
+    STARTING = "starting"
+    RESTORING = "restoring"
+    FOLLOWING = "following"
+    WAITING = "waiting"
+    """Something it needs is away; it tries again."""
+    STOPPED = "stopped"
+    """Going on would show wrong state. A person must look."""
+
+
+class Status(NamedTuple):
+    state: State
+    reason: str = ""
+
+
+class Shown(NamedTuple):
+    """A milestone and its rows: they are read together or not at all."""
+
+    milestone: Milestone
+    snapshot: Snapshot
+
+
+class Page(NamedTuple):
+    """Rows of one key at one milestone; `next_from_ms` is where to go on, None at the end."""
+
+    milestone: Milestone
+    rows: list[Row]
+    next_from_ms: int | None
+
+
+class ScanPage(NamedTuple):
+    """Rows of all keys at one milestone; `after` is the cursor to go on from, None at the end."""
+
+    milestone: Milestone
+    rows: list[Row]
+    after: bytes | None
+
+
+class View:
+    """A view of one job's state. `status` is for people: who is following, and why not."""
+
+    def __init__(self, store: Store, job: Job) -> None:
+        self._store = store
+        self._presenter = Presenter(job)
+        self._size_ms = job.window.size_ms
+        self._heartbeat: Heartbeat | None = None
+        self._shown: Shown | None = None
+        self.status = Status(State.STARTING)
+        if store.applied and not store.applying:
+            self.show(store.applied)
+
+    def show(self, entry: Entry) -> None:
+        """Readers see this milestone from now on; the store must be at it, whole."""
+        self._shown = Shown(entry.milestone, self._store.snapshot())
+
+    def beat(self, heartbeat: Heartbeat) -> None:
+        """The job is idle and alive."""
+        self._heartbeat = heartbeat
+
+    def close(self) -> None:
+        """Show nothing any more, and let go of the store."""
+        self._shown = None
+        self._store.close()
+
+    @property
+    def milestone(self) -> Milestone | None:
+        """The milestone that readers see now."""
+        return self._shown.milestone if self._shown else None
+
+    @property
+    def ready(self) -> bool:
+        return self._shown is not None and self.status.state is not State.STOPPED
+
+    def age_ms(self, milestone: Milestone, now_ms: int) -> int:
+        """How long ago the job was last known to have nothing newer than this milestone."""
+        beat = self._heartbeat
+        known = milestone.committed_ms
+        if beat and (beat.generation, beat.epoch) == (milestone.generation, milestone.epoch):
+            known = max(known, beat.at_ms)
+        return max(0, now_ms - known)
+
+    def read(self, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> Page:
+        """The windows of a key that start in [from_ms, to_ms), oldest first, at most `limit`.
+
+        Raises UnavailableError while no milestone is shown.
+        """
+        shown = self._require()
+        found: list[Row] = []
+        for window, value in self._windows(shown, key, from_ms, _NEVER if to_ms is None else to_ms):
+            if len(found) == limit:
+                return Page(shown.milestone, found, window.start_ms)
+            found.append(self._presenter.row(window, value()))
+        return Page(shown.milestone, found, None)
+
+    def scan(self, after: bytes | None, limit: int) -> ScanPage:
+        """A page of all rows, in the order of storage. Pages may be of different milestones: compare them."""
+        shown = self._require()
+        found: list[Row] = []
+        last: bytes | None = None
+        for storage, value in self._all(shown, after):
+            if len(found) == limit:
+                return ScanPage(shown.milestone, found, last)
+            found.append(self._presenter.row(layout.parse(storage), value))
+            last = storage
+        return ScanPage(shown.milestone, found, None)
+
+    def rows(self) -> tuple[Milestone, Iterator[Row]]:
+        """Every row at the milestone shown now, however long the reading takes."""
+        shown = self._require()
+        return shown.milestone, (
+            self._presenter.row(layout.parse(at), value) for at, value in self._all(shown, None)
+        )
+
+    def _require(self) -> Shown:
+        shown = self._shown
+        if shown is None:
+            raise UnavailableError(
+                f"no milestone can be shown yet: {self.status.reason or self.status.state.value}"
+            )
+        return shown
+
+    def _all(self, shown: Shown, after: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        horizon = shown.milestone.horizon_ms
+        first = layout.segment_prefix(layout.first_live(horizon, self._store.segment_ms))
+        cursor = self._cursor(shown)
+        cursor.seek(first if after is None else max(first, after + b"\x00"))
+        while cursor.valid():
+            storage = cursor.key()
+            if layout.parse(storage).end_ms > horizon:
+                yield storage, cursor.value()
+            cursor.next()
+        self._check(cursor)
+
+    def _windows(
+        self, shown: Shown, key: str, from_ms: int | None, to_ms: int
+    ) -> Iterator[tuple[layout.Window, Callable[[], bytes]]]:
+        """Seek through the live segments: the rows of one key lie together in each."""
+        horizon, length = shown.milestone.horizon_ms, self._store.segment_ms
+        start = horizon - self._size_ms if from_ms is None else from_ms
+        segment = max(layout.first_live(horizon, length), layout.segment_of(start + 1, length))
+        cursor = self._cursor(shown)
+        while True:
+            prefix = layout.key_prefix(segment, key)
+            cursor.seek(prefix + layout.time_suffix(start))
+            while cursor.valid() and cursor.key().startswith(prefix):
+                window = layout.parse(cursor.key())
+                if window.start_ms >= to_ms:
+                    return
+                if window.end_ms > horizon:
+                    yield window, cursor.value
+                cursor.next()
+            if cursor.valid() and layout.parse_segment(cursor.key()) == segment:
+                cursor.seek(layout.segment_prefix(segment + 1))
+            if not cursor.valid():
+                self._check(cursor)
+                return
+            segment = layout.parse_segment(cursor.key())
+
+    def _cursor(self, shown: Shown) -> Any:
+        options = ReadOptions()
+        options.set_iterate_upper_bound(layout.WINDOWS_END)
+        return shown.snapshot.iter(options)
+
+    def _check(self, cursor: Any) -> None:
+        """An iterator that failed looks like one that ended, unless it is asked."""
+        try:
+            cursor.status()
+        except Exception as error:  # rocksdict raises the bare class
+            raise MachineError(
+                f"{self._store.folder}: reading failed: {error}. Check the disk; "
+                "delete the folder to rebuild the view."
+            ) from error

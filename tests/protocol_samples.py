@@ -1,0 +1,144 @@
+"""Records of the protocol as tests need them: one function a record, every field with a quiet default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from cutwater.core.chain import ROOT_HASH, link
+from cutwater.core.commit import SignalState, step
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.generations import Generation
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
+
+JOB = "flights"
+GENERATION = Generation(1, "local")
+OTHER = Generation(2, "local", "0badcafe")
+ROWS_PER_EPOCH = 10
+
+
+def hash_of(milestone: Milestone) -> bytes:
+    """A stand-in for the hash of the wire bytes: the core is told how to hash, so it needs no Avro."""
+    return link(repr(milestone).encode())
+
+
+def source_cut(epoch: int) -> Cut:
+    return Cut.of_topic("flights.events", [100 * (epoch + 1), 90 * (epoch + 1)])
+
+
+def start(attempt: int, **changes: Any) -> Start:
+    return Start(**{"job": JOB, "generation": GENERATION, "attempt": attempt, "at_ms": 1_000, **changes})
+
+
+def barrier(epoch: int, attempt: int = 1, **changes: Any) -> Barrier:
+    """Barrier N reads what N always reads; its changelog cut grows with the attempt, as in a replay."""
+    written = ROWS_PER_EPOCH * (epoch + attempt)
+    defaults: dict[str, Any] = {
+        "job": JOB,
+        "generation": GENERATION,
+        "attempt": attempt,
+        "epoch": epoch,
+        "source_cut": source_cut(epoch),
+        "changelog_cut": Cut.of_topic(f"flights.changelog.{GENERATION}", [written, written]),
+        "watermark_ms": 3_600_000 * epoch,
+        "horizon_ms": 0,
+        "rows": ROWS_PER_EPOCH,
+        "digest": 7_919 * (epoch + 1),
+        "events": 190,
+        "rejected": 1,
+        "schema_fingerprint": "00112233aabbccdd",
+        "epoch_started_ms": 10_000 + epoch,
+        "written_ms": 20_000 + epoch,
+    }
+    return Barrier(**defaults | changes)
+
+
+def committed(epoch: int, attempt: int = 1, **changes: Any) -> Committed:
+    record = {"job": JOB, "generation": GENERATION, "attempt": attempt, "epoch": epoch, "at_ms": 30_000 + epoch}
+    return Committed(**record | changes)
+
+
+def heartbeat(epoch: int, at_ms: int, attempt: int = 1, **changes: Any) -> Heartbeat:
+    record = {"job": JOB, "generation": GENERATION, "attempt": attempt, "epoch": epoch, "at_ms": at_ms}
+    return Heartbeat(**record | changes)
+
+
+def milestone(epoch: int, parent: Milestone | None = None, **changes: Any) -> Milestone:
+    """The milestone of epoch N after `parent`, chained by `hash_of`."""
+    told = barrier(epoch)
+    record = dict(vars(told)) | {
+        "sequence": parent.sequence + 1 if parent else 1,
+        "parent_hash": hash_of(parent) if parent else ROOT_HASH,
+        "barriers_position": 2 * epoch + 1,
+        "committed_ms": 40_000 + epoch,
+    }
+    return Milestone(**record | changes)
+
+
+NOW = 99_000
+FRESH = SignalState(JOB, GENERATION)
+
+
+def run(*signals: Signal, state: SignalState = FRESH, at: int = 0) -> tuple[SignalState, list[StreamRecord]]:
+    """Feed signals from offset `at` on; transaction markers take every second offset."""
+    written: list[StreamRecord] = []
+    for number, signal in enumerate(signals):
+        state, records = step(state, signal, at + 2 * number, NOW, hash_of)
+        written += records
+    return state, written
+
+
+def told(records: list[StreamRecord]) -> list[tuple[int, int, int]]:
+    """(sequence, epoch, attempt) of each milestone."""
+    return [(one.sequence, one.epoch, one.attempt) for one in records if isinstance(one, Milestone)]
+
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+COUNTS = st.integers(0, 2**63 - 1)
+# What Python's datetime can hold, in which Avro's timestamps are decoded.
+TIMES_MS = st.integers(-62_135_596_800_000, 253_402_300_799_999)
+NAMES = st.text(max_size=20)
+GENERATIONS = st.builds(
+    Generation,
+    st.integers(1, 999_999_999),
+    st.from_regex(r"[a-z][a-z0-9]{0,15}", fullmatch=True),
+    st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
+)
+PLACES = st.builds(TopicPartition, NAMES, st.integers(0, 2**31 - 1))
+CUTS = st.dictionaries(PLACES, COUNTS, max_size=4).map(Cut.of)
+WRITTEN = {
+    "job": NAMES,
+    "generation": GENERATIONS,
+    "attempt": st.integers(1, 2**31 - 1),
+}
+TOLD = {
+    **WRITTEN,
+    "epoch": LONGS,
+    "source_cut": CUTS,
+    "changelog_cut": CUTS,
+    "watermark_ms": TIMES_MS,
+    "horizon_ms": TIMES_MS,
+    "rows": LONGS,
+    "digest": LONGS,
+    "events": LONGS,
+    "rejected": LONGS,
+    "schema_fingerprint": NAMES,
+    "epoch_started_ms": TIMES_MS,
+    "written_ms": TIMES_MS,
+}
+RECORDS = st.one_of(
+    st.builds(Start, **WRITTEN, at_ms=TIMES_MS),
+    st.builds(Committed, **WRITTEN, epoch=LONGS, at_ms=TIMES_MS),
+    st.builds(Heartbeat, **WRITTEN, epoch=LONGS, at_ms=TIMES_MS),
+    st.builds(Barrier, **TOLD),
+    st.builds(
+        Milestone,
+        **TOLD,
+        sequence=LONGS,
+        parent_hash=st.binary(min_size=32, max_size=32),
+        barriers_position=LONGS,
+        committed_ms=TIMES_MS,
+    ),
+)
+"""Any record of the protocol, with any values that its schema can hold."""
