@@ -42,9 +42,10 @@ check: $(STAMP) ## Lint, types, architecture, docs
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/docs
 
-fmt: $(STAMP) ## Format the code
+fmt: $(STAMP) ## Format the code, renew the generated pages of docs/
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python -m cutwater.cli.reference docs
 
 bench: $(STAMP) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000)
 	@$(BIN)/python -m benchmarks.$(B) --pairs $(PAIRS) --size $(SIZE)

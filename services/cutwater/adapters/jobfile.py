@@ -50,36 +50,49 @@ class _Model(BaseModel):
 
 
 class SourceModel(_Model):
-    topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")
-    schema_: str = Field(alias="schema", min_length=1, max_length=200)
-    key: str
-    event_time: str
+    topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$", description="The topic with the events.")
+    schema_: str = Field(
+        alias="schema",
+        min_length=1,
+        max_length=200,
+        description="The events' Avro schema: a file beside the job file, or in schemas/.",
+    )
+    key: str = Field(description="The field to group by: string, int or long.")
+    event_time: str = Field(description="The field with the event time: timestamp-millis or timestamp-micros.")
 
 
 class WindowModel(_Model):
-    kind: Literal["tumbling", "sliding"]
-    size: Duration
-    slide: Duration | None = None
+    kind: Literal["tumbling", "sliding"] = Field(description="tumbling or sliding; session windows are refused.")
+    size: Duration = Field(description="How long a window is.")
+    slide: Duration | None = Field(None, description="Time between the starts of sliding windows.")
 
 
 class MeasureModel(_Model):
-    measure: str
-    field: str | None = None
+    measure: str = Field(description="Which aggregate; see the table below.")
+    field: str | None = Field(None, description="Over which field; only count can do without (it counts events).")
 
 
 class JobModel(_Model):
     """The job file, field by field."""
 
-    job: str = Field(pattern=_NAME)
-    source: SourceModel
-    window: WindowModel
-    lateness: Duration
-    retention: Duration
-    shards: Count = Field(1024, le=MAX_SHARDS)
-    partitions: Count = Field(4, le=MAX_SHARDS)
-    measures: dict[Annotated[str, Field(pattern=_COLUMN)], MeasureModel] = Field(min_length=1)
-    max_events_per_epoch: Count = Field(100_000, le=MAX_EVENTS_PER_EPOCH)
-    shuffle_partitions: Count = Field(2, le=10_000)
+    job: str = Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")
+    source: SourceModel = Field(description="Where the events come from; see below.")
+    window: WindowModel = Field(description="The windows; see below.")
+    lateness: Duration = Field(description="How long after the newest event time a window stays open.")
+    retention: Duration = Field(description="How long after its end a window stays in the state.")
+    shards: Count = Field(
+        1024, le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever."
+    )
+    partitions: Count = Field(4, le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
+    measures: dict[Annotated[str, Field(pattern=_COLUMN)], MeasureModel] = Field(
+        min_length=1, description="The aggregates, by name; see below."
+    )
+    max_events_per_epoch: Count = Field(
+        100_000, le=MAX_EVENTS_PER_EPOCH, description="At most so many events in one epoch."
+    )
+    shuffle_partitions: Count = Field(
+        2, le=10_000, description="Spark's state partitions: fixed by the first epoch."
+    )
 
 
 def load_job(path: Path) -> Job:

@@ -18,7 +18,7 @@ from rocksdict import (
     DBCompressionType,
     Options,
     Rdict,
-    Snapshot,
+    ReadOptions,
     WriteBatch,
     WriteBufferManager,
     WriteOptions,
@@ -31,7 +31,8 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
-from cutwater.views.layout import first_live, meta, segment_ms, segment_prefix
+from cutwater.views.layout import WINDOWS_END, first_live, meta, segment_ms, segment_prefix
+from cutwater.views.pinned import Pinned
 
 FORMAT = 1
 CACHE_BYTES = 48 << 20
@@ -66,14 +67,16 @@ class Store:
             raise
 
     def close(self) -> None:
-        """Release the folder; snapshots still held keep it locked until they are gone."""
+        """Release the folder; rows still pinned keep it locked until they are let go."""
         with self._guard("closing"):
             self._db.close()
 
-    def snapshot(self) -> Snapshot:
+    def pin(self) -> Pinned:
         """The rows as they are now, for any number of readers."""
-        with self._guard("taking a snapshot"):
-            return self._db.snapshot()
+        options = ReadOptions()
+        options.set_iterate_upper_bound(WINDOWS_END)
+        with self._guard("pinning the rows"):
+            return Pinned(self._db.iter(options), self.folder)
 
     def begin(self, entry: Entry) -> None:
         """From here to `commit` the store is not whole, and says so if the process dies."""

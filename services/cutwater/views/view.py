@@ -5,17 +5,16 @@ Written by one thread (the follower), read by any number. A reader takes the pai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rocksdict import ReadOptions, Snapshot
-
-from cutwater.core.errors import MachineError, UnavailableError
+from cutwater.core.errors import UnavailableError
 from cutwater.core.job import Job
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Entry
 from cutwater.views import layout
+from cutwater.views.pinned import PIECE_ROWS, Pinned
 from cutwater.views.rows import Presenter, Row
 from cutwater.views.store import Store
 
@@ -43,7 +42,7 @@ class Shown(NamedTuple):
     """A milestone and its rows: they are read together or not at all."""
 
     milestone: Milestone
-    snapshot: Snapshot
+    rows: Pinned
 
 
 class Page(NamedTuple):
@@ -77,7 +76,7 @@ class View:
 
     def show(self, entry: Entry) -> None:
         """Readers see this milestone from now on; the store must be at it, whole."""
-        self._shown = Shown(entry.milestone, self._store.snapshot())
+        self._shown = Shown(entry.milestone, self._store.pin())
 
     def beat(self, heartbeat: Heartbeat) -> None:
         """The job is idle and alive."""
@@ -112,10 +111,11 @@ class View:
         """
         shown = self._require()
         found: list[Row] = []
-        for window, value in self._windows(shown, key, from_ms, _NEVER if to_ms is None else to_ms):
+        end = _NEVER if to_ms is None else to_ms
+        for window, value in self._windows(shown, key, from_ms, end, limit + 1):
             if len(found) == limit:
                 return Page(shown.milestone, found, window.start_ms)
-            found.append(self._presenter.row(window, value()))
+            found.append(self._presenter.row(window, value))
         return Page(shown.milestone, found, None)
 
     def scan(self, after: bytes | None, limit: int) -> ScanPage:
@@ -148,51 +148,27 @@ class View:
     def _all(self, shown: Shown, after: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         horizon = shown.milestone.horizon_ms
         first = layout.segment_prefix(layout.first_live(horizon, self._store.segment_ms))
-        cursor = self._cursor(shown)
-        cursor.seek(first if after is None else max(first, after + b"\x00"))
-        while cursor.valid():
-            storage = cursor.key()
+        start = first if after is None else max(first, after + b"\x00")
+        for storage, value in shown.rows.rows(start, layout.WINDOWS_END):
             if layout.parse(storage).end_ms > horizon:
-                yield storage, cursor.value()
-            cursor.next()
-        self._check(cursor)
+                yield storage, value
 
     def _windows(
-        self, shown: Shown, key: str, from_ms: int | None, to_ms: int
-    ) -> Iterator[tuple[layout.Window, Callable[[], bytes]]]:
-        """Seek through the live segments: the rows of one key lie together in each."""
+        self, shown: Shown, key: str, from_ms: int | None, to_ms: int, most: int
+    ) -> Iterator[tuple[layout.Window, bytes]]:
+        """Through the segments that hold anything: the rows of one key lie together in each."""
         horizon, length = shown.milestone.horizon_ms, self._store.segment_ms
         start = horizon - self._size_ms if from_ms is None else from_ms
         segment = max(layout.first_live(horizon, length), layout.segment_of(start + 1, length))
-        cursor = self._cursor(shown)
-        while True:
+        last = layout.segment_of(to_ms + self._size_ms, length)
+        while segment <= last:
             prefix = layout.key_prefix(segment, key)
-            cursor.seek(prefix + layout.time_suffix(start))
-            while cursor.valid() and cursor.key().startswith(prefix):
-                window = layout.parse(cursor.key())
-                if window.start_ms >= to_ms:
-                    return
+            first, stop = prefix + layout.time_suffix(start), prefix + layout.time_suffix(to_ms)
+            for storage, value in shown.rows.rows(first, stop, min(most, PIECE_ROWS)):
+                window = layout.parse(storage)
                 if window.end_ms > horizon:
-                    yield window, cursor.value
-                cursor.next()
-            if cursor.valid() and layout.parse_segment(cursor.key()) == segment:
-                cursor.seek(layout.segment_prefix(segment + 1))
-            if not cursor.valid():
-                self._check(cursor)
+                    yield window, value
+            following = shown.rows.first(layout.segment_prefix(segment + 1))
+            if following is None:
                 return
-            segment = layout.parse_segment(cursor.key())
-
-    def _cursor(self, shown: Shown) -> Any:
-        options = ReadOptions()
-        options.set_iterate_upper_bound(layout.WINDOWS_END)
-        return shown.snapshot.iter(options)
-
-    def _check(self, cursor: Any) -> None:
-        """An iterator that failed looks like one that ended, unless it is asked."""
-        try:
-            cursor.status()
-        except Exception as error:  # rocksdict raises the bare class
-            raise MachineError(
-                f"{self._store.folder}: reading failed: {error}. Check the disk; "
-                "delete the folder to rebuild the view."
-            ) from error
+            segment = layout.parse_segment(following)

@@ -1,0 +1,57 @@
+"""The generated pages of docs/: settings and job file, written from the very models that check them.
+
+python -m cutwater.cli.reference docs
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from cutwater.adapters.jobfile import JobModel, MeasureModel, SourceModel, WindowModel
+from cutwater.adapters.settings import Settings
+from cutwater.core.measures import KINDS
+
+_GENERATED = "Generated from the code by `make fmt`; a test keeps it true.\n"
+
+
+def settings_page() -> str:
+    """docs/SETTINGS.md."""
+    rows = [
+        f"| `CUTWATER_{name.upper()}` | `{field.default}` | {field.description} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    head = "# Settings\n\nEvery process reads its settings from the environment. " + _GENERATED
+    return head + "\n| variable | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def job_page() -> str:
+    """docs/JOBFILE.md."""
+    parts = ["# Job file\n\nYAML. Durations are a whole number and one of ms, s, m, h, d. " + _GENERATED]
+    for title, model in (("", JobModel), ("source", SourceModel), ("window", WindowModel)):
+        parts.append(_table(title or "top level", model))
+    parts.append(_table("measures: one per name", MeasureModel))
+    kinds = "\n".join(f"| `{kind}` | {', '.join(sorted(types))} |" for kind, (types, _) in KINDS.items())
+    parts.append(f"## Measures and the types of their fields\n\n| measure | types |\n|---|---|\n{kinds}\n")
+    return "\n".join(parts)
+
+
+def _table(title: str, model: Any) -> str:
+    rows = []
+    for name, field in model.model_fields.items():
+        default = "required" if field.is_required() else f"`{field.default}`"
+        rows.append(f"| `{field.alias or name}` | {default} | {field.description or ''} |")
+    return f"## {title}\n\n| field | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+PAGES = {"SETTINGS.md": settings_page, "JOBFILE.md": job_page}
+
+
+def main(folder: Path) -> None:
+    for name, page in PAGES.items():
+        (folder / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
