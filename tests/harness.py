@@ -1,4 +1,4 @@
-"""Real processes for tests: a driver and a commit-signal on a real broker, followed through the protocol's topics."""
+"""Real processes for tests: a driver and a commit-signal on a real broker, followed through their topics."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Codec:
         body = io.BytesIO()
         body.write(self.header)
         try:
-            fastavro.schemaless_writer(body, self._parsed, record, strict=True)
+            fastavro.schemaless_writer(body, self._parsed, record, strict_allow_default=True)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise UsageError(f"the record does not fit schema {self.schema.get('name')}: {error}") from error
         return body.getvalue()

@@ -195,18 +195,11 @@ class TransactionalWriter:
         self._call("writing to " + topic, lambda: self._transaction(topic, values, partition))
 
     def _transaction(self, topic: str, values: Sequence[bytes], partition: int) -> None:
-        failures: list[KafkaError] = []
-
-        def delivered(error: KafkaError | None, _message: Message) -> None:
-            if error is not None:
-                failures.append(error)
-
         self._producer.begin_transaction()
         for value in values:
-            self._producer.produce(topic, value=value, partition=partition, on_delivery=delivered)
-        self._producer.flush(TIMEOUT_S)
-        if failures:
-            raise KafkaException(failures[0])
+            self._producer.produce(topic, value=value, partition=partition)
+        # Flushes first, and fails when any record was not delivered: no delivery callback is needed. (One that
+        # runs while the client raises a fatal error makes CPython report a SystemError instead of it.)
         self._producer.commit_transaction(TIMEOUT_S)
 
     def _call(self, doing: str, action: Any) -> None:

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.kafka import explain
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 
 FLUSH_S = 60.0
@@ -61,6 +61,10 @@ class EventWriter:
     def _write(self, event: Mapping[str, Any]) -> None:
         record = {name: value for name, value in event.items() if name in self._fields}
         value = self._codec.encode(record)
+        if record[self._job.key_field] is None:
+            raise UsageError(
+                f"an event of {self._job.topic} has no {self._job.key_field}: it is the key to group by"
+            )
         key = str(record[self._job.key_field]).encode()
         for _ in range(int(FLUSH_S)):
             try:
