@@ -163,3 +163,15 @@ def flow(bootstrap: str, job_text: str, folder: Path, schema: str | None = None)
         yield made
     finally:
         made.close()
+
+
+def descendants(pid: int, mark: str = "") -> list[psutil.Process]:
+    """The living processes below `pid`; with `mark` only those whose command line holds it as an argument."""
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and (not mark or mark in process.cmdline()):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from harness import wait_until
 
 from cutwater.adapters import streams
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import CutwaterError
 from cutwater.local import running
+from harness import descendants, wait_until
 
 ROOT = Path(__file__).parents[2]
 DAYS = 14
@@ -64,7 +64,9 @@ class Demo:
         }
         member, _, part = victim.partition("-") if victim.startswith("driver") else (victim, "", "")
         mark = marks.get(member, "cutwater_spark.driver")
-        leaders = [one for one in psutil.Process(self.process.pid).children(True) if mark in one.cmdline()]
+        leaders = [
+            one for one in descendants(self.process.pid, mark) if mark == "kafka.Kafka" or one.name() != "java"
+        ]
         jvms = [child for one in leaders for child in one.children() if child.name() == "java"]
         chosen = {"jvm": jvms, "both": leaders + jvms}.get(part, leaders)
         return [one.pid for one in chosen]
@@ -82,7 +84,7 @@ def test_the_demonstration_is_exact(tmp_path: Path) -> None:
     """`cutwater demo` exits 0 with every served row equal to DuckDB's, and leaves its picture and no process."""
     demo = Demo(tmp_path, 31)
     wait_until(lambda: demo.committed() > 0 or demo.process.poll() is not None, "a first milestone")
-    children = psutil.Process(demo.process.pid).children(True)
+    children = descendants(demo.process.pid)
     assert demo.finish() == 0, demo.text()
     assert EXACT in demo.text()
     assert re.search(r"18,113 rows served, 18,113 expected", demo.text())
@@ -121,7 +123,7 @@ def test_sigterm_ends_every_child(tmp_path: Path) -> None:
     """SIGTERM in the middle ends the demonstration and all it started, within the bounds of its children."""
     demo = Demo(tmp_path, DAYS)
     wait_until(lambda: running.find(demo.data_dir) or demo.process.poll() is not None, "the stack's start")
-    children = psutil.Process(demo.process.pid).children(True)
+    children = descendants(demo.process.pid)
     assert len(children) >= 4
     demo.process.terminate()
     assert demo.finish() == 130, demo.text()

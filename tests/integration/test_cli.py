@@ -1,0 +1,174 @@
+"""The command line against a stack that it started itself: every verb, its JSON and its errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import counting
+from harness import descendants, wait_until
+
+EVENTS = counting.events(1_000)
+SERVICE_BYTES_MAX = 300 * 1024 * 1024
+
+
+class Cli:
+    """Runs `cutwater` on one data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.env = {**os.environ, "CUTWATER_DATA_DIR": str(folder / "data"), "COLUMNS": "200"}
+
+    def run(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "cutwater.cli.main", *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=300, env={**self.env, **env}, check=False
+        )
+
+    def json(self, *arguments: str) -> Any:
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """A running stack of the counting job with 1,000 events, all committed and shown."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "job.yaml").write_text(counting.job_text("counts"))
+    (folder / "event.avsc").write_text(counting.SCHEMA)
+    lines = [json.dumps({**one, "at": _iso(one["at"])}) for one in EVENTS]
+    (folder / "events.jsonl").write_text("\n".join(lines) + "\n")
+    made = Cli(folder)
+    done = made.run("up", str(folder / "job.yaml"), "--detach")
+    assert done.returncode == 0, done.stderr
+    for where in ("Kafka", "API", "Spark UI", "log of driver"):
+        assert where in done.stdout
+    try:
+        produced = made.json("produce", str(folder / "events.jsonl"))
+        assert produced == {"topic": "counts.events", "delivered": len(EVENTS)}
+        wait_until(lambda: _events_shown(made) == len(EVENTS), "all events in the view")
+        yield made
+    finally:
+        made.run("down")
+
+
+def _iso(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat()
+
+
+def _events_shown(cli: Cli) -> int:
+    status = cli.json("status")
+    if not status["milestone"] or status["view"].get("token") != status["milestone"]["token"]:
+        return 0
+    return sum(status["milestone"]["source_cut"].values())
+
+
+def test_get_shows_the_windows_of_a_key(cli: Cli) -> None:
+    """`get` serves exactly the rows that an independent computation gives for the key."""
+    answer = cli.json("get", "k7", "--limit", "100")
+    expected = {start: row for (key, start), row in counting.expected(EVENTS).items() if key == "k7"}
+    served = {
+        round(datetime.fromisoformat(row["window_start"]).timestamp() * 1000): {
+            "ticks": row["ticks"],
+            "total": row["total"],
+        }
+        for row in answer["rows"]
+    }
+    assert served == expected
+    assert answer["milestone"]["token"].startswith("g1-local-00000000:")
+
+
+def test_milestones_are_contiguous_and_chained(cli: Cli) -> None:
+    """`milestones --json` names sequence, hash and parent: each parent is the hash before; --check agrees."""
+    stream = cli.json("milestones", "--limit", "1000")
+    assert [one["sequence"] for one in stream] == list(range(1, len(stream) + 1))
+    assert all(one["parent_hash"] == before["hash"] for before, one in pairwise(stream))
+    done = cli.run("milestones", "--check")
+    assert done.returncode == 0
+    assert "contiguous and chained" in done.stdout
+
+
+def test_at_least_a_token_of_the_future_is_not_answered(cli: Cli) -> None:
+    """A token that the view has not reached ends in exit code 4 and names what is shown; nonsense in 2."""
+    done = cli.run("get", "k7", "--at-least", "g1-local-00000000:999999")
+    assert done.returncode == 4
+    assert "412" in done.stderr
+    assert cli.run("get", "k7", "--at-least", "nonsense").returncode == 2
+
+
+def test_a_second_stack_on_the_folder_is_refused(cli: Cli) -> None:
+    """`up` on a folder where a stack runs says so, and leaves the first one alone."""
+    done = cli.run("up", str(cli.folder / "job.yaml"), "--detach")
+    assert done.returncode == 2
+    assert "already" in done.stderr
+    assert cli.run("status").returncode == 0
+
+
+def test_a_bad_event_names_its_line(cli: Cli) -> None:
+    """An event that does not fit the schema ends `produce` with exit code 2 and what is wrong."""
+    bad = cli.folder / "bad.jsonl"
+    bad.write_text('{"key": "k1", "at": 1700000000000, "value": "many"}\n')
+    done = cli.run("produce", str(bad))
+    assert done.returncode == 2
+    assert "value" in done.stderr
+    bad.write_text("not json\n")
+    done = cli.run("produce", str(bad))
+    assert done.returncode == 2
+    assert "line 1" in done.stderr
+
+
+def test_services_stay_below_300_mb(cli: Cli) -> None:
+    """commit-signal, rehydrator and the driver's Python each hold less than 300 MB."""
+    stack = cli.json("status")["stack"]["pid"]
+    for module in ("cutwater.commit_signal", "cutwater.rehydrator", "cutwater_spark.driver"):
+        found = [one for one in descendants(stack, module) if one.name() != "java"]
+        assert found, module
+        assert found[0].memory_info().rss < SERVICE_BYTES_MAX, module
+
+
+def test_commands_without_a_stack_say_how_to_start_one(tmp_path: Path) -> None:
+    """Where nothing runs, each verb ends with exit code 2 and names `cutwater up`."""
+    for verb in (["status"], ["get", "k1"], ["milestones"], ["produce", "-"]):
+        done = Cli(tmp_path).run(*verb)
+        assert done.returncode == 2, verb
+        assert "cutwater up" in done.stderr
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    """A wanted port that somebody else holds ends `up` with exit code 3, the port, and no process left."""
+    (tmp_path / "job.yaml").write_text(counting.job_text("counts"))
+    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = Cli(tmp_path).run("up", str(tmp_path / "job.yaml"), "--detach", CUTWATER_PORT=port)
+    assert done.returncode == 3
+    assert port in done.stderr
+
+
+def test_a_bad_job_file_is_named(tmp_path: Path) -> None:
+    """A mistake in the job file ends `up` with exit code 2, the file and the field."""
+    (tmp_path / "job.yaml").write_text(counting.job_text("counts").replace("tumbling", "session"))
+    done = Cli(tmp_path).run("up", str(tmp_path / "job.yaml"))
+    assert done.returncode == 2
+    assert "job.yaml" in done.stderr
+    assert "session windows are not supported" in " ".join(done.stderr.split())
+
+
+def test_bad_settings_are_named(tmp_path: Path) -> None:
+    """A setting that does not fit ends with exit code 2 and the variable's name."""
+    done = Cli(tmp_path).run("status", CUTWATER_TRIGGER_MS="soon")
+    assert done.returncode == 2
+    assert "CUTWATER_TRIGGER_MS" in done.stderr
