@@ -36,7 +36,7 @@ _DAMAGE = (
 _NO_SCHEMA = (*_DAMAGE, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType)
 
 
-def crc64(schema: dict[str, Any]) -> bytes:
+def crc64(schema: dict[str, Any] | str) -> bytes:
     """The 8 fingerprint bytes as they stand in the header (little endian)."""
     # Without the round trip fastavro's own markers of a parsed schema would enter the canonical form.
     canonical = to_parsing_canonical_form(json.loads(json.dumps(schema)))

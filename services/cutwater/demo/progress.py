@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from rich.table import Table
 
@@ -38,7 +39,9 @@ class Progress:
     def table(self, seconds: float) -> Table:
         rate = self.committed / seconds if seconds > 0 else 0.0
         left = (self.to_produce - self.committed) / rate if rate else 0.0
-        table = Table(title=f"{self.phase} · {seconds:.0f} s · about {left:.0f} s left", title_justify="left")
+        time = f"{seconds:.0f} s, about {left:.0f} s left"
+        title = f"{self.phase}: {self.to_produce:,} events at {rate:,.0f} events/s · {time}"
+        table = Table(title=title, title_justify="left")
         for column in (
             "events in",
             "epoch",
@@ -52,13 +55,13 @@ class Progress:
             table.add_column(column, justify="right")
         watermark = self.milestone.watermark_ms if self.milestone else 0
         table.add_row(
-            f"{self.produced:,} / {self.to_produce:,}",
+            f"{self.produced:,}",
             str(self.barrier.epoch) if self.barrier else "-",
             f"{self.processed:,}",
-            f"{self.committed:,} ({rate:,.0f}/s)",
+            f"{self.committed:,}",
             str(self.milestones),
-            f"{watermark / 86_400_000 - 15_706:+.1f} days" if watermark else "-",
-            self.view,
+            f"{datetime.fromtimestamp(watermark / 1000, UTC):%Y-%m-%d %H:%M}" if watermark else "-",
+            self.view.rpartition(":")[2],
             str(self.attempts),
         )
         return table

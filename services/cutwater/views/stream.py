@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from cutwater.adapters import wire
 from cutwater.adapters.kafka import bounds, make_consumer, raise_read_error
@@ -13,6 +13,7 @@ from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Entry
 
 _BATCH = 200
+_PROBE_S = 1.0
 
 
 class MilestoneFeed:
@@ -25,7 +26,8 @@ class MilestoneFeed:
         """What keeps the broker from answering; empty when nothing does."""
         self.at_end = False
         """Was the end of the stream, as it was at some moment, reached?"""
-        self._consumer = make_consumer(bootstrap)
+        # Without this callback a consumer says nothing when its brokers go away.
+        self._consumer = make_consumer(bootstrap, error_cb=self._troubled)
         try:
             low, high = bounds(self._consumer, topic, 0)
             if first is not None and first >= high:
@@ -43,18 +45,29 @@ class MilestoneFeed:
 
     def poll(self, timeout_s: float) -> Iterator[Entry | Heartbeat]:
         """What is new, at most a few hundred records; waits up to `timeout_s` for the first."""
+        if self.trouble:
+            self._probe()
         first = self._consumer.poll(timeout_s)
         messages = [] if first is None else [first, *self._consumer.consume(_BATCH, timeout=0)]
         for message in messages:
             error = message.error()
             if error is None:
-                self.trouble = ""
                 yield self._record(message)
             elif error.code() == KafkaError._PARTITION_EOF:
-                self.trouble, self.at_end = "", True
+                self.at_end = True
             else:
                 raise_read_error(error, message.topic(), message.partition())
-                self.trouble = error.str()
+
+    def _troubled(self, error: KafkaError) -> None:
+        self.trouble = error.str()
+
+    def _probe(self) -> None:
+        """An idle stream gives no sign when the broker is back: ask for one."""
+        try:
+            self._consumer.get_watermark_offsets(TopicPartition(self.topic, 0), timeout=_PROBE_S)
+            self.trouble = ""
+        except KafkaException:
+            pass
 
     def _record(self, message: Message) -> Entry | Heartbeat:
         value = bytes(message.value() or b"")
