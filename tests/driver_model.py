@@ -8,7 +8,7 @@ that real drivers can make.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from cutwater.core.records import Barrier, Committed, Signal
@@ -96,8 +96,8 @@ class DriverModel:
         if self._random.random() < 0.1:
             self.history.faults["foreign record"] += 1
             epoch = self._random.randint(0, 9)
-            foreign = self._random.choice([barrier(epoch, 9), committed(epoch, 9), heartbeat(epoch, 10**6, 9)])
-            self._append(type(foreign)(**vars(foreign) | {"generation": OTHER}))
+            signals: list[Signal] = [barrier(epoch, 9), committed(epoch, 9), heartbeat(epoch, 10**6, 9)]
+            self._append(replace(self._random.choice(signals), generation=OTHER))
         self._append(signal)
 
     def _append(self, signal: Signal) -> None:

@@ -55,12 +55,24 @@ def barrier(epoch: int, attempt: int = 1, **changes: Any) -> Barrier:
 
 
 def committed(epoch: int, attempt: int = 1, **changes: Any) -> Committed:
-    record = {"job": JOB, "generation": GENERATION, "attempt": attempt, "epoch": epoch, "at_ms": 30_000 + epoch}
+    record: dict[str, Any] = {
+        "job": JOB,
+        "generation": GENERATION,
+        "attempt": attempt,
+        "epoch": epoch,
+        "at_ms": 30_000 + epoch,
+    }
     return Committed(**record | changes)
 
 
 def heartbeat(epoch: int, at_ms: int, attempt: int = 1, **changes: Any) -> Heartbeat:
-    record = {"job": JOB, "generation": GENERATION, "attempt": attempt, "epoch": epoch, "at_ms": at_ms}
+    record: dict[str, Any] = {
+        "job": JOB,
+        "generation": GENERATION,
+        "attempt": attempt,
+        "epoch": epoch,
+        "at_ms": at_ms,
+    }
     return Heartbeat(**record | changes)
 
 

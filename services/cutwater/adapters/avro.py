@@ -15,6 +15,7 @@ from typing import Any
 
 import fastavro
 from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form
+from fastavro.validation import ValidationError
 
 from cutwater.core.errors import UsageError
 
@@ -56,9 +57,12 @@ class Codec:
         body = io.BytesIO()
         body.write(self.header)
         try:
+            # The writer would put a number beyond 32 bits into an int field without a word.
+            fastavro.validate(record, self._parsed, strict=False)
             fastavro.schemaless_writer(body, self._parsed, record, strict_allow_default=True)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise UsageError(f"the record does not fit schema {self.schema.get('name')}: {error}") from error
+        except (ValidationError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            reason = " ".join(str(error).split())
+            raise UsageError(f"the record does not fit schema {self.schema.get('name')}: {reason}") from error
         return body.getvalue()
 
     def decode(self, data: bytes) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Fact(Enum):
     """What can be learnt about an (epoch, attempt)."""
 
     WRITTEN = "its barrier was read"
-    CONFIRMED = "the commit log holds it: by hint, or by the next barrier"
+    CONFIRMED = "the commit log holds it: by hint, by heartbeat, or by the next barrier"
     REPLAYED = "a later attempt wrote the same epoch"
     OVERTAKEN = "a later attempt had started before its barrier"
 
@@ -127,7 +127,7 @@ def step(state: SignalState, signal: Signal, offset: int, now_ms: int, hash_of: 
         return _barrier(state, signal, offset, now_ms, hash_of)
     if isinstance(signal, Committed):
         return _committed(state, signal, offset, now_ms, hash_of)
-    return _heartbeat(state, signal)
+    return _heartbeat(state, signal, offset, now_ms, hash_of)
 
 
 def _start(state: SignalState, start: Start) -> SignalState:
@@ -187,12 +187,18 @@ def _committed(state: SignalState, hint: Committed, offset: int, now_ms: int, ha
     return state, [milestone]
 
 
-def _heartbeat(state: SignalState, heartbeat: Heartbeat) -> Step:
-    # Only the newest milestone may be called fresh; a prepared epoch is not visible yet.
+def _heartbeat(state: SignalState, heartbeat: Heartbeat, offset: int, now_ms: int, hash_of: Hash) -> Step:
+    written: list[StreamRecord] = []
+    if state.prepared and heartbeat.epoch == state.prepared.barrier.epoch:
+        # A driver beats only for an epoch in its commit log: an idle job's last epoch needs no hint.
+        state, milestone = _commit(state, offset + 1, now_ms, hash_of)
+        written.append(milestone)
+    # Only the newest milestone may be called fresh.
     current = heartbeat.epoch == state.last_epoch and state.prepared is None
-    if not current or heartbeat.at_ms <= state.heartbeat_ms:
-        return state, []
-    return replace(state, heartbeat_ms=heartbeat.at_ms), [heartbeat]
+    if current and heartbeat.at_ms > state.heartbeat_ms:
+        state = replace(state, heartbeat_ms=heartbeat.at_ms)
+        written.append(heartbeat)
+    return state, written
 
 
 def _commit(state: SignalState, position: int, now_ms: int, hash_of: Hash) -> tuple[SignalState, Milestone]:

@@ -44,7 +44,16 @@ class Suspect:
 
 
 def suspects(baseline: Mapping[int, int], ends: Mapping[int, int], rows: Mapping[int, int]) -> list[Suspect]:
-    """The partitions that need a look, by partition number."""
+    """The partitions that need a look, by partition number.
+
+    Raises DivergenceError when a partition ends below its baseline: the topic was truncated or made anew.
+    """
+    for partition, end in sorted(ends.items()):
+        if end < baseline.get(partition, 0):
+            raise DivergenceError(
+                f"partition {partition} of the changelog ends at {end}, below the {baseline[partition]} that was "
+                "written: the topic was truncated or made anew. Start a new generation from the last milestone."
+            )
     return [
         Suspect(partition, baseline.get(partition, 0), end, rows.get(partition, 0))
         for partition, end in sorted(ends.items())

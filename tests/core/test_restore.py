@@ -1,0 +1,196 @@
+"""What a view decides to do next, with plain values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cutwater.adapters import wire
+from cutwater.core.chain import ROOT_HASH
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.errors import DivergenceError, FencedError
+from cutwater.core.generations import Generation
+from cutwater.core.records import Milestone
+from cutwater.core.restore import MARGIN_MS, Backlog, Entry, Jump, Step, contained, fresh, mismatch
+from cutwater.core.topics import MIN_COMPACTION_LAG_MS
+
+G1 = Generation(1, "local")
+NOW = 1_000_000_000
+OLD = NOW - MIN_COMPACTION_LAG_MS
+
+
+def chain(count: int, written_ms: int = NOW) -> list[Entry]:
+    """`count` milestones in a row, as they stand on a stream."""
+    entries: list[Entry] = []
+    parent = ROOT_HASH
+    for number in range(1, count + 1):
+        milestone = Milestone(
+            job="j",
+            generation=G1,
+            attempt=1,
+            epoch=number - 1,
+            sequence=number,
+            parent_hash=parent,
+            barriers_position=0,
+            source_cut=Cut(),
+            changelog_cut=Cut.of({TopicPartition("c", 0): number}),
+            watermark_ms=0,
+            horizon_ms=0,
+            rows=3,
+            digest=-7,
+            events=0,
+            rejected=0,
+            schema_fingerprint="",
+            epoch_started_ms=0,
+            written_ms=written_ms,
+            committed_ms=written_ms,
+        )
+        entries.append(Entry(milestone, wire.encode(milestone), 2 * number))
+        parent = wire.hash_of(milestone)
+    return entries
+
+
+def fed(backlog: Backlog, entries: list[Entry], complete: bool = True) -> Backlog:
+    for entry in entries:
+        backlog.add(entry)
+    if complete:
+        backlog.end_of_stream()
+    return backlog
+
+
+def test_empty_view_jumps_to_the_newest_once_the_end_was_seen() -> None:
+    """Before the stream's end was read nobody knows which milestone is the newest."""
+    entries = chain(5)
+    backlog = fed(Backlog(G1), entries, complete=False)
+    assert backlog.plan(NOW) is None
+    backlog.end_of_stream()
+    assert backlog.plan(NOW) == Jump(entries[4])
+
+
+def test_nothing_new_is_nothing_to_do() -> None:
+    """A view at the newest milestone, and an empty stream, have no plan."""
+    entries = chain(2)
+    assert fed(Backlog(G1, entries[1]), entries).plan(NOW) is None
+    assert fed(Backlog(G1), []).plan(NOW) is None
+
+
+def test_view_behind_steps_one_by_one() -> None:
+    """A restarted view applies one milestone after another, each onto the one before."""
+    entries = chain(4)
+    backlog = fed(Backlog(G1, entries[1]), entries[1:])
+    assert backlog.plan(NOW) == Step(entries[2])
+    backlog.done(entries[2])
+    assert backlog.plan(NOW) == Step(entries[3])
+    backlog.done(entries[3])
+    assert backlog.plan(NOW) is None
+
+
+def test_view_away_for_longer_than_compaction_waits_jumps() -> None:
+    """Rows of an old epoch may be gone: its digest would be a false alarm, so the view skips to the newest."""
+    entries = chain(4, OLD)
+    assert fed(Backlog(G1, entries[0]), entries).plan(NOW) == Jump(entries[3])
+
+
+def test_broken_off_milestone_is_the_least_to_show() -> None:
+    """The store may hold rows of the milestone that was begun: nothing below it may be shown, so no step to it."""
+    entries = chain(4)
+    assert fed(Backlog(G1, entries[0], floor=4), entries).plan(NOW) == Jump(entries[3])
+    assert fed(Backlog(G1, entries[0], floor=4), entries[:3]).plan(NOW) is None
+    assert fed(Backlog(G1, entries[0], floor=2), entries).plan(NOW) == Step(entries[1])
+
+
+def test_overtaken_milestone_waits_for_a_later_one() -> None:
+    """What compaction took from a milestone does not come back; the next milestone may be whole."""
+    entries = chain(3)
+    backlog = fed(Backlog(G1), entries[:2])
+    backlog.overtaken(entries[1])
+    assert backlog.plan(NOW) is None
+    backlog.add(entries[2])
+    assert backlog.plan(NOW) == Jump(entries[2])
+
+
+def test_pending_milestones_are_bounded() -> None:
+    """A view far behind keeps the newest only, and jumps; a view that follows asks for a pause."""
+    entries = chain(9)
+    backlog = fed(Backlog(G1, entries[0], pending_max=3), entries)
+    assert len(backlog) <= 3
+    assert backlog.plan(NOW) == Jump(entries[8])
+    following = fed(Backlog(G1, entries[0], pending_max=3), entries[:4])
+    assert following.full
+    assert following.plan(NOW) == Step(entries[1])
+
+
+def test_stream_pruned_past_the_view_is_jumped_over() -> None:
+    """Milestones between were deleted: their rows cannot be proved one by one any more."""
+    entries = chain(6)
+    assert fed(Backlog(G1, entries[1]), entries[4:]).plan(NOW) == Jump(entries[5])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"sequence": 4}, "gap"), ({"parent_hash": bytes(32)}, "fork"), ({"epoch": 9}, "epoch")],
+)
+def test_broken_chain_is_refused_and_changes_nothing(change: dict[str, object], reason: str) -> None:
+    """A gap, a fork or a jumping epoch raises; the right milestone is still taken afterwards."""
+    entries = chain(3)
+    backlog = fed(Backlog(G1, entries[0]), entries[:2])
+    wrong = replace(entries[2].milestone, **change)
+    with pytest.raises(DivergenceError, match=reason):
+        backlog.add(Entry(wrong, wire.encode(wrong), entries[2].offset))
+    backlog.add(entries[2])
+    assert len(backlog) == 2
+
+
+def test_replaced_stream_is_found() -> None:
+    """A stream that ends before the view's milestone, or holds another in its place, is not the view's."""
+    entries, other = chain(3), chain(3, OLD)
+    with pytest.raises(DivergenceError, match="ends at sequence 2"):
+        fed(Backlog(G1, entries[2]), entries[:2])
+    with pytest.raises(DivergenceError, match="replaced"):
+        fed(Backlog(G1, entries[2]), other)
+
+
+def test_last_milestone_read_again_must_be_the_same() -> None:
+    """After a pause reading goes on at the last milestone known, and that one must still stand there."""
+    entries, other = chain(3), chain(3, OLD)
+    backlog = fed(Backlog(G1, entries[0]), entries)
+    assert backlog.position == entries[2].offset
+    backlog.add(entries[2])
+    assert len(backlog) == 2
+    with pytest.raises(DivergenceError, match="replaced"):
+        backlog.add(other[2])
+
+
+def test_newer_generation_ends_the_following_and_older_ones_are_passed() -> None:
+    """A view follows one generation: milestones of its parents are checked and passed, a promotion ends it."""
+    entries = chain(2)
+    assert fed(Backlog(Generation(2, "local")), entries).plan(NOW) is None
+    promoted = replace(
+        entries[1].milestone, generation=Generation(2, "local", "abcdef01"), epoch=0, changelog_cut=Cut()
+    )
+    backlog = fed(Backlog(G1), entries[:1])
+    with pytest.raises(FencedError, match="promoted"):
+        backlog.add(Entry(promoted, wire.encode(promoted), 4))
+
+
+def test_containment_is_told_by_time() -> None:
+    """Compaction takes a value only for a record older than the lag; the margin covers clocks and reading."""
+    lag = MIN_COMPACTION_LAG_MS
+    assert contained([], NOW)
+    assert contained([None, NOW, NOW - lag + MARGIN_MS + 1], NOW)
+    assert not contained([None, NOW - lag + MARGIN_MS], NOW)
+    newest = chain(1)[0].milestone
+    assert fresh(newest, NOW + lag - MARGIN_MS - 1)
+    assert not fresh(newest, NOW + lag - MARGIN_MS)
+
+
+def test_mismatch_names_what_differs() -> None:
+    """Both numbers must agree, and the message tells the milestone and what was found."""
+    milestone = chain(1)[0].milestone
+    assert mismatch(milestone, 3, -7) is None
+    for rows, digest in ((2, -7), (3, 7)):
+        text = mismatch(milestone, rows, digest)
+        assert text is not None
+        assert f"{milestone.token}" in text
+        assert f"holds {rows} with digest {digest}" in text

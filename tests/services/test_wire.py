@@ -1,0 +1,191 @@
+"""The protocol's records as bytes: every value survives, fixed bytes stay fixed, damage is named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cutwater.adapters import wire
+from cutwater.adapters.avro import HEADER_BYTES, MARKER, Codec, protocol_codec
+from cutwater.adapters.hashing import key_hash, row_hash
+from cutwater.core.cuts import Cut
+from cutwater.core.digest import fold, signed
+from cutwater.core.errors import ProtocolError, UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.job import WINDOW_KEY_SCHEMA
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
+from cutwater.core.shards import ShardMap
+from protocol_samples import RECORDS, barrier, milestone, start
+
+ROOT = Path(__file__).parents[2]
+GOLDEN: dict[str, Any] = json.loads((ROOT / "tests/core/golden/format.json").read_text(encoding="utf-8"))
+TYPES: dict[str, type[wire.Record]] = {
+    "start": Start,
+    "barrier": Barrier,
+    "committed": Committed,
+    "heartbeat": Heartbeat,
+    "milestone": Milestone,
+}
+
+
+def golden_record(name: str) -> wire.Record:
+    """The record whose bytes are fixed in the golden file."""
+    when = 1_700_000_000_000
+    written: dict[str, Any] = {"job": "flights", "generation": Generation(1, "local"), "attempt": 2}
+    if name == "start":
+        return Start(**written, at_ms=when)
+    if name == "committed":
+        return Committed(**written, epoch=7, at_ms=when + 300)
+    if name == "heartbeat":
+        return Heartbeat(**written, epoch=7, at_ms=when + 2_300)
+    told = written | {
+        "epoch": 7,
+        "source_cut": Cut.of_topic("flights.events", [1_500, 1_501]),
+        "changelog_cut": Cut.of_topic("flights.changelog.g1-local-00000000", [40, 0, 300, 1]),
+        "watermark_ms": 1_357_002_000_000,
+        "horizon_ms": 0,
+        "rows": 321,
+        "digest": -81_985_529_216_486_896,
+        "events": 3_001,
+        "rejected": 1,
+        "schema_fingerprint": "71c2eba2dfed3d02",
+        "epoch_started_ms": when,
+        "written_ms": when + 250,
+    }
+    if name == "barrier":
+        return Barrier(**told)
+    chained: dict[str, Any] = {
+        "sequence": 8,
+        "parent_hash": bytes(range(32)),
+        "barriers_position": 31,
+        "committed_ms": when + 310,
+    }
+    return Milestone(**told, **chained)
+
+
+@settings(deadline=None)
+@given(RECORDS)
+def test_every_record_survives_the_wire(record: wire.Record) -> None:
+    """Any values that a schema can hold come back equal, and of the same type."""
+    assert wire.decode(wire.encode(record)) == record
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_fixed_bytes_stay_fixed(name: str) -> None:
+    """A reader of another version or language relies on these bytes, in both directions."""
+    record = golden_record(name)
+    assert type(record) is TYPES[name]
+    assert wire.encode(record).hex() == GOLDEN["records"][name]
+    assert wire.decode(bytes.fromhex(GOLDEN["records"][name])) == record
+
+
+def test_the_chain_hashes_the_bytes_as_written() -> None:
+    """SHA-256 of the whole value: any language computes it without Avro."""
+    record = bytes.fromhex(GOLDEN["records"]["milestone"])
+    decoded = wire.decode(record)
+    assert isinstance(decoded, Milestone)
+    assert wire.hash_of(decoded).hex() == hashlib.sha256(record).hexdigest() == GOLDEN["milestone_hash"]
+
+
+def test_changelog_rows_are_the_published_ones() -> None:
+    """Keys, values, hashes, shards, partitions and the digest; Spark computed the same numbers."""
+    changelog = GOLDEN["changelog"]
+    keys, values = Codec(WINDOW_KEY_SCHEMA), Codec(changelog["state_schema"])
+    hashes = []
+    for row in changelog["rows"]:
+        key = keys.encode({name: row[name] for name in ("key", "window_start", "window_end")})
+        value = values.encode(row["value"])
+        assert (key.hex(), value.hex()) == (row["key_hex"], row["value_hex"])
+        shard = ShardMap().shard(key_hash(row["key"]))
+        assert (key_hash(row["key"]), shard) == (row["key_hash"], row["shard"])
+        assert ShardMap(1024, 4).partition(shard) == row["partition_of_4"]
+        assert ShardMap(1024, 5).partition(shard) == row["partition_of_5"]
+        assert row_hash(key, value) == row["row_hash"]
+        hashes.append(row_hash(key, value))
+    assert signed(fold(hashes)) == changelog["digest"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc3", MARKER, MARKER + bytes(8), b"not avro at all", b"\x00" * 40])
+def test_an_unknown_fingerprint_is_named(data: bytes) -> None:
+    """Written by a newer version or by something else: never guessed at."""
+    with pytest.raises(ProtocolError, match="is of no schema this version of Cutwater knows"):
+        wire.decode(data)
+
+
+@settings(deadline=None)
+@given(RECORDS, st.data())
+def test_a_record_cut_short_is_damaged(record: wire.Record, data: st.DataObject) -> None:
+    """Whatever the length that is left of the body."""
+    whole = wire.encode(record)
+    with pytest.raises(UsageError, match="is damaged"):
+        wire.decode(whole[: data.draw(st.integers(HEADER_BYTES, len(whole) - 1))])
+
+
+@settings(deadline=None)
+@given(RECORDS, st.binary(min_size=1, max_size=9))
+def test_a_record_with_bytes_behind_it_is_damaged(record: wire.Record, behind: bytes) -> None:
+    """What is not read would still be hashed: two readers could disagree about the chain."""
+    with pytest.raises(UsageError, match="is damaged"):
+        wire.decode(wire.encode(record) + behind)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(TYPES)), st.binary(max_size=60))
+def test_any_other_body_is_a_record_or_a_usage_error(name: str, body: bytes) -> None:
+    """Bytes of a stranger behind a known header never raise anything else."""
+    try:
+        record = wire.decode(protocol_codec(name).header + body)
+    except UsageError:
+        return
+    assert type(record) is TYPES[name]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_flipped_bit_never_gives_another_error(data: st.DataObject) -> None:
+    """A damaged record decodes to something or is refused in words; the chain's hash tells the difference."""
+    damaged = bytearray.fromhex(GOLDEN["records"]["milestone"])
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(HEADER_BYTES, len(damaged) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    try:
+        wire.decode(bytes(damaged))
+    except UsageError:
+        return
+
+
+@pytest.mark.parametrize(
+    ("record", "named"),
+    [
+        (start(1, job=7), "job"),
+        (start(1, at_ms=2**63), "Start"),
+        (barrier(0, rows="many"), "rows"),
+        (replace(milestone(0), parent_hash=b"short"), "Sha256"),
+    ],
+    ids=["a number as text", "a time beyond 64 bits", "text as a number", "a short hash"],
+)
+def test_values_that_do_not_fit_are_refused_before_they_are_written(record: wire.Record, named: str) -> None:
+    """The error names the schema, and the field where Avro's writer knows it."""
+    with pytest.raises(UsageError, match=f"does not fit schema .*{named}"):
+        wire.encode(record)
+
+
+@pytest.mark.parametrize("at_ms", [253_402_300_800_000, -62_135_596_800_001, 2**62, -(2**63)])
+def test_a_time_outside_the_years_1_to_9999_is_damage(at_ms: int) -> None:
+    """No clock says so; as a Python date it does not exist."""
+    with pytest.raises(UsageError, match="is damaged"):
+        wire.decode(wire.encode(start(1, at_ms=at_ms)))
+
+
+@settings(deadline=None)
+@given(st.integers(-(10**10), 10**10))
+def test_times_are_exact_to_the_millisecond(seconds: int) -> None:
+    """No float is on the way, before 1970 either."""
+    record = start(1, at_ms=seconds * 1_000 + 1)
+    assert wire.decode(wire.encode(record)) == record
