@@ -199,7 +199,7 @@ def _measures(model: JobModel, types: dict[str, FieldType]) -> tuple[Measure, ..
     # Spark does not tell column names apart by case.
     columns = [partial.column.lower() for measure in built for partial in measure.partials]
     twice = sorted(
-        {column for column in columns if columns.count(column) > 1} | ({"key", "window"} & set(columns))
+        {column for column in columns if columns.count(column) > 1} | ({"key", "window", "window_start", "window_end"} & set(columns))
     )
     if twice:
         raise UsageError(f"measures: the columns {', '.join(twice)} would exist twice; rename a measure")

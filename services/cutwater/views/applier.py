@@ -92,7 +92,7 @@ class Applier:
         return True
 
     def _in_chunks(self, entry: Entry, jump: bool) -> None:
-        """Readers keep the snapshot of the milestone before, until all of this one is written."""
+        """Readers keep the rows of the milestone before, until all of this one is written."""
         milestone, wanted = entry.milestone, _headers_of(entry.milestone)
         range_ = self._range(milestone, look_above=jump and not fresh(milestone, self._now_ms()))
         rows = digest = size = 0

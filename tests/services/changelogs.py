@@ -1,0 +1,296 @@
+"""Plays driver and commit-signal for tests of views: writes rows, then the milestones that prove them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confluent_kafka import Producer
+
+from cutwater.adapters import wire
+from cutwater.adapters.avro import Codec, crc64
+from cutwater.adapters.hashing import key_hash, row_hash
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.kafka import TransactionalWriter, end_offsets, ensure_topics, make_consumer
+from cutwater.core import topics
+from cutwater.core.chain import ROOT_HASH
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.digest import fold, signed
+from cutwater.core.generations import Generation
+from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.records import Heartbeat, Milestone
+from cutwater.core.windows import horizon_ms
+from cutwater.views.applier import Applied
+from cutwater.views.follower import Follower
+from cutwater.views.store import Store
+from cutwater.views.view import State, View
+
+GENERATION = Generation(1, "local")
+HOUR_MS = 3_600_000
+_names = itertools.count()
+_codecs_of: dict[str, tuple[Codec, Codec]] = {}
+
+_EVENT = {
+    "type": "record",
+    "name": "Sale",
+    "fields": [
+        {"name": "shop", "type": "string"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "pieces", "type": "long"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
+    ],
+}
+_JOB = """
+job: {name}
+source: {{topic: {name}.events, schema: sale.avsc, key: shop, event_time: at}}
+window: {{kind: tumbling, size: 1h}}
+lateness: 1h
+retention: 24h
+partitions: {partitions}
+measures:
+  sales: {{measure: count}}
+  pieces: {{measure: sum, field: pieces}}
+  takings: {{measure: sum, field: price}}
+  mean: {{measure: avg, field: price}}
+"""
+
+
+class Sold(NamedTuple):
+    """One row of the state: `hour` numbers the window."""
+
+    shop: str
+    hour: int
+    pieces: int
+
+
+Rows = dict[tuple[str, int], int]
+"""Pieces by (shop, window start in ms)."""
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def make_job(folder: Path, partitions: int = 3) -> tuple[Job, Path]:
+    """A job of its own name, and its file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"sales-{os.getpid()}-{next(_names)}"
+    (folder / "sale.avsc").write_text(json.dumps(_EVENT))
+    path = folder / f"{name}.yaml"
+    path.write_text(_JOB.format(name=name, partitions=partitions))
+    job = load_job(path)
+    _codecs_of[name] = (Codec(WINDOW_KEY_SCHEMA), Codec(job.state_schema))
+    return job, path
+
+
+def encoded(job: Job, sold: Sold) -> tuple[bytes, bytes]:
+    """Key and value as the driver writes them."""
+    start = sold.hour * HOUR_MS
+    keys, values = _codecs_of[job.name]
+    key = keys.encode({"key": sold.shop, "window_start": start, "window_end": start + HOUR_MS})
+    price = Decimal(sold.pieces).scaleb(-2)
+    value = {
+        "sales": sold.pieces,
+        "pieces": Decimal(sold.pieces),
+        "takings": price,
+        "mean_sum": price,
+        "mean_count": 1,
+    }
+    return key, values.encode(value)
+
+
+class Writing:
+    """One job's changelog and commit stream, written by hand."""
+
+    def __init__(self, bootstrap: str, job: Job, **changelog_config: str) -> None:
+        self.bootstrap, self.job = bootstrap, job
+        self.topic = topics.changelog(job.name, GENERATION)
+        owned = topics.owned(job.name, GENERATION, job.shards.partitions)
+        config = tuple(changelog_config.items())
+        ensure_topics(
+            bootstrap,
+            [
+                replace(one, config=(*(two for two in one.config if two[0] not in changelog_config), *config))
+                if one.name == self.topic
+                else one
+                for one in owned
+            ],
+        )
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+        self._signal = TransactionalWriter(bootstrap, topics.signal_id(job.name))
+        self._signal.initialise()
+        self._consumer = make_consumer(bootstrap, **{"isolation.level": "read_uncommitted"})
+        self.last: Milestone | None = None
+        self.state: Rows = {}
+        self.by_sequence: dict[int, Rows] = {}
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def rows(
+        self, rows: Iterable[Sold], epoch: int, attempt: int = 1, generation: object = GENERATION
+    ) -> list[tuple[bytes, bytes]]:
+        """Put rows on the changelog, with no milestone."""
+        headers = [("generation", str(generation)), ("attempt", str(attempt)), ("epoch", str(epoch))]
+        written = [(self.partition(one.shop), *encoded(self.job, one)) for one in rows]
+        for partition, key, value in written:
+            self._producer.produce(self.topic, key=key, value=value, partition=partition, headers=headers)
+            self._producer.poll(0)
+        assert self._producer.flush(20) == 0
+        return [(key, value) for _, key, value in written]
+
+    def tombstone(self, sold: Sold) -> None:
+        key, _ = encoded(self.job, sold)
+        self._producer.produce(self.topic, key=key, value=None, partition=self.partition(sold.shop))
+        assert self._producer.flush(20) == 0
+
+    @property
+    def cut(self) -> dict[TopicPartition, int]:
+        """The changelog cut of the last milestone."""
+        assert self.last is not None
+        return self.last.changelog_cut.as_dict()
+
+    def partition(self, shop: str) -> int:
+        return self.job.shards.partition(self.job.shards.shard(key_hash(shop)))
+
+    def epoch(self, rows: Iterable[Sold], /, **changes: Any) -> Milestone:
+        """The next epoch, whole: its rows and its milestone."""
+        rows = list(rows)
+        epoch = self.last.epoch + 1 if self.last else 0
+        written = self.rows(rows, epoch, attempt=changes.get("attempt", 1))
+        return self.milestone(rows, written, **changes)
+
+    def milestone(self, rows: Iterable[Sold], written: list[tuple[bytes, bytes]], /, **changes: Any) -> Milestone:
+        """A milestone at the present end of the changelog; it proves `written`, each key by its last value."""
+        for one in rows:
+            self.state[one.shop, one.hour * HOUR_MS] = one.pieces
+        last, distinct, now = self.last, dict(written), now_ms()
+        ends = end_offsets(self._consumer, self.topic, self.job.shards.partitions)
+        watermark = changes.pop("watermark_ms", last.watermark_ms if last else 0)
+        milestone = Milestone(
+            job=self.job.name,
+            generation=GENERATION,
+            attempt=1,
+            epoch=last.epoch + 1 if last else 0,
+            sequence=last.sequence + 1 if last else 1,
+            parent_hash=wire.hash_of(last) if last else ROOT_HASH,
+            barriers_position=0,
+            source_cut=Cut(),
+            changelog_cut=Cut.of({TopicPartition(self.topic, number): end for number, end in ends.items()}),
+            watermark_ms=watermark,
+            horizon_ms=horizon_ms(watermark, self.job.retention_ms),
+            rows=len(distinct),
+            digest=signed(fold(row_hash(key, value) for key, value in distinct.items())),
+            events=0,
+            rejected=0,
+            schema_fingerprint=crc64(self.job.state_schema).hex(),
+            epoch_started_ms=now,
+            written_ms=now,
+            committed_ms=now,
+        )
+        return self.publish(replace(milestone, **changes))
+
+    def publish(self, milestone: Milestone) -> Milestone:
+        """Put a milestone on the commit stream, as commit-signal does."""
+        self._signal.write(topics.milestones(self.job.name), [wire.encode(milestone)])
+        self.last = milestone
+        gone = [at for at in self.state if at[1] + HOUR_MS <= milestone.horizon_ms]
+        for at in gone:
+            del self.state[at]
+        self.by_sequence[milestone.sequence] = dict(self.state)
+        return milestone
+
+    def heartbeat(self, at_ms: int) -> None:
+        assert self.last is not None
+        beat = Heartbeat(self.job.name, GENERATION, 1, self.last.epoch, at_ms)
+        self._signal.write(topics.milestones(self.job.name), [wire.encode(beat)])
+
+
+class Seen:
+    """Counts what a follower does."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[Milestone, Applied]] = []
+        self.divergences = self.retries = self.deepest = 0
+
+    def applied(self, milestone: Milestone, done: Applied) -> None:
+        self.done.append((milestone, done))
+
+    def backlog(self, milestones: int) -> None:
+        self.deepest = max(self.deepest, milestones)
+
+    def retried(self) -> None:
+        self.retries += 1
+
+    def diverged(self) -> None:
+        self.divergences += 1
+
+
+class Following:
+    """A view with its follower in a thread."""
+
+    def __init__(self, bootstrap: str, job: Job, folder: Path, clock: Callable[[], int], **options: Any) -> None:
+        self.store = Store(folder, job, GENERATION)
+        self.view = View(self.store, job)
+        self.first_shown = self.view.milestone
+        self.seen = Seen()
+        self._follower = Follower(bootstrap, job, GENERATION, self.store, self.view, clock, self.seen, **options)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._follower.run()
+        except BaseException as error:
+            self._error = error
+
+    def end(self) -> None:
+        self._follower.stop()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        self.view.close()
+        if self._error:
+            raise self._error
+
+    def wait_for(self, sequence: int) -> None:
+        def reached() -> bool:
+            assert self._error is None, self._error
+            return (at := self.view.milestone) is not None and at.sequence >= sequence
+
+        until(reached, f"sequence {sequence}; the view says {self.view.status}")
+
+    def wait_stopped(self) -> str:
+        until(lambda: self.view.status.state is State.STOPPED, "the follower to stop")
+        return self.view.status.reason
+
+    def rows(self) -> tuple[int, Rows]:
+        """The sequence that is shown, and every row of it."""
+        milestone, rows = self.view.rows()
+        return milestone.sequence, {(row["key"], row["window_start"]): row["pieces"] for row in rows}
+
+
+@contextmanager
+def following(bootstrap: str, job: Job, folder: Path, clock: Callable[[], int] = now_ms, **options: Any) -> Any:
+    """A running view; it is ended, and its error raised, when the block is left."""
+    one = Following(bootstrap, job, folder, clock, **options)
+    try:
+        yield one
+    finally:
+        one.end()
+
+
+def until(done: Callable[[], object], what: str, patience_s: float = 60.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while not done():
+        assert time.monotonic() < deadline, f"waited {patience_s:g} s in vain for {what}"
+        time.sleep(0.02)

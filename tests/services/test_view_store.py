@@ -1,0 +1,258 @@
+"""A view's store on real RocksDB: position with the data, layout, segments, whose it is, failures."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from changelogs import GENERATION, HOUR_MS, Sold, encoded, make_job, now_ms
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutwater.adapters import wire
+from cutwater.core.chain import ROOT_HASH
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import MachineError, UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.records import Milestone
+from cutwater.core.restore import Entry
+from cutwater.views import layout
+from cutwater.views.layout import Window
+from cutwater.views.store import Store
+from cutwater.views.view import View
+
+longs = st.integers(-(1 << 63), (1 << 63) - 1)
+keys = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+windows = st.builds(Window, keys, longs, longs)
+
+
+def entry(job: Job, sequence: int, horizon_ms: int = 0) -> Entry:
+    milestone = Milestone(
+        job=job.name,
+        generation=GENERATION,
+        attempt=1,
+        epoch=sequence - 1,
+        sequence=sequence,
+        parent_hash=ROOT_HASH,
+        barriers_position=0,
+        source_cut=Cut(),
+        changelog_cut=Cut(),
+        watermark_ms=0,
+        horizon_ms=horizon_ms,
+        rows=0,
+        digest=0,
+        events=0,
+        rejected=0,
+        schema_fingerprint="",
+        epoch_started_ms=0,
+        written_ms=now_ms(),
+        committed_ms=now_ms(),
+    )
+    return Entry(milestone, wire.encode(milestone), 10 * sequence)
+
+
+def rows(job: Job, store: Store, sold: list[Sold]) -> dict[bytes, bytes]:
+    made = {}
+    for one in sold:
+        window = Window(one.shop, one.hour * HOUR_MS, (one.hour + 1) * HOUR_MS)
+        made[layout.storage_key(window, store.segment_ms)] = encoded(job, one)[1]
+    return made
+
+
+def pieces(view: View) -> dict[tuple[str, int], int]:
+    return {(row["key"], row["window_start"] // HOUR_MS): row["pieces"] for row in view.rows()[1]}
+
+
+@given(windows, windows, st.integers(1, 1 << 40))
+def test_storage_keys_sort_as_segment_key_start(one: Window, other: Window, length: int) -> None:
+    """Bytes compare as (segment, key, window start) does, for any key and any time, and nothing is lost."""
+    first, second = layout.storage_key(one, length), layout.storage_key(other, length)
+    assert layout.parse(first) == one
+
+    def order(window: Window) -> tuple[int, bytes, int, int]:
+        return layout.segment_of(window.end_ms, length), window.key.encode(), window.start_ms, window.end_ms
+
+    assert (first < second) == (order(one) < order(other))
+
+
+@given(longs, st.integers(1, 1 << 40))
+def test_a_segment_dies_when_its_last_window_does(end_ms: int, length: int) -> None:
+    """A window's segment is live exactly as long as the segment can hold a window above the horizon."""
+    segment = layout.segment_of(end_ms, length)
+    last = (segment + 1) * length
+    assert end_ms <= last
+    assert layout.first_live(last - 1, length) == segment
+    assert layout.first_live(last, length) == segment + 1
+
+
+def test_position_and_rows_are_one(tmp_path: Path) -> None:
+    """What was committed is there after a reopen, with its position; what was only begun says it is not whole."""
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    first, second = entry(job, 1), entry(job, 2)
+    store.commit(first, rows(job, store, [Sold("a", 1, 1)]))
+    store.close()
+    store = Store(tmp_path / "v", job, GENERATION)
+    assert (store.applied, store.applying) == (first, None)
+    store.begin(second)
+    store.put(rows(job, store, [Sold("a", 1, 2)]))
+    store.close()
+    store = Store(tmp_path / "v", job, GENERATION)
+    view = View(store, job)
+    assert (store.applied, store.applying) == (first, second)
+    assert view.milestone is None, "half of a milestone is never shown"
+    store.commit(second, {}, bulk=True)
+    view.show(second)
+    assert pieces(view) == {("a", 1): 2}
+    view.close()
+
+
+def test_readers_keep_their_moment(tmp_path: Path) -> None:
+    """Rows that are read while newer ones are written, deleted and flushed are those of the milestone shown."""
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    view = View(store, job)
+    before = {(f"s{number}", number): 1 for number in range(600)}
+    store.commit(entry(job, 1), rows(job, store, [Sold(*at, 1) for at in before]))
+    view.show(entry(job, 1))
+    milestone, reading = view.rows()
+    first = next(reading)
+    store.begin(entry(job, 2))
+    store.put(rows(job, store, [Sold(*at, 2) for at in before] + [Sold("new", 1, 2)]), bulk=True)
+    assert set(pieces(view).values()) == {1}
+    store.commit(entry(job, 2, horizon_ms=500 * HOUR_MS), {}, bulk=True)
+    assert pieces(view) == before
+    view.show(entry(job, 2, horizon_ms=500 * HOUR_MS))
+    assert [first["pieces"], *(row["pieces"] for row in reading)] == [1] * 600
+    assert milestone.sequence == 1
+    assert pieces(view) == {(f"s{number}", number): 2 for number in range(500, 600)}
+    del reading
+    view.close()
+
+
+def test_horizon_hides_rows_and_drops_segments(tmp_path: Path) -> None:
+    """Rows at or below the horizon are hidden to the hour; whole segments below it are gone from the store."""
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    view = View(store, job)
+    store.commit(entry(job, 1), rows(job, store, [Sold("a", hour, 1) for hour in range(100)]))
+    passed = entry(job, 2, horizon_ms=50 * HOUR_MS)
+    store.commit(passed, {})
+    view.show(passed)
+    assert min(hour for _, hour in pieces(view)) == 50
+    assert [row["window_start"] // HOUR_MS for row in view.read("a", None, None, 3).rows] == [50, 51, 52]
+    kept = [layout.parse(key) for key, _ in store.pin().rows(b"\x01", layout.WINDOWS_END)]
+    assert store.segment_ms == 4 * HOUR_MS, "an eighth of retention, lateness and size, in whole slides"
+    assert min(window.start_ms for window in kept) == 48 * HOUR_MS
+    view.close()
+
+
+def test_ranges_of_one_key(tmp_path: Path) -> None:
+    """A range is half open on the window start, in order, across segments, and says where it goes on."""
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    view = View(store, job)
+    hours = [0, 3, 4, 5, 40, 41, 5_000]
+    sold = [Sold(key, hour, hour) for key in ("a", "a\x00b", "ab", "") for hour in hours]
+    store.commit(entry(job, 1), rows(job, store, sold))
+    view.show(entry(job, 1))
+
+    def read(key: str, first: int | None, end: int | None, limit: int = 100) -> tuple[list[int], int | None]:
+        to_ms = None if end is None else end * HOUR_MS
+        page = view.read(key, None if first is None else first * HOUR_MS, to_ms, limit)
+        following = page.next_from_ms
+        return [row["pieces"] for row in page.rows], None if following is None else following // HOUR_MS
+
+    for key in ("a", "a\x00b", "ab", ""):
+        assert read(key, None, None) == (hours, None)
+        assert read(key, 3, 41) == ([3, 4, 5, 40], None)
+        assert read(key, 4, None, 2) == ([4, 5], 40)
+        assert read(key, 40, 40) == ([], None)
+        assert read(key, -(1 << 40), 1 << 40)[0] == hours
+    assert read("zz", None, None) == ([], None)
+    assert read("a", 6_000, None) == ([], None)
+    view.close()
+
+
+def test_scan_pages_hold_every_row_once(tmp_path: Path) -> None:
+    """Paging by the cursor meets every row exactly once, whatever the page size."""
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    view = View(store, job)
+    sold = [Sold(f"s{number % 7}", number, number) for number in range(50)]
+    store.commit(entry(job, 1), rows(job, store, sold))
+    view.show(entry(job, 1))
+    for size in (1, 7, 49, 50, 51):
+        found: list[int] = []
+        after: bytes | None = None
+        while True:
+            page = view.scan(after, size)
+            found += [row["pieces"] for row in page.rows]
+            if (after := page.after) is None:
+                break
+        assert sorted(found) == list(range(50))
+    view.close()
+
+
+def test_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    """A store of another job, generation or schema is not opened, and the message says what differs."""
+    job, _ = make_job(tmp_path)
+    Store(tmp_path / "v", job, GENERATION).close()
+    wrong: list[tuple[Job, Generation, str]] = [
+        (replace(job, name="other"), GENERATION, "job is"),
+        (job, Generation(2, "local"), "generation is"),
+        (replace(job, measures=job.measures[:1]), GENERATION, "schema is"),
+    ]
+    for other, generation, text in wrong:
+        with pytest.raises(UsageError, match=text):
+            Store(tmp_path / "v", other, generation)
+    Store(tmp_path / "v", job, GENERATION).close()
+
+
+def test_folder_in_use_and_folder_that_is_none(tmp_path: Path) -> None:
+    """A folder served by another process, and a path that is a file, are named with what to do."""
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    with pytest.raises(MachineError, match=r"/v: opening: .*Another process"):
+        Store(tmp_path / "v", job, GENERATION)
+    store.close()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineError, match="/file"):
+        Store(tmp_path / "file", job, GENERATION)
+
+
+FULL = """
+    import resource, sys
+    from pathlib import Path
+    sys.path[:0] = [{tests!r}]
+    from changelogs import GENERATION, Sold, make_job
+    from cutwater.core.errors import MachineError
+    from cutwater.views.store import Store
+    from test_view_store import entry, rows
+
+    folder = Path({folder!r})
+    job, _ = make_job(folder)
+    store = Store(folder / "v", job, GENERATION)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+    try:
+        for number in range(1, 200):
+            store.commit(entry(job, number), rows(job, store, [Sold(f"s{{n}}", number, n) for n in range(200)]))
+    except MachineError as error:
+        print(store.applied.milestone.sequence, error)
+        sys.exit(error.exit_code)
+"""
+
+
+def test_disk_that_takes_no_more_is_named(tmp_path: Path) -> None:
+    """When RocksDB cannot write, the error names the folder and the process can end with code 3."""
+    script = textwrap.dedent(FULL).format(tests=str(Path(__file__).parent), folder=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 3, done.stderr
+    assert str(tmp_path / "v") in done.stdout
+    assert "disk has room" in done.stdout
+    assert int(done.stdout.split()[0]) >= 1, "it failed in the middle, not at the start"
