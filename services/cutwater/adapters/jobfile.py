@@ -26,6 +26,9 @@ _DURATION = re.compile(r"([0-9]{1,15})\s*(ms|s|m|h|d)")
 MAX_DURATION_MS = 36_500 * 86_400_000
 """A century: Spark and Avro hold times of this size in microseconds with room to spare."""
 MAX_EVENTS_PER_EPOCH = 1_000_000_000
+_TAKEN = frozenset({"key", "window", "window_start", "window_end"})
+"""Columns that a row of the state has anyway."""
+
 _NAME = r"^[a-z][a-z0-9-]{0,62}$"
 _COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 # Spark reads these as types of its own: as the bare int or long they would fail in the running query.
@@ -198,9 +201,7 @@ def _measures(model: JobModel, types: dict[str, FieldType]) -> tuple[Measure, ..
         built.append(build(name, one.measure, one.field, field_type, HllSketches()))
     # Spark does not tell column names apart by case.
     columns = [partial.column.lower() for measure in built for partial in measure.partials]
-    twice = sorted(
-        {column for column in columns if columns.count(column) > 1} | ({"key", "window", "window_start", "window_end"} & set(columns))
-    )
+    twice = sorted({column for column in columns if columns.count(column) > 1} | (_TAKEN & set(columns)))
     if twice:
         raise UsageError(f"measures: the columns {', '.join(twice)} would exist twice; rename a measure")
     return tuple(built)
