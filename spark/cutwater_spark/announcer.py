@@ -13,6 +13,7 @@ from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epochs import EpochWriter
 
 POLL_S = 0.025
+HEARTBEAT_MS_MAX = 60_000
 
 
 class Announcer:
@@ -41,6 +42,7 @@ class Announcer:
         self._source = make_consumer(bootstrap)
         self._announced = -1
         self._beat_ms = 0
+        self._pause_ms = heartbeat_ms
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="announcer", daemon=True)
         self.failure: BaseException | None = None
@@ -50,7 +52,7 @@ class Announcer:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(timeout=30)
+        self._thread.join(timeout=5)
         self._source.close()
 
     def _run(self) -> None:
@@ -71,8 +73,11 @@ class Announcer:
                 self._barriers.write(self._say(Committed, barrier))
             self._announced = barrier.epoch
             self._beat_ms = self._now_ms()
-        elif self._now_ms() - self._beat_ms >= self._heartbeat_ms:
+            self._pause_ms = self._heartbeat_ms
+        elif self._now_ms() - self._beat_ms >= self._pause_ms:
             self._beat(barrier)
+            # A job that idles for weeks shall not fill the topics with it.
+            self._pause_ms = min(2 * self._pause_ms, max(HEARTBEAT_MS_MAX, self._heartbeat_ms))
 
     def _beat(self, barrier: Barrier) -> None:
         self._beat_ms = self._now_ms()

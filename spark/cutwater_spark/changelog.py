@@ -41,10 +41,9 @@ class Changelog:
         A second action would execute the aggregation, and its state updates, again.
         """
         observation = Observation("cutwater_rows")
-        counts = [
-            F.count_if(F.col("partition") == number).alias(f"p{number}") for number in range(self.partitions)
-        ]
-        digest = F.coalesce(F.bit_xor(F.xxhash64("key", "value")), F.lit(0).cast("long")).alias("digest")
+        # As text: each Column function would be several calls to the JVM, in every epoch.
+        counts = [F.expr(f"count_if(partition = {number}) as p{number}") for number in range(self.partitions)]
+        digest = F.expr("coalesce(bit_xor(xxhash64(key, value)), 0L) as digest")
         (
             rows.observe(observation, *counts, digest)
             .write.format("kafka")

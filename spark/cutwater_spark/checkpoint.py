@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.errors import ProtocolError
+from cutwater.core.errors import ProtocolError, UsageError
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,25 @@ class Checkpoint:
         self._files = self._path(location).getFileSystem(spark._jsc.hadoopConfiguration())
         self._read = jvm.org.apache.commons.io.IOUtils
 
+    def pin(self, definition: str) -> None:
+        """Keep the job's definition beside the checkpoint, or compare it with the one that is kept.
+
+        Raises UsageError when they differ: rows of two definitions would mix in one changelog.
+        """
+        path = self._path(f"{self.location}/cutwater-job.json")
+        if not self._files.exists(path):
+            stream = self._files.create(path)
+            stream.write(bytearray(definition.encode()))
+            stream.close()
+            return
+        kept = self._text(path)
+        if kept != definition:
+            raise UsageError(
+                "the job file no longer says what this generation was started with: "
+                f"{_differences(kept, definition)}. Put it back, or start a new job or generation; only lateness, "
+                "retention, max_ahead and the size of an epoch may change."
+            )
+
     def newest_planned(self) -> int:
         """The newest N with `offsets/N`; -1 without any."""
         return self._newest("offsets")
@@ -43,12 +62,15 @@ class Checkpoint:
 
     def plan(self, epoch: int) -> Plan:
         """Raises ProtocolError when the file is not of the one form we know (version v1)."""
-        stream = self._files.open(self._path(f"{self.location}/offsets/{epoch}"))
+        place = f"{self.location}/offsets/{epoch}"
+        return parse_plan(self._text(self._path(place)), place)
+
+    def _text(self, path: Any) -> str:
+        stream = self._files.open(path)
         try:
-            text = str(self._read.toString(stream, "UTF-8"))
+            return str(self._read.toString(stream, "UTF-8"))
         finally:
             stream.close()
-        return parse_plan(text, f"{self.location}/offsets/{epoch}")
 
     def _newest(self, folder: str) -> int:
         path = self._path(f"{self.location}/{folder}")
@@ -77,3 +99,12 @@ def parse_plan(text: str, where: str) -> Plan:
         raise ProtocolError(
             f"{where}: not an offset log of the form v1 ({error!r}); is Spark 4.1 in use?"
         ) from error
+
+
+def _differences(kept: str, wanted: str) -> str:
+    try:
+        before, after = json.loads(kept), json.loads(wanted)
+    except json.JSONDecodeError:
+        return "the definition beside the checkpoint is damaged"
+    changed = [name for name in after if before.get(name) != after[name]]
+    return "; ".join(f"{name} was {before.get(name)} and is {after[name]}" for name in changed)

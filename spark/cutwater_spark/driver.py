@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -23,7 +23,7 @@ from cutwater.adapters.logs import configure
 from cutwater.adapters.settings import Settings, load_settings
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
-from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.records import Start
 from cutwater.core.startup import NONE, Standing, require_match
@@ -57,24 +57,33 @@ class Driver:
     def stop(self, *_signal: object) -> None:
         self._stop.set()
 
+    def listen(self) -> None:
+        """SIGTERM and Ctrl-C stop this driver between two epochs."""
+        signal.signal(signal.SIGTERM, self.stop)
+        signal.signal(signal.SIGINT, self.stop)
+
     def run(self) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
         job, settings, bootstrap = self._job, self._settings, self._settings.bootstrap_servers
         wait_for_broker(bootstrap, settings.wait_ms / 1000)
         partition_count(bootstrap, job.topic)
         topic = topics.changelog(job.name, self._generation)
-        changelog = Changelog(bootstrap, topic, partition_count(bootstrap, topic))
+        changelog = Changelog(bootstrap, topic, job.shards.partitions)
+        if (found := partition_count(bootstrap, topic)) != changelog.partitions:
+            raise UsageError(f"{topic} has {found} partitions, and the job file says {changelog.partitions}")
         location = settings.checkpoint or str(
             (settings.data_dir / "checkpoints" / job.name / str(self._generation)).resolve()
         )
         spark = open_session(job, settings, location)
+        self.listen()  # Spark has put its own handler for Ctrl-C in place of ours
         checkpoint = Checkpoint(spark, location)
+        checkpoint.pin(job.definition)
         barriers = BarrierLog(bootstrap, job.name, self._generation)
         # Before fencing: a driver with the wrong checkpoint must not end a healthy one.
-        self._compare(barriers.read_past(), checkpoint)
+        self._compare(barriers.read_past(), checkpoint, alone=False)
         past = barriers.open()
         attempt = past.attempt + 1
-        standing = self._compare(past, checkpoint)
+        standing = self._compare(past, checkpoint, alone=True)
         before = past.before(standing.next_epoch)
         baseline = before.changelog_cut if before else Cut()
         changelog.check_start(baseline, self._generation, standing.next_epoch, attempt)
@@ -100,7 +109,7 @@ class Driver:
             announcer.stop()
             spark.stop()
 
-    def _compare(self, past: Past, checkpoint: Checkpoint) -> Standing:
+    def _compare(self, past: Past, checkpoint: Checkpoint, alone: bool) -> Standing:
         """Where checkpoint and stream stand; raises DivergenceError when they contradict each other."""
         job = self._job.name
         newest = past.newest
@@ -114,7 +123,7 @@ class Driver:
         self._log.info("found", attempts=past.attempt, **vars(standing))
         has_plan = newest is not None and standing.planned >= newest.epoch
         planned = checkpoint.plan(newest.epoch).source_cut if newest and has_plan else None
-        require_match(job, standing, planned, newest.source_cut if newest else None)
+        require_match(job, standing, planned, newest.source_cut if newest else None, alone)
         return standing
 
     def _run_queries(
@@ -162,9 +171,10 @@ class Driver:
 
     def _stop_after_commit(self, query: StreamingQuery, epochs: EpochWriter, checkpoint: Checkpoint) -> None:
         """Stop between two epochs, so that the next start has nothing to replay."""
-        deadline = time.monotonic() + STOP_AFTER_COMMIT_S
         with epochs.lock:
-            newest = epochs.newest
+            deadline = time.monotonic() + STOP_AFTER_COMMIT_S
+            # An earlier attempt's barrier is committed by the replay, which waits for this very lock.
+            newest = epochs.newest_own
             while newest and not checkpoint.is_committed(newest.epoch) and time.monotonic() < deadline:
                 time.sleep(0.02)
             epochs.stopping = True
@@ -190,15 +200,19 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         settings = load_settings()
         log = configure("driver", settings.log_json)
+        if len(arguments) != 1:
+            raise UsageError("give exactly one job file: python -m cutwater_spark.driver JOBFILE")
         driver = Driver(load_job(Path(arguments[0])), settings, log)
-        signal.signal(signal.SIGTERM, driver.stop)
-        signal.signal(signal.SIGINT, driver.stop)
+        driver.listen()
         driver.run()
     except CutwaterError as error:
         print(f"cutwater driver: {error}", file=sys.stderr)
         return error.exit_code
-    except Py4JError as error:
-        print(f"cutwater driver: the JVM is gone or refused a call: {error}", file=sys.stderr)
+    except (Py4JError, PySparkException) as error:
+        print(
+            f"cutwater driver: Spark ended with an error; a restart goes on from the checkpoint: {error}",
+            file=sys.stderr,
+        )
         return UnavailableError.exit_code
     return 0
 

@@ -59,6 +59,12 @@ class EpochWriter:
     def newest(self) -> Barrier | None:
         return self._past.newest
 
+    @property
+    def newest_own(self) -> Barrier | None:
+        """The newest barrier of this attempt."""
+        newest = self._past.newest
+        return newest if newest and newest.attempt == self._writer.attempt else None
+
     def __call__(self, aggregates: DataFrame, epoch: int) -> None:
         """Called by Spark. An error ends the query; `failure` keeps it from being wrapped by the JVM."""
         try:

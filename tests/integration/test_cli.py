@@ -122,6 +122,7 @@ def test_a_bad_event_names_its_line(cli: Cli) -> None:
     done = cli.run("produce", str(bad))
     assert done.returncode == 2
     assert "value" in done.stderr
+    assert "line 1" in done.stderr
     bad.write_text("not json\n")
     done = cli.run("produce", str(bad))
     assert done.returncode == 2

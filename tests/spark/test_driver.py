@@ -74,21 +74,26 @@ def test_kill_9_of_the_driver_loses_and_repeats_nothing(job: Flow, victim: str) 
     assert milestone.attempt == 2
 
 
-def test_an_undecodable_event_is_counted_and_does_not_stop_the_job(job: Flow) -> None:
-    """Bytes of no schema, a cut-short record and an empty value count as rejected; the rest is exact."""
+def test_an_unusable_event_is_counted_and_does_not_stop_the_job(job: Flow) -> None:
+    """Bytes of no schema, a cut-short record, an empty value and a time of the far future count as rejected.
+
+    The rest is exact: above all, the far future has not made it late.
+    """
     made = counting.events(400)
     producer = Producer({"bootstrap.servers": job.bootstrap})
     for value in (b"not avro", b"", None, b"\xc3\x01" + bytes(8) + b"x"):
         producer.produce(job.job.topic, value=value, key=b"k1")
     producer.flush(10)
-    job.produce(made)
+    job.produce([{"key": "k1", "at": 4_000_000_000_000, "value": 1}])
     job.signal()
     job.driver()
+    job.wait_committed()
+    job.produce(made)
     milestone = job.wait_committed()
     assert job.state(milestone) == counting.expected(made)
     told = {one.epoch: one for one in barriers(job) if isinstance(one, Barrier)}
-    assert sum(one.rejected for one in told.values()) == 4
-    assert sum(one.events for one in told.values()) == 404
+    assert sum(one.rejected for one in told.values()) == 5
+    assert sum(one.events for one in told.values()) == 405
 
 
 def test_a_foreign_row_ends_the_generation_at_a_heartbeat(job: Flow) -> None:
@@ -153,6 +158,21 @@ def test_a_lost_checkpoint_stops_the_driver(job: Flow) -> None:
     written = len(barriers(job))
     assert job.driver().wait(90) == 7
     assert "start a new generation" in job.log(DRIVER).read_text()
+    assert len(barriers(job)) == written
+
+
+def test_another_definition_of_the_job_is_refused(job: Flow) -> None:
+    """A changed window on an old checkpoint ends with exit code 2 and what changed: rows would mix."""
+    job.produce(counting.events(400))
+    job.signal()
+    first = job.driver()
+    job.wait_committed()
+    first.terminate()
+    assert first.wait(60) == 0
+    job.job_file.write_text(job.job_file.read_text().replace("size: 1m", "size: 2m"))
+    written = len(barriers(job))
+    assert job.driver().wait(90) == 2
+    assert "window_size_ms was 60000 and is 120000" in job.log(DRIVER).read_text()
     assert len(barriers(job)) == written
 
 

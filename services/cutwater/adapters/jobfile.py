@@ -83,6 +83,10 @@ class JobModel(_Model):
     window: WindowModel = Field(description="The windows; see below.")
     lateness: Duration = Field(description="How long after the newest event time a window stays open.")
     retention: Duration = Field(description="How long after its end a window stays in the state.")
+    max_ahead: Duration = Field(
+        86_400_000,
+        description="An event time further ahead of its Kafka record's timestamp is rejected; default 1d.",
+    )
     shards: Count = Field(
         1024, le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever."
     )
@@ -175,6 +179,7 @@ def _compile(model: JobModel, schema: dict[str, Any]) -> Job:
         retention_ms=model.retention,
         shards=ShardMap(model.shards, model.partitions),
         measures=_measures(model, types),
+        max_ahead_ms=model.max_ahead,
         max_events_per_epoch=model.max_events_per_epoch,
         shuffle_partitions=model.shuffle_partitions,
     )
@@ -208,6 +213,9 @@ def _measures(model: JobModel, types: dict[str, FieldType]) -> tuple[Measure, ..
 
 
 def _field_types(schema: dict[str, Any]) -> dict[str, FieldType]:
+    reserved = sorted(field["name"] for field in schema["fields"] if field["name"].startswith("__"))
+    if reserved:
+        raise UsageError(f"source.schema: the fields {', '.join(reserved)} begin with two underscores, as ours do")
     return {field["name"]: _field_type(field["type"]) for field in schema["fields"]}
 
 

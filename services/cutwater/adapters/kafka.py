@@ -50,21 +50,28 @@ def partition_count(bootstrap: str, topic: str) -> int:
         found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, timeout=TIMEOUT_S).topics[topic]
     except KafkaException as error:
         raise explain(error, f"looking up topic {topic} at {bootstrap}") from None
+    if found.error is not None and found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+        raise explain(found.error, f"looking up topic {topic} at {bootstrap}")
     if found.error is not None or not found.partitions:
         raise UsageError(f"topic {topic} does not exist at {bootstrap}; create it, or run 'cutwater up'")
     return len(found.partitions)
 
 
-def ensure_topics(bootstrap: str, specs: Sequence[TopicSpec], replication: int = 1) -> None:
-    """Create what is missing; raises UsageError when a topic has another number of partitions."""
+def create_topics(bootstrap: str, specs: Sequence[TopicSpec]) -> None:
+    """Create what is missing, unreplicated; what exists stays as it is."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    wanted = [NewTopic(one.name, one.partitions, replication, config=dict(one.config)) for one in specs]
+    wanted = [NewTopic(one.name, one.partitions, 1, config=dict(one.config)) for one in specs]
     for name, future in admin.create_topics(wanted, request_timeout=TIMEOUT_S).items():
         try:
-            future.result(TIMEOUT_S)
+            future.result(2 * TIMEOUT_S)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise explain(error, f"creating topic {name}") from None
+
+
+def ensure_topics(bootstrap: str, specs: Sequence[TopicSpec]) -> None:
+    """Create what is missing; raises UsageError when a topic has another number of partitions."""
+    create_topics(bootstrap, specs)
     for one in specs:
         found = partition_count(bootstrap, one.name)
         if found != one.partitions:

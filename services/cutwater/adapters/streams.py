@@ -10,7 +10,7 @@ from cutwater.adapters import wire
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count, raise_read_error, read_range, read_tail
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
-from cutwater.core.records import Milestone
+from cutwater.core.records import Milestone, Start
 
 
 def milestones(bootstrap: str, job: str, limit: int | None = None) -> list[tuple[Milestone, bytes]]:
@@ -28,6 +28,20 @@ def milestones(bootstrap: str, job: str, limit: int | None = None) -> list[tuple
         consumer.close()
     found = _only_milestones(values)
     return found[-limit:] if limit is not None else found
+
+
+def newest_start_ms(bootstrap: str, job: str) -> int | None:
+    """When a driver last took over the job, by its own clock; None before the first."""
+
+    def starts(values: list[bytes]) -> list[int]:
+        return [one.at_ms for one in map(wire.decode, values) if isinstance(one, Start)]
+
+    consumer = make_consumer(bootstrap)
+    try:
+        found = starts(read_tail(consumer, topics.barriers(job), 0, lambda values: bool(starts(values))))
+    finally:
+        consumer.close()
+    return found[-1] if found else None
 
 
 def _only_milestones(values: list[bytes]) -> list[tuple[Milestone, bytes]]:

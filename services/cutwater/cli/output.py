@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Any, ParamSpec
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from cutwater.core.errors import CutwaterError
@@ -30,12 +31,17 @@ def handled(command: Callable[P, int | None]) -> Callable[P, None]:
         try:
             code = command(*args, **kwargs)
         except CutwaterError as error:
-            err.print(f"[red]error:[/red] {error}", soft_wrap=True, markup=True)
+            err.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
             sys.exit(error.exit_code)
         if code:
             sys.exit(code)
 
     return run
+
+
+def say(line: str) -> None:
+    """A line for a person, beside the output proper; nothing in it is taken for markup."""
+    err.print(line, markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

@@ -40,31 +40,42 @@ def produce(
     columns = (TextColumn("produced"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.speed} events/s"))
     with Progress(*columns, TimeElapsedColumn(), console=err, disable=as_json) as progress:
         task = progress.add_task("produced", total=None)
-        count = writer.write_all(_events(file, times), lambda done: progress.update(task, completed=done))
+        lines = _Lines(file, times)
+        try:
+            count = writer.write_all(lines, lambda done: progress.update(task, completed=done))
+        except UsageError as error:
+            raise UsageError(f"{file}, line {lines.number}: {error}") from None
     if as_json:
         print_json({"topic": job.topic, "delivered": count})
     else:
         out.print(f"{count} events delivered to {job.topic}")
 
 
-def _events(file: Path, times: set[str]) -> Iterator[dict[str, Any]]:
-    try:
-        with sys.stdin if str(file) == "-" else file.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield _event(line, times, f"{file}, line {number}")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from None
+class _Lines:
+    """The events of a file; `number` is the line that was read last."""
 
+    def __init__(self, file: Path, times: set[str]) -> None:
+        self._file = file
+        self._times = times
+        self.number = 0
 
-def _event(line: str, times: set[str], where: str) -> dict[str, Any]:
-    try:
-        event = json.loads(line)
-        if not isinstance(event, dict):
-            raise ValueError("not a JSON object")
-        return {name: _time(value) if name in times else value for name, value in event.items()}
-    except ValueError as error:
-        raise UsageError(f"{where}: {error}") from None
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        try:
+            with sys.stdin if str(self._file) == "-" else self._file.open(encoding="utf-8") as lines:
+                for self.number, line in enumerate(lines, 1):
+                    if line.strip():
+                        yield self._event(line)
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot be read: {error}") from None
+
+    def _event(self, line: str) -> dict[str, Any]:
+        try:
+            event = json.loads(line)
+            if not isinstance(event, dict):
+                raise ValueError("not a JSON object")
+            return {name: _time(value) if name in self._times else value for name, value in event.items()}
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{error}") from None
 
 
 def _time(value: Any) -> Any:

@@ -15,7 +15,7 @@ import typer
 from cutwater.adapters import streams
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
-from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, table
+from cutwater.cli.output import handled, iso, milestone_json, out, print_json, say, table
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.local import running
 from cutwater.local.running import RunningStack
@@ -42,7 +42,7 @@ def up(
         _show(stack, as_json)
         return
     with stop_on_signals() as stop:
-        run_stack(Stack(job_file, settings, err.print), stop, lambda one: _show(one, as_json))
+        run_stack(Stack(job_file, settings, say), stop, lambda one: _show(one, as_json))
 
 
 def _start_detached(job_file: Path, settings: Settings) -> RunningStack:
@@ -64,7 +64,7 @@ def _start_detached(job_file: Path, settings: Settings) -> RunningStack:
             arguments, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
         )
     deadline = time.monotonic() + DETACHED_START_SECONDS_MAX
-    while (stack := running.find(settings.data_dir)) is None:
+    while not ((stack := running.find(settings.data_dir)) and stack.ready):
         code = process.poll()
         if code is not None:
             error = CutwaterError(f"{_last_error(log)} (log: {log})")

@@ -8,7 +8,7 @@ import typer
 
 from cutwater.adapters import streams
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
-from cutwater.cli.output import handled, iso, milestone_json, out, print_json, table
+from cutwater.cli.output import handled, iso, milestone_json, out, print_json, say, table
 from cutwater.core.chain import breaks, link
 from cutwater.local import running
 
@@ -43,7 +43,7 @@ def milestones(
         )
         out.print(table(f"commit stream of {stack.job}", columns, rows))
     for one in broken:
-        out.print(f"[red]broken at sequence {one.sequence}: {one.reason}[/red]")
+        say(f"broken at sequence {one.sequence}: {one.reason}")
     if check and not broken and not as_json:
         out.print(f"{len(found)} milestones: contiguous and chained")
     return 1 if broken else 0

@@ -43,6 +43,8 @@ class Fact(Enum):
 TRANSITIONS: dict[tuple[Phase, Fact], Phase] = {
     (Phase.OPEN, Fact.WRITTEN): Phase.PREPARED,
     (Phase.OPEN, Fact.OVERTAKEN): Phase.FENCED,
+    # A later telling takes the place of an earlier one, which is superseded.
+    (Phase.PREPARED, Fact.WRITTEN): Phase.PREPARED,
     (Phase.PREPARED, Fact.CONFIRMED): Phase.COMMITTED,
     (Phase.PREPARED, Fact.REPLAYED): Phase.SUPERSEDED,
     # Repeats of what is known already change nothing.
@@ -120,13 +122,12 @@ def step(state: SignalState, signal: Signal, offset: int, now_ms: int, hash_of: 
     if isinstance(signal, Start):
         return _start(state, signal), []
     if signal.attempt < state.attempt:
-        advance(Phase.OPEN, Fact.OVERTAKEN)
-        return state, []  # fenced: Kafka's transactions refuse these, so this is a second lock
+        return state, []  # fenced: Kafka's transactions refuse these writers, so this is a second lock
     state = replace(state, attempt=signal.attempt)
     if isinstance(signal, Barrier):
         return _barrier(state, signal, offset, now_ms, hash_of)
     if isinstance(signal, Committed):
-        return _committed(state, signal, offset, now_ms, hash_of)
+        return _confirm(state, signal.epoch, offset + 1, now_ms, hash_of)
     return _heartbeat(state, signal, offset, now_ms, hash_of)
 
 
@@ -135,26 +136,50 @@ def _start(state: SignalState, start: Start) -> SignalState:
     return replace(state, attempt=max(state.attempt, start.attempt))
 
 
+def _phase(state: SignalState, epoch: int) -> Phase:
+    """Where an epoch of this generation stands."""
+    if epoch <= state.last_epoch:
+        return Phase.COMMITTED
+    if state.prepared and epoch == state.prepared.barrier.epoch:
+        return Phase.PREPARED
+    return Phase.OPEN
+
+
+def _learn(state: SignalState, epoch: int, fact: Fact) -> tuple[Phase, Phase]:
+    """(phase before, phase after); raises ProtocolError, naming the epoch, where the table has no way."""
+    before = _phase(state, epoch)
+    try:
+        return before, advance(before, fact)
+    except ProtocolError as error:
+        newest = state.prepared.barrier.epoch if state.prepared else state.last_epoch
+        raise ProtocolError(
+            f"job {state.job}: epoch {epoch}: {error}; the newest barrier is of epoch {newest}, so barriers are "
+            "missing. Compare the driver's checkpoint with the commit stream, and start a new generation from the "
+            "last milestone."
+        ) from None
+
+
 def _barrier(state: SignalState, barrier: Barrier, offset: int, now_ms: int, hash_of: Hash) -> Step:
-    if barrier.epoch <= state.last_epoch:
-        advance(Phase.COMMITTED, Fact.WRITTEN)
+    written: list[StreamRecord] = []
+    if barrier.epoch > 0:
+        # Spark runs an epoch only after the commit log holds the one before. The position stays at this barrier.
+        state, written = _confirm(state, barrier.epoch - 1, offset, now_ms, hash_of)
+    before, after = _learn(state, barrier.epoch, Fact.WRITTEN)
+    if after is Phase.COMMITTED:
         _refuse_another_telling(state, barrier)
+        return state, written
+    if before is Phase.PREPARED:
+        _learn(state, barrier.epoch, Fact.REPLAYED)  # the telling that stood there is superseded
+    return replace(state, prepared=Prepared(barrier, offset)), written
+
+
+def _confirm(state: SignalState, epoch: int, position: int, now_ms: int, hash_of: Hash) -> Step:
+    """The commit log holds an epoch: commit it, unless that is known already."""
+    before, after = _learn(state, epoch, Fact.CONFIRMED)
+    if before is after:
         return state, []
-    awaited = state.prepared.barrier.epoch if state.prepared else state.last_epoch + 1
-    if state.prepared and barrier.epoch == awaited:
-        advance(Phase.PREPARED, Fact.REPLAYED)
-        return replace(state, prepared=Prepared(barrier, offset)), []
-    if state.prepared and barrier.epoch == awaited + 1:
-        state, milestone = _commit(state, offset, now_ms, hash_of)
-        return replace(state, prepared=Prepared(barrier, offset)), [milestone]
-    if not state.prepared and barrier.epoch == awaited:
-        advance(Phase.OPEN, Fact.WRITTEN)
-        return replace(state, prepared=Prepared(barrier, offset)), []
-    raise ProtocolError(
-        f"job {state.job}: barrier of epoch {barrier.epoch} (attempt {barrier.attempt}) arrived when epoch "
-        f"{awaited} was awaited; epochs between are missing. Compare the driver's checkpoint with the commit "
-        "stream, and start a new generation from the last milestone."
-    )
+    state, milestone = _commit(state, position, now_ms, hash_of)
+    return state, [milestone]
 
 
 def _refuse_another_telling(state: SignalState, barrier: Barrier) -> None:
@@ -172,32 +197,16 @@ def _refuse_another_telling(state: SignalState, barrier: Barrier) -> None:
         )
 
 
-def _committed(state: SignalState, hint: Committed, offset: int, now_ms: int, hash_of: Hash) -> Step:
-    prepared = state.prepared
-    if hint.epoch <= state.last_epoch:
-        advance(Phase.COMMITTED, Fact.CONFIRMED)
-        return state, []
-    if prepared is None or hint.epoch != prepared.barrier.epoch:
-        newest = prepared.barrier.epoch if prepared else state.last_epoch
-        raise ProtocolError(
-            f"job {state.job}: the commit log is said to hold epoch {hint.epoch}, and the newest barrier is "
-            f"of epoch {newest}. Rows were committed without a barrier: start a new generation."
-        )
-    state, milestone = _commit(state, offset + 1, now_ms, hash_of)
-    return state, [milestone]
-
-
 def _heartbeat(state: SignalState, heartbeat: Heartbeat, offset: int, now_ms: int, hash_of: Hash) -> Step:
     written: list[StreamRecord] = []
-    if state.prepared and heartbeat.epoch == state.prepared.barrier.epoch:
+    if _phase(state, heartbeat.epoch) is Phase.PREPARED:
         # A driver beats only for an epoch in its commit log: an idle job's last epoch needs no hint.
-        state, milestone = _commit(state, offset + 1, now_ms, hash_of)
-        written.append(milestone)
-    # Only the newest milestone may be called fresh.
+        state, written = _confirm(state, heartbeat.epoch, offset + 1, now_ms, hash_of)
+    # Only the newest milestone may be called fresh, and only while nothing newer is under way.
     current = heartbeat.epoch == state.last_epoch and state.prepared is None
     if current and heartbeat.at_ms > state.heartbeat_ms:
         state = replace(state, heartbeat_ms=heartbeat.at_ms)
-        written.append(heartbeat)
+        written = [*written, heartbeat]
     return state, written
 
 
@@ -205,7 +214,6 @@ def _commit(state: SignalState, position: int, now_ms: int, hash_of: Hash) -> tu
     prepared = state.prepared
     if prepared is None:
         raise ProtocolError(f"job {state.job}: nothing is prepared, so nothing can be committed")
-    advance(Phase.PREPARED, Fact.CONFIRMED)
     barrier = prepared.barrier
     milestone = Milestone(
         job=barrier.job,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,30 @@ class Job:
     retention_ms: int
     shards: ShardMap
     measures: tuple[Measure, ...]
+    max_ahead_ms: int
+    """An event time further ahead of its Kafka record timestamp is rejected, and moves no watermark."""
     max_events_per_epoch: int
     shuffle_partitions: int
+
+    @property
+    def definition(self) -> str:
+        """What may not change within a generation, as JSON: rows of two definitions would mix."""
+        measures = {
+            one.name: [one.kind, *(partial.over_events for partial in one.partials)] for one in self.measures
+        }
+        fixed = {
+            "topic": self.topic,
+            "key": self.key_field,
+            "event_time": self.time_field,
+            "window_size_ms": self.window.size_ms,
+            "window_slide_ms": self.window.slide_ms,
+            "shards": self.shards.shards,
+            "partitions": self.shards.partitions,
+            "shuffle_partitions": self.shuffle_partitions,
+            "measures": measures,
+            "state_schema": self.state_schema,
+        }
+        return json.dumps(fixed, sort_keys=True)
 
     @property
     def state_schema(self) -> dict[str, Any]:

@@ -32,12 +32,23 @@ class Standing:
         return self.committed + 1
 
 
-def contradiction(standing: Standing) -> str | None:
-    """Why the checkpoint cannot be the one that wrote the stream; None when it can."""
+def lagging(standing: Standing) -> str | None:
+    """Why the checkpoint is older than the stream; None when it is not.
+
+    Sound while another driver still writes, too, if stream and checkpoint are read in this order: both only grow.
+    """
     if standing.planned < standing.barrier:
         return f"the checkpoint ends at epoch {standing.planned}, and the stream has barrier {standing.barrier}"
     if standing.committed < standing.milestone:
         return f"the checkpoint has committed {standing.committed}, and the stream milestone {standing.milestone}"
+    return None
+
+
+def contradiction(standing: Standing) -> str | None:
+    """Why the checkpoint cannot be the one that wrote the stream; None when it can. Needs older drivers fenced."""
+    reason = lagging(standing)
+    if reason:
+        return reason
     if standing.committed > standing.barrier:
         return f"the checkpoint has committed {standing.committed}, and the newest barrier is {standing.barrier}"
     if standing.barrier > standing.committed + 1:
@@ -45,12 +56,13 @@ def contradiction(standing: Standing) -> str | None:
     return None
 
 
-def require_match(job: str, standing: Standing, planned: Cut | None, told: Cut | None) -> None:
+def require_match(job: str, standing: Standing, planned: Cut | None, told: Cut | None, alone: bool = True) -> None:
     """Raise DivergenceError when checkpoint and stream contradict each other.
 
+    `alone`: older drivers are fenced.
     `planned` is the source cut in `offsets/N` of the newest barrier's epoch, `told` the one in that barrier.
     """
-    reason = contradiction(standing)
+    reason = contradiction(standing) if alone else lagging(standing)
     if reason is None and told is not None and planned is not None and planned != told:
         reason = f"epoch {standing.barrier} reads other events in the checkpoint than in its barrier"
     if reason:

@@ -6,7 +6,6 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,11 @@ from rich.table import Table
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.settings import load_settings
 from cutwater.adapters.streams import source_end
-from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.demo import compare, flights, oracle, plot
 from cutwater.demo.progress import Follower, Progress
 from cutwater.local import running
-from cutwater.local.stack import Stack
+from cutwater.local.stack import Stack, started
 from cutwater.local.supervisor import stop_on_signals
 
 CHUNK = 5_000
@@ -41,15 +40,15 @@ def run(days: int, job_file: Path, data_dir: Path, console: Console) -> int:
     events = flights.events(days)
     settings = load_settings().model_copy(update={"data_dir": data_dir})
     with stop_on_signals() as stop:
-        stack = Stack(job_file, settings, console.print)
-        with _running(stack, stop) as watch:
-            if stop.is_set():
+        stack = Stack(job_file, settings, lambda line: console.print(line, markup=False))
+        with started(stack, stop) as description:
+            if description is None:
                 return INTERRUPTED
             console.print(f"{len(events):,} events of {days} days; logs and state in {data_dir}")
-            replay = Replay(stack, console, watch, stop)
-            if not replay.all(events):
-                return INTERRUPTED
-            code = _verdict(stack, events, data_dir, console)
+            with Watch(stack) as watch:
+                if not Replay(stack, console, watch, stop).all(events):
+                    return INTERRUPTED
+                code = _verdict(stack, events, data_dir, console)
         console.print(f"took {time.monotonic() - begun:.0f} s in all")
     return code
 
@@ -69,7 +68,7 @@ class Watch:
     def __init__(self, stack: Stack) -> None:
         self._stop = threading.Event()
         self._stack = stack
-        self._error: CutwaterError | None = None
+        self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
 
     def __enter__(self) -> Watch:
@@ -87,20 +86,8 @@ class Watch:
     def _run(self) -> None:
         try:
             self._stack.supervisor.run(self._stop)
-        except CutwaterError as error:
+        except BaseException as error:  # raised again where the demonstration looks
             self._error = error
-
-
-@contextmanager
-def _running(stack: Stack, stop: threading.Event) -> Iterator[Watch]:
-    with stack.supervisor as supervisor:
-        supervisor.start(stop)
-        stack.describe().write()
-        try:
-            with Watch(stack) as watch:
-                yield watch
-        finally:
-            (Path(stack.describe().data_dir) / running.FILE).unlink(missing_ok=True)
 
 
 class Replay:
@@ -149,7 +136,7 @@ class Replay:
         for first in range(0, len(events), CHUNK):
             progress.produced += writer.write_all(flights.records(events.iloc[first : first + CHUNK]))
             yield
-            yield from self._until(lambda: progress.produced - progress.processed <= lead_max - CHUNK)
+            yield from self._until(lambda: progress.produced - progress.processed <= max(0, lead_max - CHUNK))
         progress.phase = "waiting for the last epochs"
         yield from self._until(lambda: progress.committed >= progress.produced)
         # Only now: its time is far ahead, and whatever comes after it in an epoch of its own would be late.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from cutwater.core.errors import MachineError, UsageError
+from cutwater.core.errors import MachineError, UnavailableError, UsageError
 
 FILE = "stack.json"
 STOP_SECONDS_MAX = 90.0
@@ -22,6 +22,8 @@ class RunningStack:
     pid: int
     started: float
     """The process's creation time, so that a reused pid is not mistaken for it."""
+    ready: bool
+    """Does everything answer?"""
     job_file: str
     job: str
     generation: str
@@ -71,6 +73,8 @@ def require(data_dir: Path) -> RunningStack:
     found = find(data_dir)
     if found is None:
         raise UsageError(f"no stack runs on {data_dir}; start one with 'cutwater up', or set CUTWATER_DATA_DIR")
+    if not found.ready:
+        raise UnavailableError(f"the stack on {data_dir} is starting; try again soon (logs: {data_dir}/logs)")
     return found
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 
+from cutwater.adapters import streams
 from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import ensure_topics
+from cutwater.adapters.kafka import create_topics, ensure_topics
 from cutwater.adapters.settings import Settings
 from cutwater.core import topics
 from cutwater.core.errors import UsageError
@@ -25,6 +29,7 @@ from cutwater.local.running import RunningStack
 from cutwater.local.supervisor import Supervised, Supervisor
 
 Report = Callable[[str], None]
+READY_SECONDS_MAX = 180.0
 
 _MEMBERS = ("broker", "commit-signal", "rehydrator", "driver")
 
@@ -40,6 +45,7 @@ class Stack:
         self, job_file: Path, settings: Settings, report: Report, extra_env: Mapping[str, str] | None = None
     ):
         self._settings = settings
+        self._begun_ms = time.time_ns() // 1_000_000
         self.job = load_job(job_file)
         self._job_file = job_file.resolve()
         self._data_dir = settings.data_dir.resolve()
@@ -76,6 +82,7 @@ class Stack:
         pid, started = running.describe_self()
         return RunningStack(
             pid=pid,
+            ready=False,
             started=started,
             job_file=str(self._job_file),
             job=self.job.name,
@@ -102,13 +109,15 @@ class Stack:
             broker,
             self._service("commit-signal", "cutwater.commit_signal"),
             self._service("rehydrator", "cutwater.rehydrator", self._api_answers),
-            self._service("driver", "cutwater_spark.driver", leader_only=True),
+            self._service("driver", "cutwater_spark.driver", self._driver_started, leader_only=True),
         ]
 
     def _create_topics(self) -> bool:
         job, generation = self.job, self._settings.generation
         specs = topics.owned(job.name, generation, job.shards.partitions)
-        ensure_topics(self.broker.bootstrap, [*specs, topics.events(job.topic, job.shards.partitions)])
+        ensure_topics(self.broker.bootstrap, specs)
+        # The source is the user's: made where it is missing, and left as it is where it exists.
+        create_topics(self.broker.bootstrap, [topics.events(job.topic, job.shards.partitions)])
         return True
 
     def _api_answers(self) -> bool:
@@ -116,6 +125,11 @@ class Stack:
             return httpx.get(f"{self.api_url}/healthz", timeout=2.0).status_code < 500
         except httpx.HTTPError:
             return False
+
+    def _driver_started(self) -> bool:
+        """Has the driver taken over since this stack began?"""
+        at_ms = streams.newest_start_ms(self.broker.bootstrap, self.job.name)
+        return at_ms is not None and at_ms >= self._begun_ms
 
     def _service(
         self, name: str, module: str, ready: Callable[[], bool] | None = None, leader_only: bool = False
@@ -128,25 +142,32 @@ class Stack:
             RestartPolicy(restarts_max=10, window_seconds=300.0),
             terminate_leader_only=leader_only,
         )
-        return Supervised(child, ready) if ready else Supervised(child)
-
-    def pids(self) -> dict[str, int | None]:
-        """The process of each member, by name."""
-        return {member.child.name: member.child.pid for member in self.supervisor.members}
+        return Supervised(child, ready, READY_SECONDS_MAX) if ready else Supervised(child)
 
 
-def run_stack(stack: Stack, stop: threading.Event, started: Callable[[RunningStack], None]) -> None:
-    """Run a stack until `stop` is set; `started` is called with its description once everything answers.
+@contextmanager
+def started(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None]:
+    """A started stack with its file, so that others find it from the first moment on; None when `stop` was set.
 
-    Raises a CutwaterError, with every child ended, when one fails to start or may not be restarted.
+    Raises a CutwaterError, with every child ended, when one fails to start.
     """
-    with stack.supervisor as supervisor:
-        if not supervisor.start(stop):
-            return
-        description = stack.describe()
-        description.write()
-        try:
-            started(description)
-            supervisor.run(stop)
-        finally:
-            (Path(description.data_dir) / running.FILE).unlink(missing_ok=True)
+    description = stack.describe()
+    description.write()
+    try:
+        with stack.supervisor as supervisor:
+            if supervisor.start(stop):
+                ready = replace(description, ready=True)
+                ready.write()
+                yield ready
+            else:
+                yield None
+    finally:
+        (Path(description.data_dir) / running.FILE).unlink(missing_ok=True)
+
+
+def run_stack(stack: Stack, stop: threading.Event, report: Callable[[RunningStack], None]) -> None:
+    """Run a stack until `stop` is set; `report` is called with its description once everything answers."""
+    with started(stack, stop) as description:
+        if description:
+            report(description)
+            stack.supervisor.run(stop)
