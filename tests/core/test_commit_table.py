@@ -13,6 +13,7 @@ from cutwater.core.errors import ProtocolError
 ALLOWED = {
     ("open", "WRITTEN"): "prepared",
     ("open", "OVERTAKEN"): "fenced",
+    ("prepared", "WRITTEN"): "prepared",
     ("prepared", "CONFIRMED"): "committed",
     ("prepared", "REPLAYED"): "superseded",
     ("committed", "WRITTEN"): "committed",
