@@ -1,0 +1,1 @@
+"""Cutwater beside its peers: the same work, in the same run, on the same machine. See README.md here."""

@@ -1,0 +1,186 @@
+"""The three contenders of B2. Each run is a fresh process on the same topic, watched from outside."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.checking import changelog_state, fault, newest, noop_fault, streams_state
+from benchmarks.figures import Run
+from benchmarks.measuring import Sampler, cpu_at, cpu_between
+from benchmarks.oracle import State
+from benchmarks.timeline import Timeline, from_checkpoint, from_streams
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.kafka import ensure_topics
+from cutwater.core import topics
+from cutwater.core.errors import UnavailableError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.local.children import Child
+from cutwater.local.restarts import RestartPolicy
+
+CUTWATER, NOOP, STREAMS = "cutwater", "spark-noop", "kafka-streams"
+JOB_FILE = Path(__file__).with_name("jobs") / "b2.yaml"
+STREAMS_SOURCE = Path(__file__).with_name("java") / "B2Streams.java"
+NOOP_PROGRAM = Path(__file__).with_name("noop_job.py")
+HEAP = "1g"
+"""Largest heap of each contender's JVM."""
+GENERATION = Generation(1, "local")
+_POLL_S = 0.02
+_STOP_S = 60.0
+_PATIENCE_S, _EVENTS_PER_S_MIN = 180.0, 2_000
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What all contenders share: broker, topic, jars, the right answer."""
+
+    bootstrap: str
+    broker_pids: Callable[[], list[int]]
+    folder: Path
+    java: Path
+    spark_jars: Sequence[Path]
+    streams_jars: Sequence[Path]
+    job: Job
+    events: int
+    expected: State = field(repr=False)
+
+
+class Contest:
+    """One contender in one pair: `run` starts it, follows it to the end of the backlog, and checks its output."""
+
+    def __init__(self, stage: Stage, contender: str, pair: int) -> None:
+        self._stage = stage
+        self._contender = contender
+        self._pair = pair
+        self._name = f"b2-{contender}-{pair}"
+        self._folder = stage.folder / self._name
+        self._checkpoint = self._folder / "checkpoint"
+        self._result = self._folder / "result.json"
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+
+    def run(self) -> Run:
+        """Raises UnavailableError with the end of the contender's log when it ends early or does not end."""
+        child = self._child()
+        with Sampler(child.pids) as sampler, Sampler(self._stage.broker_pids) as broker:
+            started_s = time.time()
+            child.start()
+            try:
+                timeline = self._follow(child)
+                sampler.sample()
+                broker.sample()
+            finally:
+                child.stop(_STOP_S)
+        wrong = self._fault()
+        drain = (timeline.first_s, timeline.last_s)
+        return Run(
+            contender=self._contender,
+            pair=self._pair,
+            events=self._stage.events,
+            start_s=timeline.first_s - started_s,
+            drain_s=timeline.last_s - timeline.first_s,
+            cpu_s=cpu_between(sampler.samples, *drain),
+            start_cpu_s=cpu_at(sampler.samples, timeline.first_s),
+            broker_cpu_s=cpu_between(broker.samples, *drain),
+            memory_mb_peak=max(sample.memory_mb for sample in sampler.samples),
+            exact=wrong is None,
+            fault=wrong,
+            warm_events_per_s=timeline.warm_events_per_s,
+        )
+
+    @property
+    def written_topics(self) -> list[str]:
+        """Topics that this run wrote, to be deleted after it."""
+        if self._contender == STREAMS:
+            store = f"{self._name}-totals-changelog"
+            return [self._output, store]
+        if self._contender == CUTWATER:
+            return [one.name for one in self._owned()]
+        return []
+
+    @property
+    def _output(self) -> str:
+        return f"{self._name}.output"
+
+    def _owned(self) -> list[topics.TopicSpec]:
+        return topics.owned(self._name, GENERATION, self._stage.job.shards.partitions)
+
+    def _child(self) -> Child:
+        argv, env = self._streams() if self._contender == STREAMS else self._spark()
+        # SIGTERM to the leader alone: a Spark driver needs its JVM in order to end well.
+        return Child(self._name, argv, env, self._folder / "log.txt", RestartPolicy(), terminate_leader_only=True)
+
+    def _spark(self) -> tuple[list[str], dict[str, str]]:
+        stage = self._stage
+        text = JOB_FILE.read_text(encoding="utf-8").replace("job: b2\n", f"job: {self._name}\n")
+        job_file = self._folder / JOB_FILE.name
+        job_file.write_text(text, encoding="utf-8")
+        shutil.copy(JOB_FILE.with_name("tick.avsc"), self._folder)
+        if self._contender == CUTWATER:
+            ensure_topics(stage.bootstrap, self._owned())
+            program = ["-m", "cutwater_spark.driver", str(job_file)]
+        else:
+            program = [str(NOOP_PROGRAM), str(job_file), str(self._result)]
+        env = {
+            "CUTWATER_BOOTSTRAP_SERVERS": stage.bootstrap,
+            "CUTWATER_DATA_DIR": str(self._folder),
+            "CUTWATER_CHECKPOINT": str(self._checkpoint),
+            "CUTWATER_SPARK_JARS": ",".join(map(str, stage.spark_jars)),
+            "CUTWATER_SPARK_DRIVER_MEMORY": HEAP,
+            "CUTWATER_REGION": GENERATION.region,
+            "JAVA_HOME": str(stage.java.resolve().parent.parent),
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        return [sys.executable, *program], env
+
+    def _streams(self) -> tuple[list[str], dict[str, str]]:
+        stage, window = self._stage, self._stage.job.window
+        ensure_topics(stage.bootstrap, [topics.events(self._output, stage.job.shards.partitions)])
+        class_path = ":".join(map(str, stage.streams_jars))
+        jvm = [f"-Xmx{HEAP}", "-XX:+UseParallelGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        where = [stage.bootstrap, stage.job.topic, self._output, self._name]
+        files = [str(self._folder / "state"), str(self._result)]
+        header = Codec(stage.job.event_schema).header.hex()
+        numbers = [str(one) for one in (window.size_ms, window.slide_ms, stage.job.lateness_ms)]
+        program = [str(STREAMS_SOURCE), *where, *files, str(stage.events), header, *numbers]
+        return [str(stage.java), *jvm, "-cp", class_path, *program], {}
+
+    def _follow(self, child: Child) -> Timeline:
+        deadline = time.monotonic() + _PATIENCE_S + self._stage.events / _EVENTS_PER_S_MIN
+        while True:
+            if self._contender == STREAMS:
+                timeline = from_streams(self._result)
+            else:
+                timeline = from_checkpoint(self._checkpoint, self._stage.events)
+            if timeline is not None:
+                return timeline
+            if child.poll() is not None:
+                raise UnavailableError(f"{self._name} ended before the backlog did. {child.describe_end()}")
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"{self._name} did not end within its time. {child.describe_end()}")
+            time.sleep(_POLL_S)
+
+    def _fault(self) -> str | None:
+        stage, partitions = self._stage, self._stage.job.shards.partitions
+        if self._contender == NOOP:
+            if not self._result.exists():
+                raise UnavailableError(f"{self._name} told no result; its log: {self._folder / 'log.txt'}")
+            result = json.loads(self._result.read_text(encoding="utf-8"))
+            return noop_fault(result, stage.events, stage.expected)
+        if self._contender == STREAMS:
+            return fault(streams_state(newest(stage.bootstrap, self._output, partitions)), stage.expected)
+        topic = topics.changelog(self._name, GENERATION)
+        job = load_job(self._folder / JOB_FILE.name)  # the state's schema has the job's name in it
+        return fault(changelog_state(newest(stage.bootstrap, topic, partitions), job), stage.expected)
+
+
+def load() -> Job:
+    """The job that all contenders do."""
+    return load_job(JOB_FILE)

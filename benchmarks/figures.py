@@ -1,0 +1,146 @@
+"""From runs to figures: ratios over pairs, the JSON document, the Markdown table. Plain values only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Run:
+    """One contender's drain of the backlog, in one pair."""
+
+    contender: str
+    pair: int
+    events: int
+    start_s: float
+    """From the process's start to the first epoch or record."""
+    drain_s: float
+    """From there until the last event's results are durable."""
+    cpu_s: float
+    """CPU time of the process tree during the drain; the broker's is apart."""
+    start_cpu_s: float
+    broker_cpu_s: float
+    memory_mb_peak: float
+    exact: bool
+    fault: str | None = None
+    """What was not exact."""
+    warm_events_per_s: float | None = None
+    """Without the first two epochs, in which the JVM compiles; only where there are epochs."""
+
+    @property
+    def events_per_s(self) -> float:
+        return self.events / self.drain_s
+
+    @property
+    def events_per_cpu_s(self) -> float:
+        return self.events / max(self.cpu_s, 1e-3)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A rate of ours beside the same rate of a peer."""
+
+    name: str
+    peer: str
+    of: Callable[[Run], float | None]
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}/{self.peer}"
+
+
+def ratios(runs: Sequence[Run], ours: str, figures: Sequence[Figure]) -> dict[str, dict[str, float]]:
+    """Ours divided by the peer's, pair by pair: above 1 means that we are better.
+
+    Pairs that lack one of the two are left out, and a figure without any pair too.
+    """
+    by_place = {(run.contender, run.pair): run for run in runs}
+    found = {}
+    for figure in figures:
+        quotients = []
+        for pair in sorted({run.pair for run in runs}):
+            mine, theirs = by_place.get((ours, pair)), by_place.get((figure.peer, pair))
+            rates = (mine and figure.of(mine), theirs and figure.of(theirs))
+            if rates[0] and rates[1]:
+                quotients.append(rates[0] / rates[1])
+        if quotients:
+            found[figure.label] = spread(quotients)
+    return found
+
+
+def spread(quotients: Sequence[float]) -> dict[str, float]:
+    return {
+        "median": round(median(quotients), 3),
+        "min": round(min(quotients), 3),
+        "max": round(max(quotients), 3),
+        "pairs": len(quotients),
+    }
+
+
+def document(
+    benchmark: str, machine: Mapping[str, Any], runs: Sequence[Run], found: Mapping[str, Mapping[str, float]]
+) -> dict[str, Any]:
+    """The result file, in the form that all benchmarks share."""
+    return {
+        "benchmark": benchmark,
+        "machine": dict(machine),
+        "exact": bool(runs) and all(run.exact for run in runs),
+        "ratios": {name: dict(one) for name, one in found.items()},
+        "runs": [_plain(run) for run in runs],
+    }
+
+
+def _plain(run: Run) -> dict[str, Any]:
+    rates = {"events_per_s": run.events_per_s, "events_per_cpu_s": run.events_per_cpu_s}
+    return {name: round(one, 3) if isinstance(one, float) else one for name, one in (asdict(run) | rates).items()}
+
+
+_COLUMNS: tuple[tuple[str, Callable[[Run], float | None], str], ...] = (
+    ("events/s", lambda run: run.events_per_s, ",.0f"),
+    ("warm events/s", lambda run: run.warm_events_per_s, ",.0f"),
+    ("events per CPU-s", lambda run: run.events_per_cpu_s, ",.0f"),
+    ("drain s", lambda run: run.drain_s, ".1f"),
+    ("CPU-s", lambda run: run.cpu_s, ".1f"),
+    ("broker CPU-s", lambda run: run.broker_cpu_s, ".1f"),
+    ("start s", lambda run: run.start_s, ".1f"),
+    ("start CPU-s", lambda run: run.start_cpu_s, ".1f"),
+    ("peak MB", lambda run: run.memory_mb_peak, ",.0f"),
+)
+
+
+def markdown(title: str, written: Mapping[str, Any], runs: Sequence[Run], limits: Sequence[str]) -> str:
+    """The same for people: medians per contender, then the ratios, then what to hold them against."""
+    machine = ", ".join(f"{name} {value}" for name, value in written["machine"].items())
+    lines = [f"# {title}", "", f"{machine}; every run exact: {'yes' if written['exact'] else '**no**'}.", ""]
+    lines += _table(["median", *(name for name, _, _ in _COLUMNS)], _medians(runs))
+    lines += ["", "A ratio above 1 means that we are better.", ""]
+    lines += _table(
+        ["ratio", "median", "min", "max", "pairs"],
+        [[name, *(str(one[part]) for part in ("median", "min", "max", "pairs"))] for name, one in
+         written["ratios"].items()],
+    )  # fmt: skip
+    faults = [f"- {run.contender}, pair {run.pair}: {run.fault}" for run in runs if run.fault]
+    lines += ["", *(f"- {limit}" for limit in limits), *faults]
+    return "\n".join(lines) + "\n"
+
+
+def _medians(runs: Sequence[Run]) -> list[list[str]]:
+    rows = []
+    for contender in dict.fromkeys(run.contender for run in runs):
+        row = [contender]
+        for _, value, form in _COLUMNS:
+            known = [one for one in (value(run) for run in runs if run.contender == contender) if one is not None]
+            row.append(format(median(known), form) if known else "-")
+        rows.append(row)
+    return rows
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [
+        f"| {' | '.join(head)} |",
+        f"|---{'|---:' * (len(head) - 1)}|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
