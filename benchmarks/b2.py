@@ -83,6 +83,10 @@ def order(names: Sequence[str], pair: int) -> list[str]:
     return [*names[turn:], *names[:turn]]
 
 
+def say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
 def bench(options: Options) -> dict[str, Any]:
     """The whole benchmark; returns the document that it wrote."""
     about = machine.describe()
@@ -171,6 +175,8 @@ def main(arguments: Sequence[str]) -> int:
     except CutwaterError as error:
         print(f"b2: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        return 130  # broker and contenders have ended with their blocks
     for name, one in written["ratios"].items():
         say(f"{name}: {one['median']} ({one['min']} to {one['max']}, {one['pairs']} pairs)")
     say(f"written: {options.out / 'b2.json'}, {options.out / 'b2.md'}")

@@ -26,7 +26,7 @@ def run(part: Any, contender: str, pair: int, drain_s: float, **more: Any) -> An
 
 
 def test_arguments_have_defaults_and_bounds(part: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without arguments five pairs of two million events; what is out of bounds is refused with the bounds."""  # noqa: E501
+    """Without arguments five pairs of two million events; what is out of bounds is refused with the bounds."""
     b2 = part("b2")
     options = b2.parse([])
     assert (options.pairs, options.size, options.contenders) == (5, 2_000_000, b2.CONTENDERS)
@@ -154,7 +154,7 @@ def test_the_rate_of_the_consumer_is_the_last_column(part: Any) -> None:
     output = (
         "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, "
         "fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec\n"
-        "2026-01-01 10:00:00:000, 2026-01-01 10:00:02:000, 50.1, 25.0, 2000000, 1000000.0, 400, "  # noqa: E501
+        "2026-01-01 10:00:00:000, 2026-01-01 10:00:02:000, 50.1, 25.0, 2000000, 1000000.0, 400, "
         "1600, 31.3, 1250000.5\n"
     )
     assert part("limits").parse_rate(output) == 1250000.5
