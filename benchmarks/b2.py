@@ -105,11 +105,19 @@ def bench(options: Options) -> dict[str, Any]:
         rate = limits.consumer_rate(java, kafka_jars, broker.bootstrap, stage.job.topic, options.size)
         notes.append(f"Reading the topic and no more (ConsumerPerformance): {rate:,.0f} events/s.")
         say(notes[-1])
-        runs = contest(options, stage)
-    written = document("b2", about, runs, ratios(runs, CUTWATER, FIGURES))
-    (options.out / "b2.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "b2.md").write_text(markdown(TITLE, written, runs, notes), encoding="utf-8")
+        runs: list[Run] = []
+        for pair in range(1, options.pairs + 1):
+            runs += contest(options, stage, pair)
+            written = write(options.out, about, runs, notes)  # after each pair: an interrupted run has results too
     shutil.rmtree(work / "broker", ignore_errors=True)
+    return written
+
+
+def write(out: Path, about: dict[str, Any], runs: Sequence[Run], notes: Sequence[str]) -> dict[str, Any]:
+    """The result files of the runs so far."""
+    written = document("b2", about, runs, ratios(runs, CUTWATER, FIGURES))
+    (out / "b2.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    (out / "b2.md").write_text(markdown(TITLE, written, runs, notes), encoding="utf-8")
     return written
 
 
@@ -141,18 +149,16 @@ def prepare(
     return stage, notes
 
 
-def contest(options: Options, stage: Stage) -> list[Run]:
-    """Every contender once a pair, interleaved."""
+def contest(options: Options, stage: Stage, pair: int) -> list[Run]:
+    """Every contender once."""
     runs = []
     admin = AdminClient({"bootstrap.servers": stage.bootstrap})
-    for pair in range(1, options.pairs + 1):
-        for name in order(options.contenders, pair):
-            one = Contest(stage, name, pair)
-            run = one.run()
-            runs.append(run)
-            say(describe(run, options.pairs))
-            for future in admin.delete_topics(one.written_topics).values() if one.written_topics else ():
-                future.exception(30)
+    for name in order(options.contenders, pair):
+        one = Contest(stage, name, pair)
+        runs.append(one.run())
+        say(describe(runs[-1], options.pairs))
+        for future in admin.delete_topics(one.written_topics).values() if one.written_topics else ():
+            future.exception(30)
     return runs
 
 
@@ -176,7 +182,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"b2: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        return 130  # broker and contenders have ended with their blocks
+        print("b2: interrupted; broker and contenders have ended", file=sys.stderr)
+        return 130
     for name, one in written["ratios"].items():
         say(f"{name}: {one['median']} ({one['min']} to {one['max']}, {one['pairs']} pairs)")
     say(f"written: {options.out / 'b2.json'}, {options.out / 'b2.md'}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ import pytest
 from confluent_kafka import Producer
 
 import counting
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka import end_offsets, make_consumer
 from cutwater.adapters.streams import Tail
 from cutwater.core import topics
 from cutwater.core.chain import breaks
+from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.records import Barrier, Committed, Heartbeat, Start
 from harness import GENERATION, Flow, flow, kill_session, session_pids, wait_until
 
@@ -132,6 +136,38 @@ def test_a_foreign_row_inside_an_epoch_ends_the_generation_at_the_barrier(job: F
     assert driver.wait(60) == 7
     assert "at the barrier of epoch" in job.log(DRIVER).read_text()
     assert epochs_written(job) == written
+
+
+@pytest.mark.parametrize("key", ["k1", "nobody"])
+def test_rows_of_a_killed_attempt_pass_only_where_this_attempt_writes_the_key(job: Flow, key: str) -> None:
+    """A pure repeat (the coming epoch, an earlier attempt, a key written again) passes; another key does not."""
+    job.produce(counting.events(400))
+    job.signal()
+    first = job.driver()
+    milestone = job.wait_committed()
+    wait_until(lambda: any(isinstance(one, Heartbeat) for one in barriers(job)), "an idle driver")
+    first.terminate()
+    assert first.wait(60) == 0
+    newest = max(one.epoch for one in barriers(job) if isinstance(one, Barrier))
+    start = datetime.fromtimestamp(counting.START_MS // 60_000 * 60, UTC)
+    row = {"key": key, "window_start": start, "window_end": start + timedelta(minutes=1)}
+    left_over = Codec(WINDOW_KEY_SCHEMA).encode(row)
+    headers = {"generation": str(GENERATION), "attempt": "1", "epoch": str(newest + 1)}
+    partition = job.job.shards.partition(job.job.shards.shard(key_hash(key)))
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+    topic = topics.changelog(job.job.name, GENERATION)
+    producer.produce(topic, key=left_over, value=b"of a killed attempt", partition=partition, headers=headers)
+    producer.flush(10)
+    job.produce([{"key": "k1", "at": counting.START_MS, "value": 1}])
+    second = job.driver()
+    if key == "nobody":
+        assert second.wait(90) == 7
+        assert "attempt 1 epoch" in job.log(DRIVER).read_text()
+        return
+    after = job.wait_committed()
+    expected = counting.expected([*counting.events(400), {"key": "k1", "at": counting.START_MS, "value": 1}])
+    assert job.state(after) == expected
+    assert after.changelog_cut.records_since(milestone.changelog_cut) == 2, "the left-over row and ours"
 
 
 def test_a_second_driver_fences_the_first(job: Flow) -> None:
