@@ -122,7 +122,12 @@ def _alive(pid: int) -> bool:
 def test_sigterm_ends_every_child(tmp_path: Path) -> None:
     """SIGTERM in the middle ends the demonstration and all it started, within the bounds of its children."""
     demo = Demo(tmp_path, DAYS)
-    wait_until(lambda: running.find(demo.data_dir) or demo.process.poll() is not None, "the stack's start")
+
+    def started() -> bool:
+        stack = running.find(demo.data_dir)
+        return demo.process.poll() is not None or (stack is not None and stack.ready)
+
+    wait_until(started, "the stack's start")
     children = descendants(demo.process.pid)
     assert len(children) >= 4
     demo.process.terminate()
