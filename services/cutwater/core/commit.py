@@ -1,9 +1,10 @@
 """The commit protocol: everything that decides when an epoch becomes a milestone is in this file.
 
 Theory of operation. The driver writes, for each epoch N of an attempt, its rows and then barrier N
-(prepared). Spark then writes `commits/N`. That fact reaches us as a hint, or at the latest as barrier
-N+1, which Spark can only produce after `commits/N` exists. Either one commits N. A driver that dies
-between barrier and commit replays N in a later attempt, whose barrier supersedes the earlier one.
+(prepared). Spark then writes `commits/N`. That fact reaches us as a hint, as an idle job's heartbeat,
+or at the latest as barrier N+1, which Spark can only produce after `commits/N` exists. Any one of them
+commits N. A driver that dies between barrier and commit replays N in a later attempt, whose barrier
+supersedes the earlier one.
 
 `step` is pure: a state and a record give the next state and the records to write. What the protocol
 forbids raises, and changes nothing.
