@@ -22,6 +22,7 @@ from benchmarks import contenders, limits, machine, oracle, workload
 from benchmarks.contenders import CUTWATER, NOOP, STREAMS, Contest, Stage
 from benchmarks.figures import Figure, Run, document, markdown, ratios
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import ensure_topics
 from cutwater.core import topics
 from cutwater.core.errors import CutwaterError
@@ -101,8 +102,8 @@ def bench(options: Options) -> dict[str, Any]:
     member = broker.supervised()
     with Supervisor([member]) as supervisor:
         supervisor.start(threading.Event())
-        stage, notes = prepare(options, java, broker.bootstrap, member.child.pids, work.resolve())
-        rate = limits.consumer_rate(java, kafka_jars, broker.bootstrap, stage.job.topic, options.size)
+        stage, notes = prepare(options, java, broker.cluster, member.child.pids, work.resolve())
+        rate = limits.consumer_rate(java, kafka_jars, broker.cluster, stage.job.topic, options.size)
         notes.append(f"Reading the topic and no more (ConsumerPerformance): {rate:,.0f} events/s.")
         say(notes[-1])
         runs: list[Run] = []
@@ -122,7 +123,7 @@ def write(out: Path, about: dict[str, Any], runs: Sequence[Run], notes: Sequence
 
 
 def prepare(
-    options: Options, java: Path, bootstrap: str, broker_pids: Any, folder: Path
+    options: Options, java: Path, cluster: Cluster, broker_pids: Any, folder: Path
 ) -> tuple[Stage, list[str]]:
     """Generate and produce the events once, and compute the right answer."""
     job = contenders.load()
@@ -132,11 +133,11 @@ def prepare(
         f"{options.size:,} events of seed {options.seed}, {len(expected):,} rows (key, window).",
         f"DuckDB over the same rows in memory, no stream: {options.size / took_s:,.0f} events/s.",
     ]
-    ensure_topics(bootstrap, [topics.events(job.topic, workload.PARTITIONS)])
-    seconds = workload.produce(bootstrap, job.topic, made, Codec(job.event_schema).header)
+    ensure_topics(cluster, [topics.events(job.topic, workload.PARTITIONS)])
+    seconds = workload.produce(cluster, job.topic, made, Codec(job.event_schema).header)
     say(f"{notes[0]} Produced in {seconds:.1f} s. {notes[1]}")
     stage = Stage(
-        bootstrap=bootstrap,
+        cluster=cluster,
         broker_pids=broker_pids,
         folder=folder,
         java=java,
@@ -152,7 +153,7 @@ def prepare(
 def contest(options: Options, stage: Stage, pair: int) -> list[Run]:
     """Every contender once."""
     runs = []
-    admin = AdminClient({"bootstrap.servers": stage.bootstrap})
+    admin = AdminClient(stage.cluster.librdkafka())
     for name in order(options.contenders, pair):
         one = Contest(stage, name, pair)
         runs.append(one.run())

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from benchmarks.oracle import State
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S, explain, make_consumer
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
@@ -19,9 +20,9 @@ _STREAMS_VALUE = struct.Struct(">qqq")
 _STREAMS_START = struct.Struct(">q")
 
 
-def newest(bootstrap: str, topic: str, partitions: int) -> dict[bytes, bytes]:
+def newest(cluster: Cluster, topic: str, partitions: int) -> dict[bytes, bytes]:
     """The newest record per key of a whole topic."""
-    consumer = make_consumer(bootstrap, **{"queued.max.messages.kbytes": 65_536})
+    consumer = make_consumer(cluster, **{"queued.max.messages.kbytes": 65_536})
     found: dict[bytes, bytes] = {}
     ended = set[int]()
     try:

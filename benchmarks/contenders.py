@@ -16,6 +16,7 @@ from benchmarks.measuring import Sampler, cpu_at, cpu_between
 from benchmarks.oracle import State
 from benchmarks.timeline import Timeline, from_checkpoint, from_streams
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import ensure_topics
 from cutwater.core import topics
@@ -41,7 +42,7 @@ _PATIENCE_S, _EVENTS_PER_S_MIN = 180.0, 2_000
 class Stage:
     """What all contenders share: broker, topic, jars, the right answer."""
 
-    bootstrap: str
+    cluster: Cluster
     broker_pids: Callable[[], list[int]]
     folder: Path
     java: Path
@@ -124,12 +125,12 @@ class Contest:
         job_file.write_text(text, encoding="utf-8")
         shutil.copy(JOB_FILE.with_name("tick.avsc"), self._folder)
         if self._contender == CUTWATER:
-            ensure_topics(stage.bootstrap, self._owned())
+            ensure_topics(stage.cluster, self._owned())
             program = ["-m", "cutwater_spark.driver", str(job_file)]
         else:
             program = [str(NOOP_PROGRAM), str(job_file), str(self._result)]
         env = {
-            "CUTWATER_BOOTSTRAP_SERVERS": stage.bootstrap,
+            "CUTWATER_BOOTSTRAP_SERVERS": stage.cluster.bootstrap,
             "CUTWATER_DATA_DIR": str(self._folder),
             "CUTWATER_CHECKPOINT": str(self._checkpoint),
             "CUTWATER_SPARK_JARS": ",".join(map(str, stage.spark_jars)),
@@ -142,10 +143,10 @@ class Contest:
 
     def _streams(self) -> tuple[list[str], dict[str, str]]:
         stage, window = self._stage, self._stage.job.window
-        ensure_topics(stage.bootstrap, [topics.events(self._output, stage.job.shards.partitions)])
+        ensure_topics(stage.cluster, [topics.events(self._output, stage.job.shards.partitions)])
         class_path = ":".join(map(str, stage.streams_jars))
         jvm = [f"-Xmx{HEAP}", "-XX:+UseParallelGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-        where = [stage.bootstrap, stage.job.topic, self._output, self._name]
+        where = [stage.cluster.bootstrap, stage.job.topic, self._output, self._name]
         files = [str(self._folder / "state"), str(self._result)]
         header = Codec(stage.job.event_schema).header.hex()
         numbers = [str(one) for one in (window.size_ms, window.slide_ms, stage.job.lateness_ms)]
@@ -175,10 +176,10 @@ class Contest:
             result = json.loads(self._result.read_text(encoding="utf-8"))
             return noop_fault(result, stage.events, stage.expected)
         if self._contender == STREAMS:
-            return fault(streams_state(newest(stage.bootstrap, self._output, partitions)), stage.expected)
+            return fault(streams_state(newest(stage.cluster, self._output, partitions)), stage.expected)
         topic = topics.changelog(self._name, GENERATION)
         job = load_job(self._folder / JOB_FILE.name)  # the state's schema has the job's name in it
-        return fault(changelog_state(newest(stage.bootstrap, topic, partitions), job), stage.expected)
+        return fault(changelog_state(newest(stage.cluster, topic, partitions), job), stage.expected)
 
 
 def load() -> Job:

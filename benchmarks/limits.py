@@ -8,12 +8,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.core.errors import UnavailableError
 
 TIMEOUT_S = 120.0
 
 
-def consumer_rate(java: Path, jar_paths: Sequence[Path], bootstrap: str, topic: str, events: int) -> float:
+def consumer_rate(java: Path, jar_paths: Sequence[Path], cluster: Cluster, topic: str, events: int) -> float:
     """Events per second of Kafka's own ConsumerPerformance, without its group join."""
     command = [
         str(java),
@@ -21,7 +22,7 @@ def consumer_rate(java: Path, jar_paths: Sequence[Path], bootstrap: str, topic: 
         os.pathsep.join(map(str, jar_paths)),
         "org.apache.kafka.tools.ConsumerPerformance",
     ]
-    options = ["--bootstrap-server", bootstrap, "--topic", topic, "--messages", str(events)]
+    options = ["--bootstrap-server", cluster.bootstrap, "--topic", topic, "--messages", str(events)]
     try:
         done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:

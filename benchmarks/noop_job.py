@@ -32,7 +32,7 @@ def to_nowhere(rows: DataFrame, _epoch: int) -> None:
 
 def start(spark: SparkSession, job: Job, settings: Settings, location: str) -> StreamingQuery:
     """The driver's query with another sink."""
-    events = decode(read_events(spark, job, settings.bootstrap_servers), job, settings.region)
+    events = decode(read_events(spark, job, settings.cluster), job, settings.region)
     return (
         aggregate(events, job)
         .writeStream.outputMode("update")

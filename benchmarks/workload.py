@@ -14,6 +14,7 @@ import numpy as np
 from confluent_kafka import KafkaError, Message, Producer
 from numpy.typing import NDArray
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.core.errors import UnavailableError
 
 KEYS = 10_000
@@ -82,7 +83,7 @@ def _varints(numbers: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.
     return (digits | np.where(more, 0x80, 0)).astype(np.uint8), np.broadcast_to(lengths, rest.shape)
 
 
-def produce(bootstrap: str, topic: str, events: Events, header: bytes) -> float:
+def produce(cluster: Cluster, topic: str, events: Events, header: bytes) -> float:
     """Put every event on the topic, keyed by its key; returns the seconds it took.
 
     Raises UnavailableError when the broker does not acknowledge all of them.
@@ -95,7 +96,7 @@ def produce(bootstrap: str, topic: str, events: Events, header: bytes) -> float:
 
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **cluster.librdkafka(),
             "enable.idempotence": True,
             "compression.type": "lz4",
             "linger.ms": 20,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.local.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
@@ -23,7 +24,7 @@ _numbers = itertools.count()
 class RunningBroker:
     """The session's broker. Do not stop it: tests that break brokers start their own."""
 
-    bootstrap: str
+    cluster: Cluster
     log_path: Path
 
 
@@ -39,7 +40,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> 
     embedded = Broker(tmp_path_factory.mktemp("broker"), find_java(), kafka_jars)
     with Supervisor([embedded.supervised()]) as supervisor:
         supervisor.start(threading.Event())
-        yield RunningBroker(embedded.bootstrap, embedded.log_path)
+        yield RunningBroker(embedded.cluster, embedded.log_path)
 
 
 def unique(name: str) -> str:

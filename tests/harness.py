@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import bounds, ensure_topics, make_consumer, read_range
 from cutwater.adapters.producing import EventWriter
@@ -42,24 +43,24 @@ def wait_until(done: Callable[[], Any], what: str, patience_s: float = PATIENCE_
 class Flow:
     """One job on a broker: its topics, its processes, what it wrote."""
 
-    def __init__(self, bootstrap: str, job_file: Path, folder: Path) -> None:
-        self.bootstrap = bootstrap
+    def __init__(self, cluster: Cluster, job_file: Path, folder: Path) -> None:
+        self.cluster = cluster
         self.job_file = job_file
         self.folder = folder
         self.job: Job = load_job(job_file)
         partitions = self.job.shards.partitions
         owned = topics.owned(self.job.name, GENERATION, partitions)
-        ensure_topics(bootstrap, [*owned, topics.events(self.job.topic, partitions)])
+        ensure_topics(cluster, [*owned, topics.events(self.job.topic, partitions)])
         self._running: list[subprocess.Popen[bytes]] = []
 
     def produce(self, events: list[dict[str, Any]]) -> None:
-        EventWriter(self.bootstrap, self.job).write_all(events)
+        EventWriter(self.cluster, self.job).write_all(events)
 
     def start(self, module: str, **env: str) -> subprocess.Popen[bytes]:
         """Start `python -m module JOBFILE`; its output goes to <module>.log in the folder."""
         java_home = str(find_java().resolve().parent.parent)
         settings = {
-            "CUTWATER_BOOTSTRAP_SERVERS": self.bootstrap,
+            "CUTWATER_BOOTSTRAP_SERVERS": self.cluster.bootstrap,
             "CUTWATER_DATA_DIR": str(self.folder),
             "CUTWATER_SPARK_JARS": ",".join(map(str, jars("spark"))),
             "CUTWATER_TRIGGER_MS": "100",
@@ -89,11 +90,11 @@ class Flow:
         return self.folder / f"{module}.log"
 
     def milestones(self) -> list[tuple[Milestone, bytes]]:
-        return milestones(self.bootstrap, self.job.name)
+        return milestones(self.cluster, self.job.name)
 
     def wait_committed(self, patience_s: float = PATIENCE_S) -> Milestone:
         """The newest milestone once it covers every event produced so far."""
-        end = source_end(self.bootstrap, self.job.topic)
+        end = source_end(self.cluster, self.job.topic)
 
         def newest() -> Milestone | None:
             found = self.milestones()
@@ -108,7 +109,7 @@ class Flow:
         """Presented rows by (key, window start in ms): the newest record per key below the milestone's cut."""
         keys, values = Codec(WINDOW_KEY_SCHEMA), Codec(self.job.state_schema)
         newest: dict[bytes, bytes] = {}
-        consumer = make_consumer(self.bootstrap)
+        consumer = make_consumer(self.cluster)
         for place, end in milestone.changelog_cut:
             low, _ = bounds(consumer, *place)
             for message in read_range(consumer, place.topic, place.partition, low, end) if end else ():
@@ -151,14 +152,14 @@ def kill_session(leader: int) -> None:
 
 
 @contextmanager
-def flow(bootstrap: str, job_text: str, folder: Path, schema: str | None = None) -> Iterator[Flow]:
+def flow(cluster: Cluster, job_text: str, folder: Path, schema: str | None = None) -> Iterator[Flow]:
     """A Flow from a job file's text; every process it started is gone afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
     job_file = folder / "job.yaml"
     job_file.write_text(job_text, encoding="utf-8")
     if schema:
         (folder / "event.avsc").write_text(schema, encoding="utf-8")
-    made = Flow(bootstrap, job_file, folder)
+    made = Flow(cluster, job_file, folder)
     try:
         yield made
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer
 from cutwater.core.records import Barrier, Committed, Heartbeat
 from cutwater_spark.barriers import BarrierLog
@@ -21,7 +22,7 @@ class Announcer:
 
     def __init__(
         self,
-        bootstrap: str,
+        cluster: Cluster,
         epochs: EpochWriter,
         attempt: int,
         barriers: BarrierLog,
@@ -39,7 +40,7 @@ class Announcer:
         self._heartbeat_ms = heartbeat_ms
         self._hints = hints
         self._now_ms = now_ms
-        self._source = make_consumer(bootstrap)
+        self._source = make_consumer(cluster)
         self._announced = -1
         self._beat_ms = 0
         self._pause_ms = heartbeat_ms

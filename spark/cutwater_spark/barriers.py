@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cutwater.adapters import wire
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TransactionalWriter, make_consumer, read_tail
 from cutwater.core import topics
 from cutwater.core.generations import Generation
@@ -47,11 +48,11 @@ def summarise(signals: Iterable[Signal], generation: Generation) -> Past:
 class BarrierLog:
     """Writes signals of one (job, generation), once `open` has fenced every older driver."""
 
-    def __init__(self, bootstrap: str, job: str, generation: Generation) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, cluster: Cluster, job: str, generation: Generation) -> None:
+        self._cluster = cluster
         self._job = job
         self._generation = generation
-        self._writer = TransactionalWriter(bootstrap, topics.driver_id(job, generation))
+        self._writer = TransactionalWriter(cluster, topics.driver_id(job, generation))
         # A transactional producer takes one transaction at a time; epochs and hints come from two threads.
         self._lock = threading.Lock()
 
@@ -73,7 +74,7 @@ class BarrierLog:
             # Two epochs: the newest may be replayed, and the one before it is then the baseline.
             return past.attempt > 0 and len(past.barriers) >= 2
 
-        consumer = make_consumer(self._bootstrap)
+        consumer = make_consumer(self._cluster)
         try:
             values = read_tail(consumer, topics.barriers(self._job), 0, enough)
         finally:
@@ -85,14 +86,14 @@ class BarrierLog:
         return [one for one in records if isinstance(one, Start | Barrier | Committed | Heartbeat)]
 
 
-def newest_milestone(bootstrap: str, job: str, generation: Generation) -> Milestone | None:
+def newest_milestone(cluster: Cluster, job: str, generation: Generation) -> Milestone | None:
     """The newest milestone of a generation on the commit stream."""
 
     def milestones(values: list[bytes]) -> list[Milestone]:
         records = (wire.decode(value) for value in values)
         return [one for one in records if isinstance(one, Milestone) and one.generation == generation]
 
-    consumer = make_consumer(bootstrap)
+    consumer = make_consumer(cluster)
     try:
         found = milestones(read_tail(consumer, topics.milestones(job), 0, lambda values: bool(milestones(values))))
     finally:

@@ -9,11 +9,13 @@ from confluent_kafka import Message
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import end_offsets, headers_of, make_consumer, read_range
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.proof import ChangelogRow, Writer, describe, foreign_rows, strays, suspects
+from cutwater_spark.query import kafka_options
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,11 @@ class Written:
 class Changelog:
     """One generation's changelog topic."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+    def __init__(self, cluster: Cluster, topic: str, partitions: int) -> None:
         self.topic = topic
         self.partitions = partitions
-        self._bootstrap = bootstrap
-        self._consumer = make_consumer(bootstrap, **{"isolation.level": "read_uncommitted"})
+        self._cluster = cluster
+        self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted"})
 
     def write(self, rows: DataFrame) -> Written:
         """Write the rows in exactly one action, counting on the way.
@@ -48,7 +50,7 @@ class Changelog:
             rows.observe(observation, *counts, digest)
             .write.format("kafka")
             .mode("append")
-            .option("kafka.bootstrap.servers", self._bootstrap)
+            .options(**kafka_options(self._cluster))
             .option("topic", self.topic)
             .option("kafka.acks", "all")
             .option("kafka.enable.idempotence", "true")

@@ -5,11 +5,9 @@ python -m cutwater_spark.driver JOBFILE
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -17,13 +15,12 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import partition_count, wait_for_broker
-from cutwater.adapters.logs import configure
-from cutwater.adapters.settings import Settings, load_settings
+from cutwater.adapters.process import listen, now_ms, run_service
+from cutwater.adapters.settings import Settings
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
-from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.records import Start
 from cutwater.core.startup import NONE, Standing, require_match
@@ -36,10 +33,6 @@ from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events
 from cutwater_spark.session import open_session
 
 STOP_AFTER_COMMIT_S = 10.0
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Driver:
@@ -57,28 +50,23 @@ class Driver:
     def stop(self, *_signal: object) -> None:
         self._stop.set()
 
-    def listen(self) -> None:
-        """SIGTERM and Ctrl-C stop this driver between two epochs."""
-        signal.signal(signal.SIGTERM, self.stop)
-        signal.signal(signal.SIGINT, self.stop)
-
     def run(self) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
-        job, settings, bootstrap = self._job, self._settings, self._settings.bootstrap_servers
-        wait_for_broker(bootstrap, settings.wait_ms / 1000)
-        partition_count(bootstrap, job.topic)
+        job, settings, cluster = self._job, self._settings, self._settings.cluster
+        wait_for_broker(cluster, settings.wait_ms / 1000)
+        partition_count(cluster, job.topic)
         topic = topics.changelog(job.name, self._generation)
-        changelog = Changelog(bootstrap, topic, job.shards.partitions)
-        if (found := partition_count(bootstrap, topic)) != changelog.partitions:
+        changelog = Changelog(cluster, topic, job.shards.partitions)
+        if (found := partition_count(cluster, topic)) != changelog.partitions:
             raise UsageError(f"{topic} has {found} partitions, and the job file says {changelog.partitions}")
         location = settings.checkpoint or str(
             (settings.data_dir / "checkpoints" / job.name / str(self._generation)).resolve()
         )
         spark = open_session(job, settings, location)
-        self.listen()  # Spark has put its own handler for Ctrl-C in place of ours
+        listen(self)  # Spark has put its own handler for Ctrl-C in place of ours
         checkpoint = Checkpoint(spark, location)
         checkpoint.pin(job.definition)
-        barriers = BarrierLog(bootstrap, job.name, self._generation)
+        barriers = BarrierLog(cluster, job.name, self._generation)
         # Before fencing: a driver with the wrong checkpoint must not end a healthy one.
         self._compare(barriers.read_past(), checkpoint, alone=False)
         past = barriers.open()
@@ -92,7 +80,7 @@ class Driver:
             job, self._generation, attempt, past, changelog, barriers, checkpoint, self._input_counts, now_ms
         )
         announcer = Announcer(
-            bootstrap,
+            cluster,
             epochs,
             attempt,
             barriers,
@@ -113,7 +101,7 @@ class Driver:
         """Where checkpoint and stream stand; raises DivergenceError when they contradict each other."""
         job = self._job.name
         newest = past.newest
-        milestone = newest_milestone(self._settings.bootstrap_servers, job, self._generation)
+        milestone = newest_milestone(self._settings.cluster, job, self._generation)
         standing = Standing(
             planned=checkpoint.newest_planned(),
             committed=checkpoint.newest_committed(),
@@ -147,7 +135,7 @@ class Driver:
 
     def _start(self, spark: SparkSession, epochs: EpochWriter, location: str) -> StreamingQuery:
         job = self._job
-        events = decode(read_events(spark, job, self._settings.bootstrap_servers), job, self._generation.region)
+        events = decode(read_events(spark, job, self._settings.cluster), job, self._generation.region)
         return (
             aggregate(events, job)
             .writeStream.outputMode("update")
@@ -194,27 +182,16 @@ class Driver:
         return int(row.getLong(0)), int(row.getLong(1))
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Entry point; returns the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        settings = load_settings()
-        log = configure("driver", settings.log_json)
-        if len(arguments) != 1:
-            raise UsageError("give exactly one job file: python -m cutwater_spark.driver JOBFILE")
-        driver = Driver(load_job(Path(arguments[0])), settings, log)
-        driver.listen()
-        driver.run()
-    except CutwaterError as error:
-        print(f"cutwater driver: {error}", file=sys.stderr)
-        return error.exit_code
+        return run_service("driver", Driver)
     except (Py4JError, PySparkException) as error:
         print(
             f"cutwater driver: Spark ended with an error; a restart goes on from the checkpoint: {error}",
             file=sys.stderr,
         )
         return UnavailableError.exit_code
-    return 0
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from cutwater.adapters.avro import HEADER_BYTES, Codec
+from cutwater.adapters.cluster import Cluster
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.proof import Writer
 
@@ -19,11 +20,16 @@ INPUT_METRICS = "cutwater_input"
 """Name of the observation on the input: events read, events rejected."""
 
 
-def read_events(spark: SparkSession, job: Job, bootstrap: str) -> DataFrame:
+def kafka_options(cluster: Cluster) -> dict[str, str]:
+    """A cluster's settings as options of Spark's Kafka source and sink."""
+    return {f"kafka.{name}": value for name, value in cluster.jvm().items()}
+
+
+def read_events(spark: SparkSession, job: Job, cluster: Cluster) -> DataFrame:
     """The source topic from its beginning; Spark's checkpoint holds the position afterwards."""
     return (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**kafka_options(cluster))
         .option("subscribe", job.topic)
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "true")

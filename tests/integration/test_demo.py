@@ -50,7 +50,7 @@ class Demo:
         """How many events the newest milestone holds; 0 while nothing answers."""
         stack = running.find(self.data_dir)
         try:
-            found = streams.milestones(stack.bootstrap_servers, stack.job, limit=1) if stack else []
+            found = streams.milestones(stack.cluster, stack.job, limit=1) if stack else []
         except CutwaterError:
             return 0
         return found[-1][0].source_cut.records_since(Cut()) if found else 0

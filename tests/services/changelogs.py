@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 
 from cutwater.adapters import wire
 from cutwater.adapters.avro import Codec, crc64
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import TransactionalWriter, end_offsets, ensure_topics, make_consumer
@@ -111,13 +112,13 @@ def encoded(job: Job, sold: Sold) -> tuple[bytes, bytes]:
 class Writing:
     """One job's changelog and commit stream, written by hand."""
 
-    def __init__(self, bootstrap: str, job: Job, **changelog_config: str) -> None:
-        self.bootstrap, self.job = bootstrap, job
+    def __init__(self, cluster: Cluster, job: Job, **changelog_config: str) -> None:
+        self.cluster, self.job = cluster, job
         self.topic = topics.changelog(job.name, GENERATION)
         owned = topics.owned(job.name, GENERATION, job.shards.partitions)
         config = tuple(changelog_config.items())
         ensure_topics(
-            bootstrap,
+            cluster,
             [
                 replace(one, config=(*(two for two in one.config if two[0] not in changelog_config), *config))
                 if one.name == self.topic
@@ -125,10 +126,10 @@ class Writing:
                 for one in owned
             ],
         )
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
-        self._signal = TransactionalWriter(bootstrap, topics.signal_id(job.name))
+        self._producer = Producer({**cluster.librdkafka(), "linger.ms": 5})
+        self._signal = TransactionalWriter(cluster, topics.signal_id(job.name))
         self._signal.initialise()
-        self._consumer = make_consumer(bootstrap, **{"isolation.level": "read_uncommitted"})
+        self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted"})
         self.last: Milestone | None = None
         self.state: Rows = {}
         self.by_sequence: dict[int, Rows] = {}
@@ -238,12 +239,12 @@ class Seen:
 class Following:
     """A view with its follower in a thread."""
 
-    def __init__(self, bootstrap: str, job: Job, folder: Path, clock: Callable[[], int], **options: Any) -> None:
+    def __init__(self, cluster: Cluster, job: Job, folder: Path, clock: Callable[[], int], **options: Any) -> None:
         self.store = Store(folder, job, GENERATION)
         self.view = View(self.store, job)
         self.first_shown = self.view.milestone
         self.seen = Seen()
-        self._follower = Follower(bootstrap, job, GENERATION, self.store, self.view, clock, self.seen, **options)
+        self._follower = Follower(cluster, job, GENERATION, self.store, self.view, clock, self.seen, **options)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -280,9 +281,9 @@ class Following:
 
 
 @contextmanager
-def following(bootstrap: str, job: Job, folder: Path, clock: Callable[[], int] = now_ms, **options: Any) -> Any:
+def following(cluster: Cluster, job: Job, folder: Path, clock: Callable[[], int] = now_ms, **options: Any) -> Any:
     """A running view; it is ended, and its error raised, when the block is left."""
-    one = Following(bootstrap, job, folder, clock, **options)
+    one = Following(cluster, job, folder, clock, **options)
     try:
         yield one
     finally:

@@ -27,7 +27,7 @@ MODULE = "cutwater.commit_signal"
 
 @pytest.fixture
 def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
-    with flow(broker.bootstrap, counting.job_text(unique("signal")), tmp_path, counting.SCHEMA) as made:
+    with flow(broker.cluster, counting.job_text(unique("signal")), tmp_path, counting.SCHEMA) as made:
         yield made
 
 
@@ -38,7 +38,7 @@ class Driver:
         self._job = job
         self._attempt = attempt
         self._generation = generation
-        self._writer = TransactionalWriter(job.bootstrap, topics.driver_id(job.job.name, generation))
+        self._writer = TransactionalWriter(job.cluster, topics.driver_id(job.job.name, generation))
         self._writer.initialise()
         self.tell(Start(job.job.name, generation, attempt, 1))
 
@@ -133,7 +133,7 @@ def test_an_aborted_barrier_is_never_read(job: Flow) -> None:
     """A barrier in a transaction that was never committed does not become a milestone (aborted read)."""
     producer = Producer(
         {
-            "bootstrap.servers": job.bootstrap,
+            **job.cluster.librdkafka(),
             "transactional.id": topics.driver_id(job.job.name, GENERATION),
             "transaction.timeout.ms": 60_000,
         }
@@ -216,7 +216,7 @@ def test_heartbeats_are_forwarded_once_and_without_sequence(job: Flow) -> None:
     driver.tell(Heartbeat(job.job.name, GENERATION, 1, 0, 1_000))
 
     def records() -> list[Any]:
-        tail = Tail(job.bootstrap, topics.milestones(job.job.name))
+        tail = Tail(job.cluster, topics.milestones(job.job.name))
         found: list[Any] = []
         while new := list(tail.poll()):
             found += new

@@ -19,6 +19,7 @@ import psutil
 import pytest
 from changelogs import GENERATION, Sold, Writing, make_job, until
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.ports import free_ports
@@ -28,10 +29,10 @@ from cutwater.local.supervisor import Supervisor
 class Process:
     """`python -m cutwater.rehydrator JOBFILE` with its own folder and port."""
 
-    def __init__(self, bootstrap: str, job_file: Path, folder: Path, prefix: str = "", **env: str) -> None:
+    def __init__(self, cluster: Cluster, job_file: Path, folder: Path, prefix: str = "", **env: str) -> None:
         self.port = free_ports(1)[0]
         settings = {
-            "CUTWATER_BOOTSTRAP_SERVERS": bootstrap,
+            "CUTWATER_BOOTSTRAP_SERVERS": cluster.bootstrap,
             "CUTWATER_DATA_DIR": str(folder),
             "CUTWATER_PORT": str(self.port),
             "CUTWATER_WAIT_MS": "20000",
@@ -85,9 +86,9 @@ def running(*arguments: Any, **options: Any) -> Iterator[Process]:
 def test_serves_follows_and_ends_in_time(broker: Any, tmp_path: Path) -> None:
     """From start to SIGTERM: the newest milestone is served, own writes by token; it stays small and ends soon."""
     job, path = make_job(tmp_path)
-    writing = Writing(broker.bootstrap, job)
+    writing = Writing(broker.cluster, job)
     writing.epoch(Sold(f"s{number}", number % 20, number) for number in range(3_000))
-    with running(broker.bootstrap, path, tmp_path / "data") as served:
+    with running(broker.cluster, path, tmp_path / "data") as served:
         until(served.answers, "the API")
         token = str(writing.last.token)
         answer = served.get("/v1/state/s7", at_least=token, wait_ms=30_000)
@@ -106,8 +107,8 @@ def test_serves_follows_and_ends_in_time(broker: Any, tmp_path: Path) -> None:
 def test_request_that_waits_does_not_hold_up_the_end(broker: Any, tmp_path: Path) -> None:
     """SIGTERM while a request waits for a token ends the process all the same."""
     job, path = make_job(tmp_path)
-    Writing(broker.bootstrap, job).epoch([Sold("a", 1, 1)])
-    with running(broker.bootstrap, path, tmp_path / "data") as served:
+    Writing(broker.cluster, job).epoch([Sold("a", 1, 1)])
+    with running(broker.cluster, path, tmp_path / "data") as served:
         until(served.answers, "the API")
 
         def wait() -> None:
@@ -125,17 +126,17 @@ def test_request_that_waits_does_not_hold_up_the_end(broker: Any, tmp_path: Path
 def test_mistakes_end_with_one_line(broker: Any, tmp_path: Path) -> None:
     """A bad job file, missing topics, a port in use and an absent broker: one line and the documented code."""
     job, path = make_job(tmp_path)
-    with running(broker.bootstrap, tmp_path / "none.yaml", tmp_path / "a") as served:
+    with running(broker.cluster, tmp_path / "none.yaml", tmp_path / "a") as served:
         code, line = served.ended()
         assert (code, "none.yaml" in line) == (2, True)
-    with running(broker.bootstrap, path, tmp_path / "b") as served:
+    with running(broker.cluster, path, tmp_path / "b") as served:
         code, line = served.ended()
         assert (code, f"topic {job.name}.milestones does not exist" in line) == (2, True)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        with running(broker.bootstrap, path, tmp_path / "c", CUTWATER_PORT=port) as served:
+        with running(broker.cluster, path, tmp_path / "c", CUTWATER_PORT=port) as served:
             code, line = served.ended()
             assert (code, f"127.0.0.1:{port} is in use" in line) == (3, True)
     absent = f"127.0.0.1:{free_ports(1)[0]}"
@@ -147,10 +148,10 @@ def test_mistakes_end_with_one_line(broker: Any, tmp_path: Path) -> None:
 def test_full_disk_ends_with_the_folder_named(broker: Any, tmp_path: Path) -> None:
     """When RocksDB cannot write any more, the process ends with code 3 and one line; what was shown is kept."""
     job, path = make_job(tmp_path)
-    writing = Writing(broker.bootstrap, job)
+    writing = Writing(broker.cluster, job)
     writing.epoch([Sold("a", 1, 1)])
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))"
-    with running(broker.bootstrap, path, tmp_path / "data", prefix=limit) as served:
+    with running(broker.cluster, path, tmp_path / "data", prefix=limit) as served:
         until(served.answers, "the API")
         until(lambda: served.shown() == 1, "the first milestone")
         for epoch in range(1, 6):
@@ -158,7 +159,7 @@ def test_full_disk_ends_with_the_folder_named(broker: Any, tmp_path: Path) -> No
         code, line = served.ended()
         assert code == 3
         assert str(tmp_path / "data" / "views" / job.name / str(GENERATION)) in line
-    with running(broker.bootstrap, path, tmp_path / "data") as served:
+    with running(broker.cluster, path, tmp_path / "data") as served:
         until(served.answers, "the API")
         until(lambda: served.shown() == 6, "the rest, once there is room")
         assert served.pieces("s7") == [7] * 5
@@ -172,10 +173,10 @@ def test_broker_away_and_back(kafka_jars: list[Path], tmp_path: Path) -> None:
     stop = threading.Event()
     with Supervisor([embedded.supervised()]) as supervisor:
         supervisor.start(stop)
-        writing = Writing(embedded.bootstrap, job)
+        writing = Writing(embedded.cluster, job)
         writing.epoch([Sold("a", 1, 1)])
         writing.close()
-        with running(embedded.bootstrap, path, tmp_path / "data") as served:
+        with running(embedded.cluster, path, tmp_path / "data") as served:
             until(served.answers, "the API")
             until(lambda: served.shown() == 1, "the first milestone")
             supervisor.stop()
@@ -195,7 +196,7 @@ def _again(embedded: Broker, served: Process, before: Writing) -> None:
     """Start the broker again on its folder, and write on from where the first one stood."""
     with Supervisor([embedded.supervised()]) as supervisor:
         supervisor.start(threading.Event())
-        writing = Writing(embedded.bootstrap, before.job)
+        writing = Writing(embedded.cluster, before.job)
         writing.last, writing.state = before.last, before.state
         writing.epoch([Sold("a", 1, 2)])
         until(lambda: served.shown() == 2, "the view to go on")

@@ -13,6 +13,7 @@ import pytest
 from changelogs import GENERATION, Sold, Writing, following, make_job
 
 from cutwater.adapters import wire
+from cutwater.adapters.cluster import Cluster
 from cutwater.views.store import Store
 
 KILLED = """
@@ -36,16 +37,16 @@ KILLED = """
             os.kill(os.getpid(), signal.SIGKILL)
 
     Store.{name} = dying
-    with following({bootstrap!r}, load_job(Path({job!r})), Path({folder!r}), chunk_rows=50) as view:
+    with following(Cluster({bootstrap!r}), load_job(Path({job!r})), Path({folder!r}), chunk_rows=50) as view:
         view.wait_for({sequence})
 """
 
 
-def killed(bootstrap: str, job: Path, folder: Path, sequence: int, name: str, calls: int, before: bool) -> None:
+def killed(cluster: Cluster, job: Path, folder: Path, sequence: int, name: str, calls: int, before: bool) -> None:
     """Run a view until the given call of a method of its store, and kill it there."""
     script = textwrap.dedent(KILLED).format(
         tests=str(Path(__file__).parent),
-        bootstrap=bootstrap,
+        bootstrap=cluster.bootstrap,
         job=str(job),
         folder=str(folder),
         sequence=sequence,
@@ -63,10 +64,10 @@ def killed(bootstrap: str, job: Path, folder: Path, sequence: int, name: str, ca
 def test_killed_while_it_restores(broker: Any, tmp_path: Path, name: str, calls: int, before: bool) -> None:
     """I4: a first restore that dies half-way is not shown half, and is whole after the next start."""
     job, path = make_job(tmp_path)
-    writing = Writing(broker.bootstrap, job)
+    writing = Writing(broker.cluster, job)
     writing.epoch(Sold(f"s{number}", number % 9, number) for number in range(500))
-    killed(broker.bootstrap, path, tmp_path / "view", 1, name, calls, before)
-    with following(broker.bootstrap, job, tmp_path / "view", chunk_rows=50) as view:
+    killed(broker.cluster, path, tmp_path / "view", 1, name, calls, before)
+    with following(broker.cluster, job, tmp_path / "view", chunk_rows=50) as view:
         assert (view.first_shown is not None) == (name == "commit" and not before)
         view.wait_for(1)
         assert view.rows() == (1, writing.by_sequence[1])
@@ -79,18 +80,18 @@ def test_killed_while_it_restores(broker: Any, tmp_path: Path, name: str, calls:
 def test_killed_while_it_steps(broker: Any, tmp_path: Path, name: str, calls: int, before: bool) -> None:
     """I4: died inside a large milestone, the view shows nothing until it is whole; died after it, it goes on."""
     job, path = make_job(tmp_path)
-    writing = Writing(broker.bootstrap, job)
+    writing = Writing(broker.cluster, job)
     writing.epoch(Sold(f"s{number}", number % 9, 1) for number in range(500))
-    with following(broker.bootstrap, job, tmp_path / "view") as view:
+    with following(broker.cluster, job, tmp_path / "view") as view:
         view.wait_for(1)
     writing.epoch(Sold(f"s{number}", number % 9, 2) for number in range(400))
-    killed(broker.bootstrap, path, tmp_path / "view", 2, name, calls, before)
+    killed(broker.cluster, path, tmp_path / "view", 2, name, calls, before)
     whole = name == "commit" and not before
     store = Store(tmp_path / "view", job, GENERATION)
     assert (store.applying is None) == whole
     store.close()
     writing.epoch([Sold("later", 1, 3)])
-    with following(broker.bootstrap, job, tmp_path / "view", chunk_rows=50) as view:
+    with following(broker.cluster, job, tmp_path / "view", chunk_rows=50) as view:
         assert (view.first_shown is not None) == whole
         view.wait_for(3)
         assert view.rows() == (3, writing.by_sequence[3])
@@ -100,9 +101,9 @@ def test_killed_while_it_steps(broker: Any, tmp_path: Path, name: str, calls: in
 def test_jump_broken_off_is_not_shown_as_an_earlier_milestone(broker: Any, tmp_path: Path) -> None:
     """I1: after a jump to 4 that died, the store holds rows of 4: 2 and 3 may not be shown with them."""
     job, _ = make_job(tmp_path)
-    writing = Writing(broker.bootstrap, job)
+    writing = Writing(broker.cluster, job)
     writing.epoch(Sold(f"s{number}", 1, 1) for number in range(300))
-    with following(broker.bootstrap, job, tmp_path / "view") as view:
+    with following(broker.cluster, job, tmp_path / "view") as view:
         view.wait_for(1)
     for pieces in (2, 3, 4):
         writing.epoch(Sold(f"s{number}", 1, pieces) for number in range(300))
@@ -112,7 +113,7 @@ def test_jump_broken_off_is_not_shown_as_an_earlier_milestone(broker: Any, tmp_p
     assert milestone is not None
     store.begin(store.applied._replace(milestone=milestone, record=wire.encode(milestone), offset=0))
     store.close()
-    with following(broker.bootstrap, job, tmp_path / "view", chunk_rows=50) as view:
+    with following(broker.cluster, job, tmp_path / "view", chunk_rows=50) as view:
         assert view.first_shown is None
         view.wait_for(4)
         assert [one.sequence for one, _ in view.seen.done] == [4]

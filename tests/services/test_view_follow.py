@@ -10,6 +10,7 @@ import pytest
 from changelogs import GENERATION, HOUR_MS, Sold, Writing, encoded, following, make_job, now_ms, until
 from confluent_kafka import Producer
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import make_consumer, read_range
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.digest import signed
@@ -18,7 +19,7 @@ from cutwater.views.view import State
 
 @pytest.fixture
 def writing(broker: Any, tmp_path: Path) -> Any:
-    one = Writing(broker.bootstrap, make_job(tmp_path)[0])
+    one = Writing(broker.cluster, make_job(tmp_path)[0])
     yield one
     one.close()
 
@@ -27,7 +28,7 @@ def test_view_equals_the_rows_of_each_milestone(writing: Writing, tmp_path: Path
     """Restored at a milestone and followed from there, the view's rows are that milestone's rows."""
     for epoch in range(3):
         writing.epoch(Sold(f"s{shop}", epoch + shop % 2, 10 * epoch + shop) for shop in range(20))
-    with following(writing.bootstrap, writing.job, tmp_path / "view") as view:
+    with following(writing.cluster, writing.job, tmp_path / "view") as view:
         view.wait_for(3)
         assert view.rows() == (3, writing.by_sequence[3])
         for epoch in range(3, 8):
@@ -42,7 +43,7 @@ def test_nothing_above_the_cut_shows(writing: Writing, tmp_path: Path) -> None:
     """I1: rows of an epoch without milestone are on the changelog and stay invisible, restored or followed."""
     writing.epoch([Sold("a", 1, 1), Sold("b", 1, 2)])
     writing.rows([Sold("a", 1, 99), Sold("new", 1, 99)], epoch=1)
-    with following(writing.bootstrap, writing.job, tmp_path / "view") as view:
+    with following(writing.cluster, writing.job, tmp_path / "view") as view:
         view.wait_for(1)
         assert view.rows() == (1, {("a", HOUR_MS): 1, ("b", HOUR_MS): 2})
         writing.epoch([Sold("a", 1, 99), Sold("new", 1, 99)], attempt=2)
@@ -55,7 +56,7 @@ def test_old_milestone_with_young_rows_above_is_whole_and_alone(writing: Writing
     """I1: looking above the cut tells whether compaction could have struck; what is seen there is not applied."""
     writing.epoch([Sold("a", 1, 1), Sold("b", 1, 2)], written_ms=now_ms() - 48 * HOUR_MS)
     writing.rows([Sold("a", 1, 99), Sold("b", 1, 99), Sold("new", 1, 99)], epoch=1)
-    with following(writing.bootstrap, writing.job, tmp_path / "view") as view:
+    with following(writing.cluster, writing.job, tmp_path / "view") as view:
         view.wait_for(1)
         assert view.rows() == (1, {("a", HOUR_MS): 1, ("b", HOUR_MS): 2})
 
@@ -63,7 +64,7 @@ def test_old_milestone_with_young_rows_above_is_whole_and_alone(writing: Writing
 def test_rows_of_a_superseded_attempt_are_not_applied(writing: Writing, tmp_path: Path) -> None:
     """On the tail a row counts only when its headers say the milestone's own generation, attempt and epoch."""
     writing.epoch([Sold("a", 1, 1)])
-    with following(writing.bootstrap, writing.job, tmp_path / "view") as view:
+    with following(writing.cluster, writing.job, tmp_path / "view") as view:
         view.wait_for(1)
         stale = Sold("a", 1, 50)
         writing.rows([stale], epoch=1, attempt=1)
@@ -81,7 +82,7 @@ def test_row_written_twice_by_one_attempt_counts_once(writing: Writing, tmp_path
     twice = writing.rows([Sold("s3", 1, 55), *rows, *rows[:4]], epoch=0)
     writing.milestone(rows, twice)
     twice = writing.rows([*rows, *rows[:7]], epoch=1)
-    with following(writing.bootstrap, writing.job, tmp_path / "view", chunk_rows=chunk_rows) as view:
+    with following(writing.cluster, writing.job, tmp_path / "view", chunk_rows=chunk_rows) as view:
         view.wait_for(1)
         writing.milestone(rows, twice)
         view.wait_for(2)
@@ -95,7 +96,7 @@ def test_rows_that_do_not_match_stop_the_view(
 ) -> None:
     """A milestone whose count or digest the changelog does not bear out is never shown; the one before stays."""
     writing.epoch([Sold(f"s{number}", 1, number) for number in range(10)])
-    with following(writing.bootstrap, writing.job, tmp_path / "view", chunk_rows=chunk_rows) as view:
+    with following(writing.cluster, writing.job, tmp_path / "view", chunk_rows=chunk_rows) as view:
         view.wait_for(1)
         before = view.rows()
         rows = [Sold(f"s{number}", 1, 100 + number) for number in range(10)]
@@ -112,11 +113,11 @@ def test_rows_that_do_not_match_stop_the_view(
 def test_restart_goes_on_at_the_applied_milestone(writing: Writing, tmp_path: Path) -> None:
     """After a restart the view shows its milestone at once and reads only what came after it."""
     writing.epoch(Sold(f"s{number}", 1, number) for number in range(30))
-    with following(writing.bootstrap, writing.job, tmp_path / "view") as view:
+    with following(writing.cluster, writing.job, tmp_path / "view") as view:
         view.wait_for(1)
     writing.epoch([Sold("s1", 1, 7)])
     writing.epoch([Sold("s2", 1, 8), Sold("s3", 2, 9)])
-    with following(writing.bootstrap, writing.job, tmp_path / "view") as view:
+    with following(writing.cluster, writing.job, tmp_path / "view") as view:
         assert view.first_shown is not None
         assert view.first_shown.sequence == 1
         view.wait_for(3)
@@ -128,7 +129,7 @@ def test_large_milestone_is_whole_or_not_shown(writing: Writing, tmp_path: Path)
     """While a milestone is applied in chunks, readers get the one before, whole; then this one, whole."""
     rows = [Sold(f"s{number}", number % 5, 1) for number in range(2_000)]
     writing.epoch(rows)
-    with following(writing.bootstrap, writing.job, tmp_path / "view", chunk_rows=50) as view:
+    with following(writing.cluster, writing.job, tmp_path / "view", chunk_rows=50) as view:
         view.wait_for(1)
         second = [one._replace(pieces=2) for one in rows]
         writing.epoch(second)
@@ -148,10 +149,10 @@ def test_large_milestone_is_whole_or_not_shown(writing: Writing, tmp_path: Path)
 def test_markers_and_unfinished_transactions_do_not_hang(broker: Any, tmp_path: Path) -> None:
     """A cut may end on a transaction's marker: the range ends by position, not by the last record's offset."""
     job, _ = make_job(tmp_path, partitions=1)
-    writing = Writing(broker.bootstrap, job)
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"{job.name}-odd"})
+    writing = Writing(broker.cluster, job)
+    producer = Producer({**broker.cluster.librdkafka(), "transactional.id": f"{job.name}-odd"})
     producer.init_transactions(20)
-    with following(broker.bootstrap, job, tmp_path / "view", stall_s=10) as view:
+    with following(broker.cluster, job, tmp_path / "view", stall_s=10) as view:
         for epoch, abort in enumerate((False, True, False)):
             written = writing.rows([Sold("a", 1, epoch)], epoch)
             producer.begin_transaction()
@@ -175,7 +176,7 @@ def test_markers_and_unfinished_transactions_do_not_hang(broker: Any, tmp_path: 
 def test_cut_above_the_end_of_the_log_waits(writing: Writing, tmp_path: Path) -> None:
     """End of partition below the cut means wait: bounded, told, tried again, and then whole."""
     writing.epoch([Sold("a", 1, 1)])
-    with following(writing.bootstrap, writing.job, tmp_path / "view", stall_s=1) as view:
+    with following(writing.cluster, writing.job, tmp_path / "view", stall_s=1) as view:
         view.wait_for(1)
         late = Sold("a", 1, 2)
         place = TopicPartition(writing.topic, writing.partition("a"))
@@ -192,7 +193,7 @@ def test_cut_above_the_end_of_the_log_waits(writing: Writing, tmp_path: Path) ->
 def test_horizon_hides_and_drops(writing: Writing, tmp_path: Path) -> None:
     """Windows ending at or below the horizon are not shown, on the tail and on a restore; segments are dropped."""
     writing.epoch(Sold("a", hour, hour) for hour in range(40))
-    with following(writing.bootstrap, writing.job, tmp_path / "view") as view:
+    with following(writing.cluster, writing.job, tmp_path / "view") as view:
         view.wait_for(1)
         assert len(view.rows()[1]) == 40
         # retention 24 h: the horizon comes to stand at hour 12
@@ -203,7 +204,7 @@ def test_horizon_hides_and_drops(writing: Writing, tmp_path: Path) -> None:
         assert view.rows() == (3, writing.by_sequence[3])
         assert min(hour for _, hour in view.rows()[1]) == 12 * HOUR_MS
         assert view.view.read("a", 0, 13 * HOUR_MS, 10).rows[0]["window_start"] == 12 * HOUR_MS
-    with following(writing.bootstrap, writing.job, tmp_path / "other") as view:
+    with following(writing.cluster, writing.job, tmp_path / "other") as view:
         view.wait_for(3)
         assert view.rows() == (3, writing.by_sequence[3])
 
@@ -211,7 +212,7 @@ def test_horizon_hides_and_drops(writing: Writing, tmp_path: Path) -> None:
 def test_tombstone_above_the_horizon_stops_the_view(writing: Writing, tmp_path: Path) -> None:
     """Tombstones are garbage collection: one for a live row means that somebody else writes here."""
     writing.epoch([Sold("a", 1, 1), Sold("b", 1, 1)])
-    with following(writing.bootstrap, writing.job, tmp_path / "view") as view:
+    with following(writing.cluster, writing.job, tmp_path / "view") as view:
         view.wait_for(1)
         writing.tombstone(Sold("b", 1, 0))
         writing.epoch([Sold("a", 1, 2)])
@@ -222,7 +223,7 @@ def test_tombstone_above_the_horizon_stops_the_view(writing: Writing, tmp_path: 
 def test_gap_and_fork_in_the_stream_stop_the_view(writing: Writing, tmp_path: Path) -> None:
     """A milestone that does not name the hash of the one before is a fork: it is not applied."""
     writing.epoch([Sold("a", 1, 1)])
-    with following(writing.bootstrap, writing.job, tmp_path / "view") as view:
+    with following(writing.cluster, writing.job, tmp_path / "view") as view:
         view.wait_for(1)
         writing.epoch([Sold("a", 1, 2)], parent_hash=bytes(32))
         assert "fork" in view.wait_stopped()
@@ -232,7 +233,7 @@ def test_gap_and_fork_in_the_stream_stop_the_view(writing: Writing, tmp_path: Pa
 def test_age_is_told_by_commit_and_heartbeat(writing: Writing, tmp_path: Path) -> None:
     """The age counts from the commit, or from the newest heartbeat of that very milestone."""
     shown = writing.epoch([Sold("a", 1, 1)])
-    with following(writing.bootstrap, writing.job, tmp_path / "view") as view:
+    with following(writing.cluster, writing.job, tmp_path / "view") as view:
         view.wait_for(1)
         assert view.view.age_ms(shown, shown.committed_ms + 5_000) == 5_000
         writing.heartbeat(shown.committed_ms + 4_000)
@@ -251,7 +252,7 @@ def test_compaction_leaves_gaps_and_overtakes(broker: Any, tmp_path: Path) -> No
         "min.cleanable.dirty.ratio": "0.001",
         "max.compaction.lag.ms": "100",
     }
-    writing = Writing(broker.bootstrap, job, **eager)
+    writing = Writing(broker.cluster, job, **eager)
     for epoch in range(4):
         writing.epoch([Sold(f"s{number}", 1, epoch) for number in range(50)])
         time.sleep(0.1)
@@ -259,8 +260,8 @@ def test_compaction_leaves_gaps_and_overtakes(broker: Any, tmp_path: Path) -> No
     written = writing.rows(rows, epoch=4)
     time.sleep(0.1)
     writing.rows([Sold("roll", 1, 1)], epoch=4)  # the active segment is never compacted: begin another
-    until(lambda: _offsets(broker.bootstrap, writing.topic)[0] >= 150, "compaction")
-    with following(broker.bootstrap, job, tmp_path / "view", lambda: now_ms() + 48 * HOUR_MS) as view:
+    until(lambda: _offsets(broker.cluster, writing.topic)[0] >= 150, "compaction")
+    with following(broker.cluster, job, tmp_path / "view", lambda: now_ms() + 48 * HOUR_MS) as view:
         until(lambda: "overtaken" in view.view.status.reason, "the view to find out")
         assert view.view.milestone is None
         roll = Sold("roll", 1, 1)
@@ -270,8 +271,8 @@ def test_compaction_leaves_gaps_and_overtakes(broker: Any, tmp_path: Path) -> No
     writing.close()
 
 
-def _offsets(bootstrap: str, topic: str) -> list[int]:
-    consumer = make_consumer(bootstrap)
+def _offsets(cluster: Cluster, topic: str) -> list[int]:
+    consumer = make_consumer(cluster)
     try:
         return [one.offset() for one in read_range(consumer, topic, 0, 0)]
     finally:

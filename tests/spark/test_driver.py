@@ -30,12 +30,12 @@ DRIVER = "cutwater_spark.driver"
 
 @pytest.fixture
 def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
-    with flow(broker.bootstrap, counting.job_text(unique("count")), tmp_path, counting.SCHEMA) as made:
+    with flow(broker.cluster, counting.job_text(unique("count")), tmp_path, counting.SCHEMA) as made:
         yield made
 
 
 def barriers(job: Flow) -> list[Any]:
-    tail = Tail(job.bootstrap, topics.barriers(job.job.name))
+    tail = Tail(job.cluster, topics.barriers(job.job.name))
     found: list[Any] = []
     while new := list(tail.poll()):
         found += new
@@ -84,7 +84,7 @@ def test_an_unusable_event_is_counted_and_does_not_stop_the_job(job: Flow) -> No
     The rest is exact: above all, the far future has not made it late.
     """
     made = counting.events(400)
-    producer = Producer({"bootstrap.servers": job.bootstrap})
+    producer = Producer(job.cluster.librdkafka())
     for value in (b"not avro", b"", None, b"\xc3\x01" + bytes(8) + b"x"):
         producer.produce(job.job.topic, value=value, key=b"k1")
     producer.flush(10)
@@ -108,12 +108,12 @@ def test_a_foreign_row_ends_the_generation_at_a_heartbeat(job: Flow) -> None:
     milestone = job.wait_committed()
     wait_until(lambda: any(isinstance(one, Heartbeat) for one in barriers(job)), "a heartbeat")
     topic = topics.changelog(job.job.name, GENERATION)
-    producer = Producer({"bootstrap.servers": job.bootstrap})
+    producer = Producer(job.cluster.librdkafka())
     headers = {"generation": str(GENERATION), "attempt": "1", "epoch": "0"}
     producer.produce(topic, key=b"zombie", value=b"old", partition=1, headers=headers)
     producer.flush(10)
     assert driver.wait(60) == 7
-    ends = end_offsets(make_consumer(job.bootstrap), topic, 2)
+    ends = end_offsets(make_consumer(job.cluster), topic, 2)
     assert f"{topic}/1@{ends[1] - 1}" in job.log(DRIVER).read_text()
     assert job.milestones()[-1][0].changelog_cut == milestone.changelog_cut
 
@@ -129,7 +129,7 @@ def test_a_foreign_row_inside_an_epoch_ends_the_generation_at_the_barrier(job: F
     job.wait_committed()
     written = epochs_written(job)
     topic = topics.changelog(job.job.name, GENERATION)
-    producer = Producer({"bootstrap.servers": job.bootstrap})
+    producer = Producer(job.cluster.librdkafka())
     producer.produce(topic, key=b"zombie", value=b"old", partition=0)
     producer.flush(10)
     job.produce(counting.events(50, seed=8))
@@ -154,7 +154,7 @@ def test_rows_of_a_killed_attempt_pass_only_where_this_attempt_writes_the_key(jo
     left_over = Codec(WINDOW_KEY_SCHEMA).encode(row)
     headers = {"generation": str(GENERATION), "attempt": "1", "epoch": str(newest + 1)}
     partition = job.job.shards.partition(job.job.shards.shard(key_hash(key)))
-    producer = Producer({"bootstrap.servers": job.bootstrap})
+    producer = Producer(job.cluster.librdkafka())
     topic = topics.changelog(job.job.name, GENERATION)
     producer.produce(topic, key=left_over, value=b"of a killed attempt", partition=partition, headers=headers)
     producer.flush(10)

@@ -106,7 +106,7 @@ def oracle(made: list[dict[str, Any]], kind: str) -> dict[tuple[str, int], dict[
 def both(request: pytest.FixtureRequest, broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """(served state, oracle's state) of one kind of window."""
     kind, made = request.param, events()
-    with flow(broker.bootstrap, job_text(f"measures-{kind}", kind), tmp_path_factory.mktemp(kind), SCHEMA) as job:
+    with flow(broker.cluster, job_text(f"measures-{kind}", kind), tmp_path_factory.mktemp(kind), SCHEMA) as job:
         job.produce(made)
         job.signal()
         job.driver()

@@ -11,6 +11,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.topics import TopicSpec
 
@@ -33,33 +34,33 @@ def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
     return UnavailableError(f"{doing}: {cause.str()}; check that the brokers run and can be reached")
 
 
-def wait_for_broker(bootstrap: str, timeout_s: float) -> None:
+def wait_for_broker(cluster: Cluster, timeout_s: float) -> None:
     """Return once a broker answers; raises UnavailableError after `timeout_s`."""
     try:
-        AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=max(timeout_s, 0.1))
+        AdminClient(cluster.librdkafka()).list_topics(timeout=max(timeout_s, 0.1))
     except KafkaException as error:
         raise UnavailableError(
-            f"no Kafka broker answers at {bootstrap} within {timeout_s:.0f} s ({error.args[0].str()}): "
+            f"no Kafka broker answers at {cluster.bootstrap} within {timeout_s:.0f} s ({error.args[0].str()}): "
             "start it, or set CUTWATER_BOOTSTRAP_SERVERS"
         ) from None
 
 
-def partition_count(bootstrap: str, topic: str) -> int:
+def partition_count(cluster: Cluster, topic: str) -> int:
     """The partitions of a topic; raises UsageError when it does not exist."""
     try:
-        found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+        found = AdminClient(cluster.librdkafka()).list_topics(topic, timeout=TIMEOUT_S).topics[topic]
     except KafkaException as error:
-        raise explain(error, f"looking up topic {topic} at {bootstrap}") from None
+        raise explain(error, f"looking up topic {topic} at {cluster.bootstrap}") from None
     if found.error is not None and found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-        raise explain(found.error, f"looking up topic {topic} at {bootstrap}")
+        raise explain(found.error, f"looking up topic {topic} at {cluster.bootstrap}")
     if found.error is not None or not found.partitions:
-        raise UsageError(f"topic {topic} does not exist at {bootstrap}; create it, or run 'cutwater up'")
+        raise UsageError(f"topic {topic} does not exist at {cluster.bootstrap}; create it, or run 'cutwater up'")
     return len(found.partitions)
 
 
-def create_topics(bootstrap: str, specs: Sequence[TopicSpec]) -> None:
+def create_topics(cluster: Cluster, specs: Sequence[TopicSpec]) -> None:
     """Create what is missing, unreplicated; what exists stays as it is."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient(cluster.librdkafka())
     wanted = [NewTopic(one.name, one.partitions, 1, config=dict(one.config)) for one in specs]
     for name, future in admin.create_topics(wanted, request_timeout=TIMEOUT_S).items():
         try:
@@ -69,23 +70,23 @@ def create_topics(bootstrap: str, specs: Sequence[TopicSpec]) -> None:
                 raise explain(error, f"creating topic {name}") from None
 
 
-def ensure_topics(bootstrap: str, specs: Sequence[TopicSpec]) -> None:
+def ensure_topics(cluster: Cluster, specs: Sequence[TopicSpec]) -> None:
     """Create what is missing; raises UsageError when a topic has another number of partitions."""
-    create_topics(bootstrap, specs)
+    create_topics(cluster, specs)
     for one in specs:
-        found = partition_count(bootstrap, one.name)
+        found = partition_count(cluster, one.name)
         if found != one.partitions:
             raise UsageError(f"topic {one.name} has {found} partitions, and the job file says {one.partitions}")
 
 
-def make_consumer(bootstrap: str, **extra: Any) -> Consumer:
+def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:
     """A consumer without group management: positions are Cutwater's own business.
 
     An offset that is out of range is an error, never a silent jump.
     """
     return Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **cluster.librdkafka(),
             "group.id": "cutwater",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -177,11 +178,11 @@ def raise_read_error(error: KafkaError, topic: str | None, partition: int | None
 class TransactionalWriter:
     """Writes records in Kafka transactions under one transactional id, which fences its predecessor."""
 
-    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+    def __init__(self, cluster: Cluster, transactional_id: str) -> None:
         self._id = transactional_id
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **cluster.librdkafka(),
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "acks": "all",

@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import explain
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
@@ -19,14 +20,14 @@ _POLL_EVERY = 1_000
 class EventWriter:
     """Produces the events of one job. Raises UsageError for an event that does not fit the schema."""
 
-    def __init__(self, bootstrap: str, job: Job) -> None:
+    def __init__(self, cluster: Cluster, job: Job) -> None:
         self._job = job
         self._codec = Codec(job.event_schema)
         self._fields = {field["name"] for field in job.event_schema["fields"]}
         self._failure: KafkaError | None = None
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **cluster.librdkafka(),
                 "enable.idempotence": True,
                 "linger.ms": 20,
                 "compression.type": "lz4",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from cutwater.adapters.cluster import Cluster, Security
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import REGION_PATTERN, Generation
 
@@ -17,6 +19,18 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="CUTWATER_", extra="ignore")
 
     bootstrap_servers: str = Field("127.0.0.1:9092", description="Kafka brokers, host:port, comma separated.")
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="How the brokers want to be spoken to."
+    )
+    kafka_sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "", description="How this process proves who it is, with SASL."
+    )
+    kafka_sasl_username: str = Field("", description="User for SASL.")
+    kafka_sasl_password: SecretStr = Field(SecretStr(""), description="Password for SASL.")
+    kafka_ssl_ca_file: str = Field("", description="PEM file of certificates to trust; else the system's.")
+    kafka_ssl_certificate_file: str = Field("", description="PEM file of this client's certificate, if asked for.")
+    kafka_ssl_key_file: str = Field("", description="PEM file of that certificate's key (PKCS 8).")
+    kafka_ssl_key_password: SecretStr = Field(SecretStr(""), description="Password of that key.")
     region: str = Field("local", pattern=f"^{REGION_PATTERN}$", description="Name of this region.")
     data_dir: Path = Field(Path("build/cutwater"), description="Folder for state, checkpoints and logs.")
     host: str = Field("127.0.0.1", description="Address that HTTP services bind to.")
@@ -33,6 +47,21 @@ class Settings(BaseSettings):
     hints: bool = Field(True, description="Announce 'committed N' sooner; nothing depends on it.")
     wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
     log_json: bool = Field(False, description="Logs as JSON lines.")
+
+    @property
+    def cluster(self) -> Cluster:
+        """The Kafka cluster to use; raises UsageError for security settings that cannot work together."""
+        security = Security(
+            protocol=self.kafka_security_protocol,
+            mechanism=self.kafka_sasl_mechanism,
+            username=self.kafka_sasl_username,
+            password=self.kafka_sasl_password.get_secret_value(),
+            ca_file=self.kafka_ssl_ca_file,
+            certificate_file=self.kafka_ssl_certificate_file,
+            key_file=self.kafka_ssl_key_file,
+            key_password=self.kafka_ssl_key_password.get_secret_value(),
+        )
+        return Cluster(self.bootstrap_servers, security)
 
     @property
     def generation(self) -> Generation:

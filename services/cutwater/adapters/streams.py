@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from confluent_kafka import KafkaError, TopicPartition
 
 from cutwater.adapters import wire
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count, raise_read_error, read_range, read_tail
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.records import Milestone, Start
 
 
-def milestones(bootstrap: str, job: str, limit: int | None = None) -> list[tuple[Milestone, bytes]]:
+def milestones(cluster: Cluster, job: str, limit: int | None = None) -> list[tuple[Milestone, bytes]]:
     """The newest `limit` milestones (all by default) with their bytes, oldest first."""
     topic = topics.milestones(job)
-    partition_count(bootstrap, topic)
-    consumer = make_consumer(bootstrap)
+    partition_count(cluster, topic)
+    consumer = make_consumer(cluster)
     try:
         if limit is not None:
             values = read_tail(consumer, topic, 0, lambda found: len(_only_milestones(found)) >= limit)
@@ -30,13 +31,13 @@ def milestones(bootstrap: str, job: str, limit: int | None = None) -> list[tuple
     return found[-limit:] if limit is not None else found
 
 
-def newest_start_ms(bootstrap: str, job: str) -> int | None:
+def newest_start_ms(cluster: Cluster, job: str) -> int | None:
     """When a driver last took over the job, by its own clock; None before the first."""
 
     def starts(values: list[bytes]) -> list[int]:
         return [one.at_ms for one in map(wire.decode, values) if isinstance(one, Start)]
 
-    consumer = make_consumer(bootstrap)
+    consumer = make_consumer(cluster)
     try:
         found = starts(read_tail(consumer, topics.barriers(job), 0, lambda values: bool(starts(values))))
     finally:
@@ -49,11 +50,11 @@ def _only_milestones(values: list[bytes]) -> list[tuple[Milestone, bytes]]:
     return [(record, value) for record, value in decoded if isinstance(record, Milestone)]
 
 
-def source_end(bootstrap: str, topic: str) -> Cut:
+def source_end(cluster: Cluster, topic: str) -> Cut:
     """The cut at the present end of a topic."""
-    consumer = make_consumer(bootstrap)
+    consumer = make_consumer(cluster)
     try:
-        count = partition_count(bootstrap, topic)
+        count = partition_count(cluster, topic)
         return Cut.of_topic(topic, (bounds(consumer, topic, number)[1] for number in range(count)))
     finally:
         consumer.close()
@@ -62,8 +63,8 @@ def source_end(bootstrap: str, topic: str) -> Cut:
 class Tail:
     """Follows a one-partition topic from its start; `poll` returns what is new, never blocking for long."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self._consumer = make_consumer(bootstrap)
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._consumer = make_consumer(cluster)
         low, _ = bounds(self._consumer, topic, 0)
         self._consumer.assign([TopicPartition(topic, 0, low)])
 

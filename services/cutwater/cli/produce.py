@@ -35,7 +35,7 @@ def produce(
     """
     stack = running.require(settings_for(data_dir).data_dir)
     job = load_job(Path(stack.job_file))
-    writer = EventWriter(stack.bootstrap_servers, job)
+    writer = EventWriter(stack.cluster, job)
     times = {one["name"] for one in job.event_schema["fields"] if "timestamp" in json.dumps(one["type"])}
     columns = (TextColumn("produced"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.speed} events/s"))
     with Progress(*columns, TimeElapsedColumn(), console=err, disable=as_json) as progress:

@@ -133,7 +133,7 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
     Examples:  cutwater status  ·  cutwater status --json
     """
     stack = running.require(settings_for(data_dir).data_dir)
-    newest = streams.milestones(stack.bootstrap_servers, stack.job, limit=1)
+    newest = streams.milestones(stack.cluster, stack.job, limit=1)
     view = _view(stack)
     if as_json:
         newest_json = milestone_json(newest[-1][0]) if newest else None

@@ -27,7 +27,7 @@ def milestones(
     Examples:  cutwater milestones --limit 5  ·  cutwater milestones --check  ·  cutwater milestones --json
     """
     stack = running.require(settings_for(data_dir).data_dir)
-    found = streams.milestones(stack.bootstrap_servers, stack.job, None if check else limit)
+    found = streams.milestones(stack.cluster, stack.job, None if check else limit)
     broken = list(breaks(found))
     shown = found[-limit:]
     if as_json:

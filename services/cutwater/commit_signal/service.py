@@ -8,18 +8,14 @@ input position, so both are in one record of one Kafka transaction and cannot co
 
 from __future__ import annotations
 
-import signal
-import sys
 import threading
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from cutwater.adapters import wire
-from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import (
     TransactionalWriter,
     make_consumer,
@@ -28,12 +24,13 @@ from cutwater.adapters.kafka import (
     read_tail,
     wait_for_broker,
 )
-from cutwater.adapters.logs import configure
-from cutwater.adapters.settings import load_settings
+from cutwater.adapters.process import now_ms, run_service
+from cutwater.adapters.settings import Settings
 from cutwater.core import topics
 from cutwater.core.commit import SignalState, resume, step
-from cutwater.core.errors import CutwaterError, ProtocolError
+from cutwater.core.errors import ProtocolError
 from cutwater.core.generations import Generation
+from cutwater.core.job import Job
 from cutwater.core.records import Heartbeat, Milestone, Signal, StreamRecord
 
 POLL_S = 0.1
@@ -43,9 +40,9 @@ class CommitSignal:
     """One signaller of one job; at most one lives, by its transactional id."""
 
     def __init__(
-        self, bootstrap: str, job: str, generation: Generation, now_ms: Callable[[], int], log: Any
+        self, cluster: Cluster, job: str, generation: Generation, now_ms: Callable[[], int], log: Any
     ) -> None:
-        self._bootstrap = bootstrap
+        self._cluster = cluster
         self._job = job
         self._generation = generation
         self._now_ms = now_ms
@@ -57,10 +54,10 @@ class CommitSignal:
 
     def run(self) -> None:
         """Returns when stopped; raises CutwaterError when the protocol or a newer signaller forbids going on."""
-        consumer = make_consumer(self._bootstrap)
+        consumer = make_consumer(self._cluster)
         try:
             before = self._read_state(consumer)  # leaves, when another generation is promoted, without fencing it
-            writer = TransactionalWriter(self._bootstrap, topics.signal_id(self._job))
+            writer = TransactionalWriter(self._cluster, topics.signal_id(self._job))
             writer.initialise()
             state = self._read_state(consumer)  # what the fenced signaller wrote meanwhile is final now
             self._log.info("ready", sequence=state.last.sequence if state.last else 0, was=before.position)
@@ -115,23 +112,13 @@ def _stream_record(value: bytes) -> StreamRecord:
     return record
 
 
-def main(arguments: list[str] | None = None) -> int:
+def _build(job: Job, settings: Settings, log: Any) -> CommitSignal:
+    wait_for_broker(settings.cluster, settings.wait_ms / 1000)
+    for topic in (topics.barriers(job.name), topics.milestones(job.name)):
+        partition_count(settings.cluster, topic)
+    return CommitSignal(settings.cluster, job.name, settings.generation, now_ms, log)
+
+
+def main() -> int:
     """Entry point; returns the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    try:
-        settings = load_settings()
-        log = configure("commit-signal", settings.log_json)
-        job = load_job(Path(arguments[0]))
-        wait_for_broker(settings.bootstrap_servers, settings.wait_ms / 1000)
-        for topic in (topics.barriers(job.name), topics.milestones(job.name)):
-            partition_count(settings.bootstrap_servers, topic)
-        service = CommitSignal(
-            settings.bootstrap_servers, job.name, settings.generation, lambda: time.time_ns() // 1_000_000, log
-        )
-        signal.signal(signal.SIGTERM, service.stop)
-        signal.signal(signal.SIGINT, service.stop)
-        service.run()
-    except CutwaterError as error:
-        print(f"cutwater commit-signal: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return run_service("commit-signal", _build)

@@ -3,8 +3,9 @@
 Theory of operation. The driver writes, for each epoch N of an attempt, its rows and then barrier N
 (prepared). Spark then writes `commits/N`. That fact reaches us as a hint, as an idle job's heartbeat,
 or at the latest as barrier N+1, which Spark can only produce after `commits/N` exists. Any one of them
-commits N. A driver that dies between barrier and commit replays N in a later attempt, whose barrier
-supersedes the earlier one.
+commits N. A driver that dies between barrier and commit replays N in a later attempt, whose barrier takes
+the place of the earlier one, which is superseded. What an attempt below the newest one says is fenced: it
+is not heard at all.
 
 `step` is pure: a state and a record give the next state and the records to write. What the protocol
 forbids raises, and changes nothing.
@@ -23,31 +24,25 @@ from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Sign
 
 
 class Phase(Enum):
-    """The life of one (epoch, attempt)."""
+    """The life of an epoch."""
 
     OPEN = "open"
     PREPARED = "prepared"
     COMMITTED = "committed"
-    SUPERSEDED = "superseded"
-    FENCED = "fenced"
 
 
 class Fact(Enum):
-    """What can be learnt about an (epoch, attempt)."""
+    """What can be learnt about an epoch."""
 
     WRITTEN = "its barrier was read"
     CONFIRMED = "the commit log holds it: by hint, by heartbeat, or by the next barrier"
-    REPLAYED = "a later attempt wrote the same epoch"
-    OVERTAKEN = "a later attempt had started before its barrier"
 
 
 TRANSITIONS: dict[tuple[Phase, Fact], Phase] = {
     (Phase.OPEN, Fact.WRITTEN): Phase.PREPARED,
-    (Phase.OPEN, Fact.OVERTAKEN): Phase.FENCED,
-    # A later telling takes the place of an earlier one, which is superseded.
+    # A later telling takes the place of an earlier one.
     (Phase.PREPARED, Fact.WRITTEN): Phase.PREPARED,
     (Phase.PREPARED, Fact.CONFIRMED): Phase.COMMITTED,
-    (Phase.PREPARED, Fact.REPLAYED): Phase.SUPERSEDED,
     # Repeats of what is known already change nothing.
     (Phase.COMMITTED, Fact.WRITTEN): Phase.COMMITTED,
     (Phase.COMMITTED, Fact.CONFIRMED): Phase.COMMITTED,
@@ -165,12 +160,10 @@ def _barrier(state: SignalState, barrier: Barrier, offset: int, now_ms: int, has
     if barrier.epoch > 0:
         # Spark runs an epoch only after the commit log holds the one before. The position stays at this barrier.
         state, written = _confirm(state, barrier.epoch - 1, offset, now_ms, hash_of)
-    before, after = _learn(state, barrier.epoch, Fact.WRITTEN)
+    _, after = _learn(state, barrier.epoch, Fact.WRITTEN)
     if after is Phase.COMMITTED:
         _refuse_another_telling(state, barrier)
         return state, written
-    if before is Phase.PREPARED:
-        _learn(state, barrier.epoch, Fact.REPLAYED)  # the telling that stood there is superseded
     return replace(state, prepared=Prepared(barrier, offset)), written
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from rich.table import Table
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.streams import Tail
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
@@ -70,9 +71,9 @@ class Progress:
 class Follower:
     """Updates a Progress from the barriers topic and the commit stream."""
 
-    def __init__(self, bootstrap: str, job: str, progress: Progress) -> None:
+    def __init__(self, cluster: Cluster, job: str, progress: Progress) -> None:
         self._progress = progress
-        self._tails = [Tail(bootstrap, topics.barriers(job)), Tail(bootstrap, topics.milestones(job))]
+        self._tails = [Tail(cluster, topics.barriers(job)), Tail(cluster, topics.milestones(job))]
 
     def update(self) -> None:
         """Read what is new on both topics; waits 100 ms at most."""

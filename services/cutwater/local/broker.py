@@ -20,6 +20,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.core.errors import MachineError
 from cutwater.local.broker_config import read_properties, render_properties, server_properties
 from cutwater.local.children import Child
@@ -73,6 +74,11 @@ class Broker:
         """What clients take as `bootstrap.servers`."""
         return f"{LOOPBACK}:{self.port}"
 
+    @property
+    def cluster(self) -> Cluster:
+        """How clients reach it."""
+        return Cluster(self.bootstrap)
+
     def child(self, restart: RestartPolicy | None = None) -> Child:
         """The broker's process, which checks disk and ports and formats the storage before each start."""
         argv = [
@@ -104,7 +110,7 @@ class Broker:
         try:
             # A refused connection is the usual case while it starts, and cheaper to see than a client's time-out.
             socket.create_connection((LOOPBACK, self.port), timeout=ANSWER_TIMEOUT_SECONDS).close()
-            admin = AdminClient({"bootstrap.servers": self.bootstrap}, logger=_silent)
+            admin = AdminClient(self.cluster.librdkafka(), logger=_silent)
             answer = admin.list_topics(timeout=ANSWER_TIMEOUT_SECONDS)
         except (OSError, KafkaException):
             return False

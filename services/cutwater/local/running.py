@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.core.errors import MachineError, UnavailableError, UsageError
 
 FILE = "stack.json"
@@ -39,6 +40,11 @@ class RunningStack:
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
         temporary.replace(path)
+
+    @property
+    def cluster(self) -> Cluster:
+        """How to reach its broker."""
+        return Cluster(self.bootstrap_servers)
 
     @property
     def alive(self) -> bool:

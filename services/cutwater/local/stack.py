@@ -115,9 +115,9 @@ class Stack:
     def _create_topics(self) -> bool:
         job, generation = self.job, self._settings.generation
         specs = topics.owned(job.name, generation, job.shards.partitions)
-        ensure_topics(self.broker.bootstrap, specs)
+        ensure_topics(self.broker.cluster, specs)
         # The source is the user's: made where it is missing, and left as it is where it exists.
-        create_topics(self.broker.bootstrap, [topics.events(job.topic, job.shards.partitions)])
+        create_topics(self.broker.cluster, [topics.events(job.topic, job.shards.partitions)])
         return True
 
     def _api_answers(self) -> bool:
@@ -128,7 +128,7 @@ class Stack:
 
     def _driver_started(self) -> bool:
         """Has the driver taken over since this stack began?"""
-        at_ms = streams.newest_start_ms(self.broker.bootstrap, self.job.name)
+        at_ms = streams.newest_start_ms(self.broker.cluster, self.job.name)
         return at_ms is not None and at_ms >= self._begun_ms
 
     def _service(

@@ -6,20 +6,15 @@ python -m cutwater.rehydrator JOBFILE
 from __future__ import annotations
 
 import errno
-import signal
 import socket
-import sys
 import threading
-import time
-from pathlib import Path
 from typing import Any
 
 import uvicorn
 
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.logs import configure
-from cutwater.adapters.settings import Settings, load_settings
-from cutwater.core.errors import CutwaterError, MachineError, UsageError
+from cutwater.adapters.process import now_ms, run_service
+from cutwater.adapters.settings import Settings
+from cutwater.core.errors import MachineError
 from cutwater.core.job import Job
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics
@@ -31,11 +26,6 @@ CONNECTIONS_MAX = 512
 STOP_S = 3.0
 """How long the API and the follower each get to end."""
 _LOOK_S = 0.2
-
-
-def now_ms() -> int:
-    """The clock of the service."""
-    return time.time_ns() // 1_000_000
 
 
 class Rehydrator:
@@ -51,7 +41,7 @@ class Rehydrator:
         metrics = Metrics()
         metrics.watch(self._view, now_ms)
         self._follower = Follower(
-            settings.bootstrap_servers,
+            settings.cluster,
             job,
             generation,
             store,
@@ -140,19 +130,6 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Entry point; returns the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    try:
-        if len(arguments) != 1:
-            raise UsageError("give exactly one job file: python -m cutwater.rehydrator JOBFILE")
-        settings = load_settings()
-        log = configure("rehydrator", settings.log_json)
-        service = Rehydrator(load_job(Path(arguments[0])), settings, log)
-        signal.signal(signal.SIGTERM, service.stop)
-        signal.signal(signal.SIGINT, service.stop)
-        service.run()
-    except CutwaterError as error:
-        print(f"cutwater rehydrator: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return run_service("rehydrator", Rehydrator)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import partition_count, wait_for_broker
 from cutwater.core import topics
 from cutwater.core.errors import DivergenceError, ProtocolError, UnavailableError
@@ -42,7 +43,7 @@ class Follower:
 
     def __init__(
         self,
-        bootstrap: str,
+        cluster: Cluster,
         job: Job,
         generation: Generation,
         store: Store,
@@ -53,7 +54,7 @@ class Follower:
         stall_s: float = STALL_S,
         chunk_rows: int = CHUNK_ROWS,
     ) -> None:
-        self._bootstrap = bootstrap
+        self._cluster = cluster
         self._job = job
         self._store = store
         self._view = view
@@ -95,7 +96,7 @@ class Follower:
         deadline = time.monotonic() + self._wait_s
         while not self._stop.is_set():
             try:
-                wait_for_broker(self._bootstrap, PROBE_S)
+                wait_for_broker(self._cluster, PROBE_S)
             except UnavailableError as error:
                 if time.monotonic() > deadline:
                     raise UnavailableError(f"{error} (tried for {self._wait_s:g} s)") from None
@@ -103,16 +104,16 @@ class Follower:
                 self._stop.wait(PROBE_S)
             else:
                 for topic in (self._topic, self._changelog):
-                    partition_count(self._bootstrap, topic)
+                    partition_count(self._cluster, topic)
                 return
 
     def _session(self) -> None:
         """Follow until stopped or until something is away; then come back after a pause."""
         feed: MilestoneFeed | None = None
-        ranges = Ranges(self._bootstrap, self._changelog, self._stop.is_set, self._stall_s)
+        ranges = Ranges(self._cluster, self._changelog, self._stop.is_set, self._stall_s)
         applier = Applier(self._store, self._job, ranges, self._now_ms, self._chunk_rows)
         try:
-            feed = MilestoneFeed(self._bootstrap, self._topic, self._backlog.position)
+            feed = MilestoneFeed(self._cluster, self._topic, self._backlog.position)
             while not self._stop.is_set():
                 self._advance(feed, applier)
         except UnavailableError as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import explain, make_consumer, raise_read_error
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import ProtocolError, UnavailableError
@@ -28,13 +29,13 @@ class Ranges:
 
     def __init__(
         self,
-        bootstrap: str,
+        cluster: Cluster,
         topic: str,
         stopping: Callable[[], bool] = lambda: False,
         stall_s: float = STALL_S,
     ) -> None:
         self.topic = topic
-        self._consumer: Consumer = make_consumer(bootstrap)
+        self._consumer: Consumer = make_consumer(cluster)
         self._stopping = stopping
         self._stall_s = stall_s
 

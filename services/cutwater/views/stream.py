@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from cutwater.adapters import wire
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, raise_read_error
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
 from cutwater.core.records import Heartbeat, Milestone
@@ -19,7 +20,7 @@ _PROBE_S = 1.0
 class MilestoneFeed:
     """Follows `<job>.milestones` from an offset, or from its start."""
 
-    def __init__(self, bootstrap: str, topic: str, first: int | None) -> None:
+    def __init__(self, cluster: Cluster, topic: str, first: int | None) -> None:
         """`first`: the offset to go on from. DivergenceError when the stream does not reach that far."""
         self.topic = topic
         self.trouble = ""
@@ -27,7 +28,7 @@ class MilestoneFeed:
         self.at_end = False
         """Was the end of the stream, as it was at some moment, reached?"""
         # Without this callback a consumer says nothing when its brokers go away.
-        self._consumer = make_consumer(bootstrap, error_cb=self._troubled)
+        self._consumer = make_consumer(cluster, error_cb=self._troubled)
         try:
             low, high = bounds(self._consumer, topic, 0)
             if first is not None and first >= high:

@@ -1,0 +1,137 @@
+"""How to reach a Kafka cluster: one model of brokers, TLS and SASL, said in the words of each client.
+
+Sources: librdkafka's CONFIGURATION.md, Kafka's documentation of client settings, aiokafka's of its clients.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cutwater.core.errors import MachineError, UsageError
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+MECHANISMS = tuple(_LOGIN_MODULES)
+
+
+@dataclass(frozen=True)
+class Security:
+    """TLS and SASL of the clients. Files are PEM; secrets never show in the value's text."""
+
+    protocol: str = "PLAINTEXT"
+    mechanism: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    ca_file: str = ""
+    """Certificates to trust; the system's where empty."""
+    certificate_file: str = ""
+    """The client's own certificate, where brokers ask for one."""
+    key_file: str = ""
+    key_password: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for what cannot work, naming the setting."""
+        _require("CUTWATER_KAFKA_SECURITY_PROTOCOL", self.protocol, PROTOCOLS)
+        if self.sasl:
+            _require("CUTWATER_KAFKA_SASL_MECHANISM", self.mechanism, MECHANISMS)
+        if self.sasl and not (self.username and self.password):
+            raise UsageError("CUTWATER_KAFKA_SASL_USERNAME and CUTWATER_KAFKA_SASL_PASSWORD are needed for SASL")
+        if bool(self.certificate_file) != bool(self.key_file):
+            raise UsageError("CUTWATER_KAFKA_SSL_CERTIFICATE_FILE and CUTWATER_KAFKA_SSL_KEY_FILE go together")
+
+    @property
+    def sasl(self) -> bool:
+        return self.protocol.startswith("SASL")
+
+    @property
+    def tls(self) -> bool:
+        return self.protocol.endswith("SSL")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The brokers of one cluster and how to be let in."""
+
+    bootstrap: str
+    """host:port, comma separated."""
+    security: Security = field(default_factory=Security)
+
+    def librdkafka(self) -> dict[str, Any]:
+        """For confluent-kafka, and for kcat after `-X`."""
+        one = self.security
+        settings = {"bootstrap.servers": self.bootstrap, "security.protocol": one.protocol}
+        if one.sasl:
+            settings |= {"sasl.mechanism": one.mechanism, "sasl.username": one.username}
+            settings |= {"sasl.password": one.password}
+        if one.tls:
+            settings |= {"ssl.ca.location": one.ca_file} if one.ca_file else {}
+            settings |= {"ssl.certificate.location": one.certificate_file} if one.certificate_file else {}
+            settings |= {"ssl.key.location": one.key_file} if one.key_file else {}
+            settings |= {"ssl.key.password": one.key_password} if one.key_password else {}
+        return settings
+
+    def jvm(self) -> dict[str, str]:
+        """For Java clients; Spark takes each with the prefix `kafka.`. Certificates go in as text.
+
+        As files they would have to lie at the same place on every executor. Raises MachineError for a file that
+        cannot be read.
+        """
+        one = self.security
+        settings = {"bootstrap.servers": self.bootstrap, "security.protocol": one.protocol}
+        if one.sasl:
+            module = _LOGIN_MODULES[one.mechanism]
+            login = f"username={_quoted(one.username)} password={_quoted(one.password)}"
+            settings |= {"sasl.mechanism": one.mechanism, "sasl.jaas.config": f"{module} required {login};"}
+        if one.tls and one.ca_file:
+            settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _text(one.ca_file)}
+        if one.tls and one.key_file:
+            settings |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": _text(one.certificate_file)}
+            settings |= {"ssl.keystore.key": _text(one.key_file)}
+            settings |= {"ssl.key.password": one.key_password} if one.key_password else {}
+        return settings
+
+    def aiokafka(self) -> dict[str, Any]:
+        """Keyword arguments of an aiokafka client, which Faust passes on."""
+        one = self.security
+        settings: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": one.protocol}
+        if one.sasl:
+            settings |= {"sasl_mechanism": one.mechanism, "sasl_plain_username": one.username}
+            settings |= {"sasl_plain_password": one.password}
+        if one.tls:
+            settings["ssl_context"] = self._ssl_context()
+        return settings
+
+    def _ssl_context(self) -> ssl.SSLContext:
+        one = self.security
+        try:
+            context = ssl.create_default_context(cafile=one.ca_file or None)
+            if one.key_file:
+                context.load_cert_chain(one.certificate_file, one.key_file, one.key_password or None)
+        except OSError as error:  # ssl.SSLError is one
+            raise MachineError(f"the TLS files of Kafka cannot be used: {error}") from None
+        return context
+
+
+def _require(setting: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{setting}: '{value}'; allowed: {', '.join(allowed)}")
+
+
+def _quoted(value: str) -> str:
+    """A string in a JAAS configuration."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MachineError(f"{file}: a TLS file of Kafka cannot be read: {error}") from None

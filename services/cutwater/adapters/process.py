@@ -1,0 +1,60 @@
+"""The frame of a service's process: settings, log, job file, signals, and errors as exit codes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.logs import configure
+from cutwater.adapters.settings import Settings, load_settings
+from cutwater.core.errors import CutwaterError, UsageError
+from cutwater.core.job import Job
+
+
+class Service(Protocol):
+    """What runs until it is stopped."""
+
+    def run(self) -> None:
+        """Returns when stopped; raises CutwaterError for what ends the process."""
+
+    def stop(self, *_signal: object) -> None:
+        """End `run` soon. Called from a signal handler."""
+
+
+Build = Callable[[Job, Settings, Any], Service]
+"""Makes the service of a job, with its settings and its log."""
+
+
+def now_ms() -> int:
+    """The clock of a process, ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def listen(service: Service) -> None:
+    """SIGTERM and Ctrl-C stop the service. Main thread only."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, service.stop)
+
+
+def run_service(name: str, build: Build) -> int:
+    """Build a service for the job file on the command line and run it until SIGTERM or Ctrl-C.
+
+    Returns the exit code; an error is one line on standard error.
+    """
+    try:
+        if len(sys.argv) != 2:
+            raise UsageError("give exactly one argument: the job file")
+        settings = load_settings()
+        log = configure(name, settings.log_json)
+        service = build(load_job(Path(sys.argv[1])), settings, log)
+        listen(service)
+        service.run()
+    except CutwaterError as error:
+        print(f"cutwater {name}: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
