@@ -140,7 +140,7 @@ def test_mistakes_end_with_one_line(broker: Any, tmp_path: Path) -> None:
             code, line = served.ended()
             assert (code, f"127.0.0.1:{port} is in use" in line) == (3, True)
     absent = f"127.0.0.1:{free_ports(1)[0]}"
-    with running(absent, path, tmp_path / "d", CUTWATER_WAIT_MS="1500") as served:
+    with running(Cluster(absent), path, tmp_path / "d", CUTWATER_WAIT_MS="1500") as served:
         code, line = served.ended()
         assert (code, f"no Kafka broker answers at {absent}" in line) == (4, True)
 

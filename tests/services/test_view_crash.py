@@ -21,6 +21,7 @@ KILLED = """
     from pathlib import Path
     sys.path[:0] = [{tests!r}]
     from changelogs import following
+    from cutwater.adapters.cluster import Cluster
     from cutwater.adapters.jobfile import load_job
     from cutwater.views.store import Store
 

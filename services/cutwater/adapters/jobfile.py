@@ -15,7 +15,7 @@ from cutwater.adapters.avro import load_schema, schema_folder
 from cutwater.adapters.sketches import HllSketches
 from cutwater.adapters.yamlfile import read_mapping
 from cutwater.core.errors import UsageError
-from cutwater.core.job import Job
+from cutwater.core.job import Job, Output
 from cutwater.core.measures import KINDS, TIMES, FieldType, Measure, build
 from cutwater.core.shards import MAX_SHARDS, ShardMap
 from cutwater.core.windows import WindowSpec
@@ -26,8 +26,8 @@ _DURATION = re.compile(r"([0-9]{1,15})\s*(ms|s|m|h|d)")
 MAX_DURATION_MS = 36_500 * 86_400_000
 """A century: Spark and Avro hold times of this size in microseconds with room to spare."""
 MAX_EVENTS_PER_EPOCH = 1_000_000_000
-_TAKEN = frozenset({"key", "window", "window_start", "window_end"})
-"""Columns that a row of the state has anyway."""
+_TAKEN = frozenset({"key", "window", "window_start", "window_end", "sequence", "kind"})
+"""Columns that a row of the state or of the output has anyway."""
 
 _NAME = r"^[a-z][a-z0-9-]{0,62}$"
 _COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
@@ -75,6 +75,18 @@ class MeasureModel(_Model):
     field: str | None = Field(None, description="Over which field; only count can do without (it counts events).")
 
 
+class OutputModel(_Model):
+    mode: Literal["updates", "final", "none"] = Field(
+        "updates",
+        description="updates: every changed row of every milestone; final: each window once, when it is closed; "
+        "none: no output topic.",
+    )
+    format: Literal["avro", "json"] = Field(
+        "avro", description="How output records are written: avro (single objects) or json."
+    )
+    retention: Duration = Field(7 * 86_400_000, description="How long the output topic keeps records; default 7d.")
+
+
 class JobModel(_Model):
     """The job file, field by field."""
 
@@ -94,6 +106,7 @@ class JobModel(_Model):
     measures: dict[Annotated[str, Field(pattern=_COLUMN)], MeasureModel] = Field(
         min_length=1, description="The aggregates, by name; see below."
     )
+    output: OutputModel = Field(OutputModel(), description="What the output topic carries; see below.")
     max_events_per_epoch: Count = Field(
         100_000, le=MAX_EVENTS_PER_EPOCH, description="At most so many events in one epoch."
     )
@@ -182,6 +195,7 @@ def _compile(model: JobModel, schema: dict[str, Any]) -> Job:
         max_ahead_ms=model.max_ahead,
         max_events_per_epoch=model.max_events_per_epoch,
         shuffle_partitions=model.shuffle_partitions,
+        output=Output(model.output.mode, model.output.format, model.output.retention),
     )
 
 
@@ -206,7 +220,8 @@ def _measures(model: JobModel, types: dict[str, FieldType]) -> tuple[Measure, ..
         built.append(build(name, one.measure, one.field, field_type, HllSketches()))
     # Spark does not tell column names apart by case.
     columns = [partial.column.lower() for measure in built for partial in measure.partials]
-    twice = sorted({column for column in columns if columns.count(column) > 1} | (_TAKEN & set(columns)))
+    names = {measure.name.lower() for measure in built}
+    twice = sorted({column for column in columns if columns.count(column) > 1} | (_TAKEN & {*columns, *names}))
     if twice:
         raise UsageError(f"measures: the columns {', '.join(twice)} would exist twice; rename a measure")
     return tuple(built)

@@ -5,8 +5,9 @@ Errors become Cutwater's own: who is fenced, who is unavailable, and what to do 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -17,6 +18,17 @@ from cutwater.core.topics import TopicSpec
 
 TIMEOUT_S = 20.0
 TRANSACTION_TIMEOUT_MS = 30_000
+
+
+class Batch(NamedTuple):
+    """Records for one partition. (A partition named in a record itself is not heeded: confluent-kafka 2.16.)"""
+
+    topic: str
+    partition: int
+    records: list[dict[str, bytes]]
+    """Each with `value`, and `key` where it has one."""
+
+
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
 
@@ -178,7 +190,7 @@ def raise_read_error(error: KafkaError, topic: str | None, partition: int | None
 class TransactionalWriter:
     """Writes records in Kafka transactions under one transactional id, which fences its predecessor."""
 
-    def __init__(self, cluster: Cluster, transactional_id: str) -> None:
+    def __init__(self, cluster: Cluster, transactional_id: str, **extra: Any) -> None:
         self._id = transactional_id
         self._producer = Producer(
             {
@@ -187,6 +199,7 @@ class TransactionalWriter:
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "acks": "all",
                 "linger.ms": 0,
+                **extra,
             }
         )
 
@@ -195,20 +208,35 @@ class TransactionalWriter:
         self._call("initialising", lambda: self._producer.init_transactions(TIMEOUT_S))
 
     def write(self, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
-        """Write the records in one transaction, whole or not at all.
+        """`write_all` of records without keys, all to one partition."""
+        self.write_all([Batch(topic, partition, [{"value": value} for value in values])])
+
+    def write_all(self, batches: Sequence[Batch]) -> None:
+        """Write records to several partitions in one transaction, whole or not at all.
 
         Raises FencedError when a newer owner exists; UnavailableError when the outcome is unknown: the caller
         must then restart and read what is there.
         """
-        self._call("writing to " + topic, lambda: self._transaction(topic, values, partition))
+        names = ", ".join(sorted({batch.topic for batch in batches}))
+        self._call(f"writing to {names}", lambda: self._transaction(batches))
 
-    def _transaction(self, topic: str, values: Sequence[bytes], partition: int) -> None:
+    def _transaction(self, batches: Sequence[Batch]) -> None:
         self._producer.begin_transaction()
-        for value in values:
-            self._producer.produce(topic, value=value, partition=partition)
+        for batch in batches:
+            self._enqueue(batch)
         # Flushes first, and fails when any record was not delivered: no delivery callback is needed. (One that
         # runs while the client raises a fatal error makes CPython report a SystemError instead of it.)
         self._producer.commit_transaction(TIMEOUT_S)
+
+    def _enqueue(self, batch: Batch) -> None:
+        """Hand the records to the client in order, waiting while its bounded queue is full."""
+        deadline, records = time.monotonic() + TIMEOUT_S, batch.records
+        while (taken := self._producer.produce_batch(batch.topic, records, batch.partition)) < len(records):
+            first = records[taken]["_error"]
+            if first.code() != KafkaError._QUEUE_FULL or time.monotonic() > deadline:
+                raise KafkaException(first)
+            records = records[taken:]
+            self._producer.poll(0.1)
 
     def _call(self, doing: str, action: Any) -> None:
         try:

@@ -35,6 +35,9 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path("build/cutwater"), description="Folder for state, checkpoints and logs.")
     host: str = Field("127.0.0.1", description="Address that HTTP services bind to.")
     port: int = Field(8321, ge=0, le=65_535, description="Port of the rehydrator's HTTP API; 0 takes a free one.")
+    publisher_port: int = Field(
+        0, ge=0, le=65_535, description="Port of the publisher's Prometheus metrics; 0 turns them off."
+    )
     spark_master: str = Field("local[*]", description="Spark master of the driver.")
     spark_jars: str = Field("", description="The connectors' jars, comma separated; 'cutwater up' fills it in.")
     spark_ui_port: int = Field(0, ge=0, le=65_535, description="Port of the Spark UI; 0 turns the UI off.")

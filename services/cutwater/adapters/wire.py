@@ -11,9 +11,10 @@ from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import ProtocolError
 from cutwater.core.generations import Generation
+from cutwater.core.output import End, Published
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
 
-Record = Start | Barrier | Committed | Heartbeat | Milestone
+Record = Start | Barrier | Committed | Heartbeat | Milestone | End | Published
 
 _TYPES: dict[str, type[Record]] = {
     "start": Start,
@@ -21,6 +22,8 @@ _TYPES: dict[str, type[Record]] = {
     "committed": Committed,
     "heartbeat": Heartbeat,
     "milestone": Milestone,
+    "end": End,
+    "published": Published,
 }
 
 
@@ -58,8 +61,10 @@ def _plain(value: Any) -> Any:
 def _rich(field: str, value: Any) -> Any:
     if field == "generation":
         return Generation.parse(value)
-    if field.endswith("_cut"):
+    if field.endswith("_cut") or field == "progress":
         return Cut.of({TopicPartition(one["topic"], one["partition"]): one["offset"] for one in value})
+    if field == "rows" and isinstance(value, list):
+        return tuple(value)
     if isinstance(value, datetime):
         return millis(value)
     return value

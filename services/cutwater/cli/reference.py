@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cutwater.adapters.jobfile import JobModel, MeasureModel, SourceModel, WindowModel
+from pydantic import BaseModel
+
+from cutwater.adapters.jobfile import JobModel, MeasureModel, OutputModel, SourceModel, WindowModel
 from cutwater.adapters.settings import Settings
 from cutwater.core.measures import KINDS
 
@@ -29,7 +31,8 @@ def settings_page() -> str:
 def job_page() -> str:
     """docs/JOBFILE.md."""
     parts = ["# Job file\n\nYAML. Durations are a whole number and one of ms, s, m, h, d. " + _GENERATED]
-    for title, model in (("", JobModel), ("source", SourceModel), ("window", WindowModel)):
+    sections = (("", JobModel), ("source", SourceModel), ("window", WindowModel), ("output", OutputModel))
+    for title, model in sections:
         parts.append(_table(title or "top level", model))
     parts.append(_table("measures: one per name", MeasureModel))
     kinds = "\n".join(f"| `{kind}` | {', '.join(sorted(types))} |" for kind, (types, _) in KINDS.items())
@@ -40,9 +43,13 @@ def job_page() -> str:
 def _table(title: str, model: Any) -> str:
     rows = []
     for name, field in model.model_fields.items():
-        default = "required" if field.is_required() else f"`{field.default}`"
+        default = "required" if field.is_required() else f"`{_default(field.default)}`"
         rows.append(f"| `{field.alias or name}` | {default} | {field.description or ''} |")
     return f"## {title}\n\n| field | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _default(value: Any) -> Any:
+    return "see below" if isinstance(value, BaseModel) else value
 
 
 PAGES = {"SETTINGS.md": settings_page, "JOBFILE.md": job_page}

@@ -31,7 +31,7 @@ from cutwater.core.commit import SignalState, resume, step
 from cutwater.core.errors import ProtocolError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
-from cutwater.core.records import Heartbeat, Milestone, Signal, StreamRecord
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
 
 POLL_S = 0.1
 
@@ -98,8 +98,8 @@ class CommitSignal:
 
 def _signal(value: bytes) -> Signal:
     record = wire.decode(value)
-    if isinstance(record, Milestone):
-        raise ProtocolError("a milestone stands on the barriers topic; only drivers write there")
+    if not isinstance(record, Start | Barrier | Committed | Heartbeat):
+        raise ProtocolError(f"a {type(record).__name__} stands on the barriers topic; only drivers write there")
     return record
 
 

@@ -12,6 +12,17 @@ from cutwater.core.windows import WindowSpec
 
 
 @dataclass(frozen=True)
+class Output:
+    """What the publisher makes of a job's state, for plain consumers."""
+
+    mode: str = "updates"
+    """`updates`: each changed row of each milestone; `final`: each window once, when it is closed; `none`."""
+    format: str = "avro"
+    """`avro` (single objects) or `json`."""
+    retention_ms: int = 7 * 86_400_000
+
+
+@dataclass(frozen=True)
 class Job:
     name: str
     topic: str
@@ -31,6 +42,7 @@ class Job:
     """An event time further ahead of its Kafka record timestamp is rejected, and moves no watermark."""
     max_events_per_epoch: int
     shuffle_partitions: int
+    output: Output = Output()
 
     @property
     def definition(self) -> str:
@@ -66,6 +78,32 @@ class Job:
             ],
         }
 
+    @property
+    def output_schema(self) -> dict[str, Any]:
+        """The Avro schema of an output record.
+
+        `key` to the last measure stand in the order in which changelog key and value have them: where every
+        measure is plain, the bytes of an output record are those of the changelog's record behind each other.
+        """
+        measures = [
+            {"name": measure.name, "type": ["null", measure.output], "default": None} for measure in self.measures
+        ]
+        kinds = {"type": "enum", "name": "Kind", "symbols": list(KINDS)}
+        return {
+            "type": "record",
+            "name": "Output",
+            "namespace": f"io.cutwater.jobs.{self.name.replace('-', '_')}",
+            "fields": [
+                {"name": "sequence", "type": "long", "doc": "The milestone that this record belongs to."},
+                {"name": "kind", "type": kinds},
+                *WINDOW_KEY_SCHEMA["fields"],
+                *measures,
+            ],
+        }
+
+
+KINDS = ("update", "final", "correction")
+"""What an output record is: a changed row, a closed window's last word, or a correction after a rewind."""
 
 _TIME = {"type": "long", "logicalType": "timestamp-millis"}
 

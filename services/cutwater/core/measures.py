@@ -63,6 +63,7 @@ TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
 NUMBERS = frozenset({"int", "long", "float", "double", "decimal"})
 ORDERED = NUMBERS | TIMES | {"string", "boolean"}
 COUNTABLE = frozenset({"int", "long", "string", "bytes"})
+PLAIN = frozenset({"count", "sum", "min", "max"})
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,13 @@ class Measure:
     partials: tuple[Partial, ...]
     present: Callable[[Partials], Any]
     """From the row's partials to the value that users see; None where no event had a value."""
+    output: Any
+    """The Avro type of that value."""
+
+    @property
+    def plain(self) -> bool:
+        """Is what users see the one partial as it is?"""
+        return self.kind in PLAIN
 
 
 def merge(measure: Measure, one: Partials, other: Partials) -> dict[str, Any]:
@@ -162,11 +170,11 @@ def _count_partial(column: str, field: str | None) -> Partial:
 
 
 def _count(name: str, field: str | None, _of: FieldType, _sketches: Sketches) -> Measure:
-    return Measure(name, "count", (_count_partial(name, field),), lambda row: row[name] or 0)
+    return Measure(name, "count", (_count_partial(name, field),), lambda row: row[name] or 0, "long")
 
 
 def _sum(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Measure:
-    return Measure(name, "sum", (_sum_partial(name, str(field), of),), lambda row: row[name])
+    return Measure(name, "sum", (_sum_partial(name, str(field), of),), lambda row: row[name], sum_type(of).avro)
 
 
 def _spark_order(value: Any) -> Any:
@@ -185,7 +193,7 @@ def _extreme(kind: str) -> Maker:
             f"{kind}(`{name}`)",
             lambda one, other: choose(one, other, key=_spark_order),
         )
-        return Measure(name, kind, (partial,), lambda row: row[name])
+        return Measure(name, kind, (partial,), lambda row: row[name], of.avro)
 
     return make
 
@@ -200,7 +208,7 @@ def _avg(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Me
         return float(quotient)
 
     partials = (_sum_partial(total, str(field), of), _count_partial(count, field))
-    return Measure(name, "avg", partials, present)
+    return Measure(name, "avg", partials, present, "double")
 
 
 ORDER_FIELDS = ("event_time", "origin", "partition", "offset")
@@ -233,7 +241,7 @@ def _positioned(kind: str) -> Maker:
             f"{aggregate}(`{name}`)",
             lambda one, other: choose(one, other, key=order),
         )
-        return Measure(name, kind, (partial,), lambda row: row[name]["value"] if row[name] else None)
+        return Measure(name, kind, (partial,), lambda row: row[name]["value"] if row[name] else None, of.avro)
 
     return make
 
@@ -250,7 +258,7 @@ def _distinct(name: str, field: str | None, _of: FieldType, sketches: Sketches) 
     def present(row: Partials) -> int:
         return round(sketches.estimate(row[name])) if row[name] else 0
 
-    return Measure(name, "distinct", (partial,), present)
+    return Measure(name, "distinct", (partial,), present, "long")
 
 
 Maker = Callable[[str, str | None, FieldType, Sketches], Measure]

@@ -23,6 +23,20 @@ def changelog(job: str, generation: Generation) -> str:
     return f"{job}.changelog.{generation}"
 
 
+def output(job: str) -> str:
+    return f"{job}.output"
+
+
+def published(job: str) -> str:
+    """Where the publisher keeps its position, in the transaction that writes the output."""
+    return f"{job}.published"
+
+
+def publisher_id(job: str) -> str:
+    """The transactional id that fences an older publisher of the job."""
+    return f"{job}.publisher"
+
+
 def driver_id(job: str, generation: Generation) -> str:
     """The transactional id that fences an older driver of the same generation."""
     return f"{job}.{generation}.driver"
@@ -31,6 +45,20 @@ def driver_id(job: str, generation: Generation) -> str:
 def signal_id(job: str) -> str:
     """The transactional id that fences an older commit-signal of the job."""
     return f"{job}.signal"
+
+
+def published_specs(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
+    """The topics that the publisher writes: the output, and its own position."""
+    # The log's own time: event times of long ago would be deleted at once.
+    output_config = (
+        ("cleanup.policy", "delete"),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("retention.ms", str(retention_ms)),
+    )
+    return [
+        TopicSpec(output(job), partitions, output_config),
+        TopicSpec(published(job), 1, (("cleanup.policy", "compact"),)),
+    ]
 
 
 @dataclass(frozen=True)

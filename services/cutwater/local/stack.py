@@ -31,7 +31,7 @@ from cutwater.local.supervisor import Supervised, Supervisor
 Report = Callable[[str], None]
 READY_SECONDS_MAX = 180.0
 
-_MEMBERS = ("broker", "commit-signal", "rehydrator", "driver")
+_MEMBERS = ("broker", "commit-signal", "rehydrator", "publisher", "driver")
 
 
 class Stack:
@@ -109,12 +109,18 @@ class Stack:
             broker,
             self._service("commit-signal", "cutwater.commit_signal"),
             self._service("rehydrator", "cutwater.rehydrator", self._api_answers),
+            *self._publisher(),
             self._service("driver", "cutwater_spark.driver", self._driver_started, leader_only=True),
         ]
+
+    def _publisher(self) -> list[Supervised]:
+        return [] if self.job.output.mode == "none" else [self._service("publisher", "cutwater.publisher")]
 
     def _create_topics(self) -> bool:
         job, generation = self.job, self._settings.generation
         specs = topics.owned(job.name, generation, job.shards.partitions)
+        if job.output.mode != "none":
+            specs += topics.published_specs(job.name, job.shards.partitions, job.output.retention_ms)
         ensure_topics(self.broker.cluster, specs)
         # The source is the user's: made where it is missing, and left as it is where it exists.
         create_topics(self.broker.cluster, [topics.events(job.topic, job.shards.partitions)])

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.core.cuts import Cut
-from cutwater.core.digest import fold, signed
+from cutwater.core.digest import fold
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job import Job
-from cutwater.core.proof import Writer
 from cutwater.core.records import Milestone
-from cutwater.core.restore import Entry, Jump, Step, contained, fresh, mismatch
-from cutwater.views.changelog import Row, RowReader, writer_headers
+from cutwater.core.restore import Entry, Jump, Step, fresh
+from cutwater.views.changelog import Row, RowReader
 from cutwater.views.layout import storage_key
+from cutwater.views.proving import headers_of, prove, require_whole
 from cutwater.views.ranges import Range, Ranges
 from cutwater.views.store import Store
 
@@ -27,10 +27,6 @@ CHUNK_BYTES = 16 << 20
 
 RECOUNT_ROWS = 500_000
 """Keys held at a time when repeated rows of a large milestone are told apart."""
-
-
-class Overtaken(Exception):
-    """Compaction may have taken values below this milestone's cut; a later one must be applied instead."""
 
 
 @dataclass
@@ -46,13 +42,21 @@ class Applier:
     """Reads the ranges of one job's changelog into one store."""
 
     def __init__(
-        self, store: Store, job: Job, ranges: Ranges, now_ms: Callable[[], int], chunk_rows: int = CHUNK_ROWS
+        self,
+        store: Store,
+        job: Job,
+        ranges: Ranges,
+        now_ms: Callable[[], int],
+        chunk_rows: int = CHUNK_ROWS,
+        floor_ms: Callable[[Milestone], int] = lambda milestone: milestone.horizon_ms,
     ) -> None:
+        """`floor_ms`: windows that end at or below it are not kept; the milestone's horizon, or less."""
         self._store = store
         self._ranges = ranges
         self._reader = RowReader(job)
         self._now_ms = now_ms
         self._chunk_rows = chunk_rows
+        self._floor_ms = floor_ms
         self.running = Applied()
         """Of the milestone that is being applied, for whoever watches."""
 
@@ -76,7 +80,7 @@ class Applier:
 
     def _at_once(self, entry: Entry) -> bool:
         """One batch; False, and nothing is changed, when the rows are too many bytes for that."""
-        milestone, wanted = entry.milestone, _headers_of(entry.milestone)
+        milestone, wanted = entry.milestone, headers_of(entry.milestone)
         own: dict[bytes, Row] = {}
         for row in self._rows(self._range(milestone), milestone):
             if row.headers == wanted:
@@ -86,14 +90,14 @@ class Applier:
             if self.running.bytes > CHUNK_BYTES:
                 return False
         digest = fold(row_hash(row.key, row.value) for row in own.values())
-        self._require_whole(milestone, {})
-        self._prove(milestone, len(own), digest)
-        self._store.commit(entry, self._kept(milestone, own.values()))
+        require_whole(milestone, {}, self._now_ms())
+        prove(self._ranges.topic, milestone, len(own), digest)
+        self._store.commit(entry, self._kept(milestone, own.values()), floor_ms=self._floor_ms(milestone))
         return True
 
     def _in_chunks(self, entry: Entry, jump: bool) -> None:
         """Readers keep the rows of the milestone before, until all of this one is written."""
-        milestone, wanted = entry.milestone, _headers_of(entry.milestone)
+        milestone, wanted = entry.milestone, headers_of(entry.milestone)
         range_ = self._range(milestone, look_above=jump and not fresh(milestone, self._now_ms()))
         rows = digest = size = 0
         chunk: dict[bytes, bytes] = {}
@@ -113,11 +117,11 @@ class Applier:
             if len(chunk) >= self._chunk_rows or size > CHUNK_BYTES:
                 self._store.put(chunk, bulk=jump)
                 chunk, size = {}, 0
-        self._require_whole(milestone, range_.first_above_ms)
+        require_whole(milestone, range_.first_above_ms, self._now_ms())
         if rows > milestone.rows:
             rows, digest = self._recount(milestone, rows)
-        self._prove(milestone, rows, digest)
-        self._store.commit(entry, chunk, bulk=jump)
+        prove(self._ranges.topic, milestone, rows, digest)
+        self._store.commit(entry, chunk, bulk=jump, floor_ms=self._floor_ms(milestone))
 
     def _rows(self, messages: Iterable[Any], milestone: Milestone) -> Iterator[Row]:
         """The rows among the records. A tombstone is garbage collection: it says nothing the horizon did not."""
@@ -134,30 +138,13 @@ class Applier:
                 )
 
     def _kept(self, milestone: Milestone, rows: Iterable[Row]) -> dict[bytes, bytes]:
-        """What belongs to the state: windows above the horizon."""
-        length = self._store.segment_ms
-        return {
-            storage_key(row.window, length): row.value for row in rows if row.window.end_ms > milestone.horizon_ms
-        }
-
-    def _require_whole(self, milestone: Milestone, first_above_ms: Mapping[int, int | None]) -> None:
-        """`first_above_ms` is empty where nobody looked above the cut."""
-        now_ms = self._now_ms()
-        looked = bool(first_above_ms) and contained(first_above_ms.values(), now_ms)
-        if not (looked or fresh(milestone, now_ms)):
-            raise Overtaken(str(milestone.token))
-
-    def _prove(self, milestone: Milestone, rows: int, digest: int) -> None:
-        wrong = mismatch(milestone, rows, signed(digest))
-        if wrong:
-            raise DivergenceError(
-                f"{self._ranges.topic}: {wrong}. Rows were lost, changed or added; the view stays at the "
-                "milestone before. Start a new generation from the last milestone that was shown."
-            )
+        """What belongs to the state: windows above the horizon, or above a lower floor."""
+        length, floor_ms = self._store.segment_ms, self._floor_ms(milestone)
+        return {storage_key(row.window, length): row.value for row in rows if row.window.end_ms > floor_ms}
 
     def _recount(self, milestone: Milestone, rows: int) -> tuple[int, int]:
         """Count each key once, by its last row: the range again, as often as memory demands."""
-        wanted, passes = _headers_of(milestone), -(-rows // RECOUNT_ROWS)
+        wanted, passes = headers_of(milestone), -(-rows // RECOUNT_ROWS)
         total = digest = 0
         for number in range(passes):
             last: dict[bytes, int] = {}
@@ -166,7 +153,3 @@ class Applier:
                     last[row.key] = row_hash(row.key, row.value)
             total, digest = total + len(last), fold(last.values(), digest)
         return total, digest
-
-
-def _headers_of(milestone: Milestone) -> tuple[bytes, bytes, bytes]:
-    return writer_headers(Writer(milestone.generation, milestone.attempt, milestone.epoch))

@@ -14,7 +14,7 @@ from cutwater.core.proof import Writer
 from cutwater.views.layout import Window
 
 # The windows as numbers: turning them into datetimes and back would cost time and lose far-away years.
-_KEY_SCHEMA: dict[str, Any] = {
+KEY_SCHEMA: dict[str, Any] = {
     **WINDOW_KEY_SCHEMA,
     "fields": [
         {"name": "key", "type": "string"},
@@ -40,17 +40,29 @@ def writer_headers(writer: Writer) -> tuple[bytes, bytes, bytes]:
     return str(writer.generation).encode(), str(writer.attempt).encode(), str(writer.epoch).encode()
 
 
+class KeyReader:
+    """Makes windows of the changelog's keys."""
+
+    def __init__(self) -> None:
+        self._codec = Codec(KEY_SCHEMA)
+
+    def window(self, key: bytes) -> Window:
+        """Raises UsageError for bytes that are no key of a changelog."""
+        fields = self._codec.decode(key)
+        return Window(fields["key"], fields["window_start"], fields["window_end"])
+
+
 class RowReader:
     """Makes rows of messages; raises DivergenceError for a record that is no row of this job."""
 
     def __init__(self, job: Job) -> None:
-        self._keys = Codec(_KEY_SCHEMA)
+        self._keys = KeyReader()
         self._value_header = Codec(job.state_schema).header
 
     def row(self, message: Message) -> Row:
         key, value = message.key(), message.value()
         try:
-            fields = self._keys.decode(key or b"")
+            window = self._keys.window(key or b"")
         except UsageError as error:
             raise DivergenceError(f"{_place(message)}: {error}; this record is no row of the changelog") from None
         if value is not None and value[:HEADER_BYTES] != self._value_header:
@@ -60,7 +72,6 @@ class RowReader:
             )
         found = headers_of(message)
         headers = (found.get("generation"), found.get("attempt"), found.get("epoch"))
-        window = Window(fields["key"], fields["window_start"], fields["window_end"])
         return Row(window, key, value or b"", value is None, headers)
 
 

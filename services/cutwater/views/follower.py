@@ -15,7 +15,8 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Jump, Step
-from cutwater.views.applier import CHUNK_ROWS, Applied, Applier, Overtaken
+from cutwater.views.applier import CHUNK_ROWS, Applied, Applier
+from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import STALL_S, Ranges, Stopped
 from cutwater.views.store import Store
 from cutwater.views.stream import MilestoneFeed

@@ -27,11 +27,13 @@ class Presenter:
 
     def row(self, window: Window, value: bytes) -> Row:
         """Raises UsageError when the stored bytes are damaged."""
-        partials = self._codec.decode(value)
         row: Row = {"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms}
-        for measure in self._measures:
-            row[measure.name] = plain(measure.present(partials))
-        return row
+        return row | {name: plain(found) for name, found in self.values(value).items()}
+
+    def values(self, value: bytes) -> dict[str, Any]:
+        """The measures alone, as Python values. Raises UsageError when the stored bytes are damaged."""
+        partials = self._codec.decode(value)
+        return {measure.name: measure.present(partials) for measure in self._measures}
 
 
 def plain(value: Any) -> Any:

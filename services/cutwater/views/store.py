@@ -52,16 +52,20 @@ def folder_of(data_dir: Path, job: str, generation: Generation) -> Path:
 class Store:
     """Opened by one process at a time. Every method raises MachineError when RocksDB fails, naming the folder."""
 
-    def __init__(self, folder: Path, job: Job, generation: Generation) -> None:
-        """Open or create; UsageError when the folder holds a view of something else."""
+    def __init__(self, folder: Path, job: Job, generation: Generation, segment: int | None = None) -> None:
+        """Open or create; UsageError when the folder holds a view of something else.
+
+        `segment`: the length of a time segment in ms of a new store, where the usual one does not suit.
+        """
         self.folder = folder
         with self._guard("opening"):
             folder.mkdir(parents=True, exist_ok=True)
             self._db = Rdict(str(folder), _options())
         try:
-            self.segment_ms = self._identify(job, generation)
+            self.segment_ms = self._identify(job, generation, segment or segment_ms(job))
             self.applied = self._entry(_APPLIED)
             self.applying = self._entry(_APPLYING)
+            self._live = -(1 << 63)  # the first segment kept; not known before the first commit
         except BaseException:
             self.close()
             raise
@@ -91,24 +95,25 @@ class Store:
         with self._guard("writing rows"):
             self._db.write(_batch(rows), options)
 
-    def commit(self, entry: Entry, rows: Mapping[bytes, bytes], bulk: bool = False) -> None:
-        """Write the (last) rows of a milestone, drop what its horizon passed, and move the position: one batch."""
+    def commit(
+        self, entry: Entry, rows: Mapping[bytes, bytes], bulk: bool = False, floor_ms: int | None = None
+    ) -> None:
+        """Write the (last) rows of a milestone, drop what its horizon passed, and move the position: one batch.
+
+        `floor_ms`: drop only windows that end at or below it, where it is below the horizon.
+        """
+        drop_ms = entry.milestone.horizon_ms if floor_ms is None else floor_ms
         with self._guard(f"committing {entry.milestone.token}"):
             if bulk:
                 self._db.flush()
             batch = _batch(rows)
-            live = first_live(entry.milestone.horizon_ms, self.segment_ms)
-            if self._first_live_before() < live:
+            live = first_live(drop_ms, self.segment_ms)
+            if self._live < live:
                 batch.delete_range(_LOWEST, segment_prefix(live))
             batch.put(_APPLIED, _pack(entry))
             batch.delete(_APPLYING)
             self._db.write(batch)
-        self.applied, self.applying = entry, None
-
-    def _first_live_before(self) -> int:
-        if self.applied is None or self.applying is not None:
-            return -(1 << 63)
-        return first_live(self.applied.milestone.horizon_ms, self.segment_ms)
+        self.applied, self.applying, self._live = entry, None, live
 
     def _entry(self, name: bytes) -> Entry | None:
         with self._guard("reading the position"):
@@ -122,7 +127,7 @@ class Store:
             )
         return Entry(record, data[_OFFSET_BYTES:], int.from_bytes(data[:_OFFSET_BYTES], "big"))
 
-    def _identify(self, job: Job, generation: Generation) -> int:
+    def _identify(self, job: Job, generation: Generation, length: int) -> int:
         """Check whose view this is, or write it down; returns the segment length it was laid out with."""
         mine = {
             "format": FORMAT,
@@ -133,7 +138,6 @@ class Store:
         with self._guard("reading the identity"):
             data = self._db.get(_IDENTITY)
             if data is None:
-                length = segment_ms(job)
                 self._db.put(_IDENTITY, json.dumps({**mine, "segment_ms": length}).encode())
                 return length
             found: dict[str, Any] = json.loads(data)

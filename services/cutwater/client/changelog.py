@@ -1,0 +1,138 @@
+"""Whole milestones from the changelog and the commit stream: no publisher needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from cutwater.adapters import wire
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
+from cutwater.adapters.process import now_ms
+from cutwater.client.values import Change, CommittedMilestone
+from cutwater.core import topics
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.generations import Generation, Token
+from cutwater.core.job import Job
+from cutwater.core.records import Heartbeat, Milestone
+from cutwater.core.restore import Backlog, Entry, Jump, Step
+from cutwater.views.changelog import KeyReader
+from cutwater.views.proving import Overtaken
+from cutwater.views.ranges import Ranges, Stopped
+from cutwater.views.rows import Presenter
+from cutwater.views.stream import MilestoneFeed
+from cutwater.views.updates import Updates
+
+POLL_S = 0.2
+_STEP = 256
+
+
+def from_changelog(
+    job: Job,
+    cluster: Cluster,
+    generation: Generation,
+    after: Token | None,
+    stop: Callable[[], bool],
+    idle_s: float | None,
+    rows_max: int,
+) -> Iterator[CommittedMilestone]:
+    """See `committed`."""
+    stream = topics.milestones(job.name)
+    partition_count(cluster, stream)
+    entry = _entry(cluster, stream, after) if after else None
+    ranges = Ranges(cluster, topics.changelog(job.name, generation), stop)
+    reading = _Reading(job, ranges, Backlog(generation, entry), entry, rows_max)
+    feed: MilestoneFeed | None = None
+    waited = time.monotonic()
+    try:
+        feed = MilestoneFeed(cluster, stream, entry.offset if entry else None)
+        while not stop() and (idle_s is None or time.monotonic() - waited < idle_s):
+            reading.read(feed)
+            while (milestone := reading.next()) is not None:
+                yield milestone
+                waited = time.monotonic()
+    except Stopped:
+        return
+    finally:
+        ranges.close()
+        if feed is not None:
+            feed.close()
+
+
+class _Reading:
+    """Milestones as they come, and the rows between two of them."""
+
+    def __init__(self, job: Job, ranges: Ranges, backlog: Backlog, done: Entry | None, rows_max: int) -> None:
+        self._ranges = ranges
+        self._backlog = backlog
+        self._done = done
+        self._rows_max = rows_max
+        self._updates = Updates(job, ranges, now_ms)
+        self._keys = KeyReader()
+        self._presenter = Presenter(job)
+
+    def read(self, feed: MilestoneFeed) -> None:
+        for record in feed.poll(0.0 if self._backlog.full else POLL_S):
+            if not isinstance(record, Heartbeat):
+                self._backlog.add(record)
+        if feed.trouble:
+            raise UnavailableError(f"{feed.topic}: {feed.trouble}; check that the brokers run and can be reached")
+        if feed.at_end:
+            self._backlog.end_of_stream()
+
+    def next(self) -> CommittedMilestone | None:
+        """The next milestone with its changes; None when there is nothing to read yet."""
+        plan = self._backlog.plan(now_ms())
+        if plan is None:
+            return None
+        try:
+            changes = self._changes(plan)
+        except Overtaken:
+            self._backlog.overtaken(plan.to)
+            return None
+        first = self._done.milestone.sequence + 1 if self._done else 1
+        milestone, self._done = plan.to.milestone, plan.to
+        self._backlog.done(plan.to)
+        return CommittedMilestone(
+            milestone.token, first, milestone.watermark_ms, milestone.committed_ms, tuple(changes.values())
+        )
+
+    def _changes(self, plan: Step | Jump) -> dict[bytes, Change]:
+        since = self._done.milestone.changelog_cut if self._done else Cut()
+        horizon_ms = plan.to.milestone.horizon_ms
+        changes: dict[bytes, Change] = {}
+        for row in self._updates.rows(plan, since):
+            window = self._keys.window(row.key)
+            if window.end_ms <= horizon_ms:
+                continue  # not part of the state
+            values = self._presenter.values(row.value)
+            changes[row.key] = Change(window.key, window.start_ms, window.end_ms, "update", values)
+            if len(changes) > self._rows_max:
+                raise UsageError(
+                    f"{self._ranges.topic}: milestone {plan.to.milestone.token} has more than {self._rows_max:,} "
+                    "rows: give a larger rows_max, or ask the API"
+                )
+        return changes
+
+
+def _entry(cluster: Cluster, stream: str, token: Token) -> Entry:
+    """The milestone of a token, on the commit stream. Raises UsageError when it is not there."""
+    consumer = make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, stream, 0)
+        step = _STEP
+        while True:
+            first = max(low, high - step)
+            for message in read_range(consumer, stream, 0, first, high) if first < high else ():
+                value = bytes(message.value())
+                record = wire.decode(value)
+                if isinstance(record, Milestone) and record.sequence > token.sequence:
+                    break
+                if isinstance(record, Milestone) and record.token == token:
+                    return Entry(record, value, message.offset())
+            if first == low:
+                raise UsageError(f"{stream} does not hold {token}: pruned, of another generation, or to come")
+            step *= 2
+    finally:
+        consumer.close()

@@ -1,0 +1,82 @@
+"""`committed()`: a job's milestones, whole, from its output or from its changelog."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.settings import load_settings
+from cutwater.client.changelog import from_changelog
+from cutwater.client.output import from_output
+from cutwater.client.values import CommittedMilestone
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Token
+from cutwater.core.job import Job
+
+ROWS_MAX = 2_000_000
+"""Rows held in memory until their milestone is whole."""
+
+
+def committed(
+    job: Job | Path | str,
+    cluster: Cluster | None = None,
+    *,
+    source: Literal["output", "changelog"] = "output",
+    after: Token | str | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    idle_s: float | None = None,
+    rows_max: int = ROWS_MAX,
+) -> Iterator[CommittedMilestone]:
+    """A job's milestones in order, each only once it is whole, with its changed rows.
+
+    job: the job, or the path of its file. cluster: default the settings of the environment.
+    source: `output`, what the publisher writes, or `changelog`, which needs no publisher.
+    after: the token of the last milestone that you have dealt with; None begins with the oldest that is kept (on
+    the changelog with the whole state as one).
+    stop: asked a few times a second; the iterator ends once it answers True. idle_s: end after so many seconds
+    without a new milestone; None waits for ever. rows_max: the bound on rows held in memory.
+
+    Raises UsageError for a token that is unknown or no longer kept, or more rows than `rows_max`;
+    UnavailableError when the brokers are away; DivergenceError when records are missing.
+    """
+    job = job if isinstance(job, Job) else load_job(Path(job))
+    cluster = cluster or load_settings().cluster
+    token = Token.parse(after) if isinstance(after, str) else after
+    if source == "output":
+        if job.output.mode == "none":
+            raise UsageError(f"job {job.name} has no output (output.mode: none); read source='changelog'")
+        return from_output(job, cluster, token, stop, idle_s, rows_max)
+    generation = token.generation if token else load_settings().generation
+    return from_changelog(job, cluster, generation, token, stop, idle_s, rows_max)
+
+
+async def committed_async(
+    job: Job | Path | str,
+    cluster: Cluster | None = None,
+    *,
+    source: Literal["output", "changelog"] = "output",
+    after: Token | str | None = None,
+    idle_s: float | None = None,
+    rows_max: int = ROWS_MAX,
+) -> AsyncIterator[CommittedMilestone]:
+    """`committed` for asyncio: waits in a thread, so that the event loop goes on. Cancelling ends it."""
+    ended = False
+    milestones = committed(
+        job, cluster, source=source, after=after, stop=lambda: ended, idle_s=idle_s, rows_max=rows_max
+    )
+    waiting: asyncio.Future[CommittedMilestone | None] | None = None
+    try:
+        while True:
+            waiting = asyncio.ensure_future(asyncio.to_thread(next, milestones, None))
+            milestone = await asyncio.shield(waiting)
+            if milestone is None:
+                return
+            yield milestone
+    finally:
+        ended = True
+        if waiting is not None and not waiting.done():
+            await asyncio.wait([waiting])  # the thread notices within a fraction of a second

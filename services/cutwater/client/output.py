@@ -1,0 +1,128 @@
+"""Whole milestones from the output topic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import bounds, make_consumer, partition_count, raise_read_error, read_range
+from cutwater.client.decoding import DECODERS, Decoder
+from cutwater.client.grouping import Grouping
+from cutwater.client.values import Change, CommittedMilestone
+from cutwater.core import topics
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Token
+from cutwater.core.job import Job
+from cutwater.core.output import End
+
+POLL_S = 0.2
+BATCH = 1_000
+AHEAD_ROWS = 100_000
+"""Rows held above which partitions that are ahead of others wait for them."""
+
+
+def from_output(
+    job: Job, cluster: Cluster, after: Token | None, stop: Callable[[], bool], idle_s: float | None, rows_max: int
+) -> Iterator[CommittedMilestone]:
+    """See `committed`."""
+    topic = topics.output(job.name)
+    partitions = partition_count(cluster, topic)
+    decoder: Decoder = DECODERS[job.output.format](job)
+    consumer = make_consumer(cluster)
+    try:
+        starts = [_start(consumer, topic, number, decoder, after) for number in range(partitions)]
+        cut_off = [number for number, offset in enumerate(starts) if after is None and offset > 0]
+        reading = _Reading(consumer, topic, starts, decoder)
+        grouping = Grouping(partitions, cut_off, after.sequence if after else 0)
+        waited = time.monotonic()
+        while not stop() and (idle_s is None or time.monotonic() - waited < idle_s):
+            reading.read_into(grouping)
+            while found := grouping.whole():
+                yield _milestone(*found, decoder)
+                waited = time.monotonic()
+            if grouping.held > rows_max:
+                raise UsageError(
+                    f"{topic}: a milestone has more than {rows_max:,} rows: give a larger rows_max, or read "
+                    "source='changelog' with a store of your own"
+                )
+    finally:
+        consumer.close()
+
+
+class _Reading:
+    """The partitions of the output, read side by side."""
+
+    def __init__(self, consumer: Consumer, topic: str, starts: list[int], decoder: Decoder) -> None:
+        self._consumer = consumer
+        self._topic = topic
+        self._decoder = decoder
+        self._paused: set[int] = set()
+        self._partitions = range(len(starts))
+        consumer.assign([TopicPartition(topic, number, offset) for number, offset in enumerate(starts)])
+
+    def read_into(self, grouping: Grouping) -> None:
+        first = self._consumer.poll(POLL_S)
+        for message in [] if first is None else [first, *self._consumer.consume(BATCH, timeout=0)]:
+            if message.error() is not None:
+                if message.error().code() != KafkaError._PARTITION_EOF:
+                    raise_read_error(message.error(), self._topic, message.partition())
+            elif message.key() is None:
+                grouping.end(message.partition(), self._decoder.end(message.value()))
+            else:
+                grouping.row(message.partition(), message.value())
+        self._hold_back(grouping)
+
+    def _hold_back(self, grouping: Grouping) -> None:
+        """A partition that is far ahead would fill the memory with what cannot be whole yet."""
+        full = grouping.held > AHEAD_ROWS
+        wanted = {number for number in self._partitions if full and grouping.ahead(number)}
+        if wanted != self._paused:
+            self._consumer.resume([TopicPartition(self._topic, number) for number in self._paused - wanted])
+            self._consumer.pause([TopicPartition(self._topic, number) for number in wanted - self._paused])
+            self._paused = wanted
+
+
+def _milestone(end: End, rows: list[bytes], decoder: Decoder) -> CommittedMilestone:
+    changes: dict[tuple[str, int], Change] = {}
+    for row in rows:
+        change = decoder.change(row)
+        changes[change.key, change.window_start_ms] = change
+    token = Token(end.generation, end.sequence)
+    return CommittedMilestone(
+        token, end.first_sequence, end.watermark_ms, end.committed_ms, tuple(changes.values())
+    )
+
+
+def _start(consumer: Consumer, topic: str, partition: int, decoder: Decoder, after: Token | None) -> int:
+    """The offset behind the end marker of `after`; the oldest kept without one.
+
+    Looks back from the end in doubling steps. Raises UsageError when the topic does not hold the token.
+    """
+    low, high = bounds(consumer, topic, partition)
+    if after is None:
+        return low
+    step = BATCH
+    while True:
+        first = max(low, high - step)
+        for message in _markers(consumer, topic, partition, first, high):
+            end = decoder.end(message.value())
+            if end.sequence > after.sequence:
+                break
+            if end.sequence == after.sequence and end.last:
+                if end.generation != after.generation:
+                    raise UsageError(f"{topic}: sequence {after.sequence} is of {end.generation}, not {after}")
+                return int(message.offset()) + 1
+        if first == low:
+            raise UsageError(
+                f"{topic}/{partition} does not hold {after}: it is older than what is kept, was published as one "
+                "with others, or is not published yet. Begin without a token, or ask the API for the whole state."
+            )
+        step *= 2
+
+
+def _markers(consumer: Consumer, topic: str, partition: int, first: int, high: int) -> Iterator[Message]:
+    if first < high:
+        yield from (one for one in read_range(consumer, topic, partition, first, high) if one.key() is None)

@@ -1,0 +1,126 @@
+"""What the publisher writes beside the rows: end markers for readers, its own position for itself.
+
+Theory of operation. Everything of one milestone is written in one Kafka transaction: the rows, an end marker in
+every partition of the output, and the new position on a topic of the publisher's own. A milestone too large for
+one transaction is split into parts. Each part moves the position's progress; only the last one ends the milestone.
+A publisher that starts reads its position and goes on where the last committed transaction ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import DivergenceError
+from cutwater.core.generations import Generation
+from cutwater.core.records import Milestone
+from cutwater.core.restore import Entry, Jump, Step
+
+
+@dataclass(frozen=True)
+class End:
+    """In one partition of the output: the rows up to here are those of these milestones, whole when `last`."""
+
+    job: str
+    generation: Generation
+    first_sequence: int
+    """Where several milestones were published as one, the first of them; else the same as `sequence`."""
+    sequence: int
+    part: int
+    """From 0; above 0 where a milestone was split."""
+    last: bool
+    rows: int
+    """Rows in this partition, over all parts so far."""
+    watermark_ms: int
+    committed_ms: int
+    """When the milestone was written to the commit stream."""
+    published_ms: int
+
+
+@dataclass(frozen=True)
+class Published:
+    """The publisher's position."""
+
+    job: str
+    generation: Generation
+    milestone: bytes
+    """The newest milestone that is published whole, as it stands on the commit stream; empty for none."""
+    stream_offset: int
+    """Its offset there."""
+    target: int
+    """The sequence of a milestone of which parts are published; 0 for none."""
+    parts: int
+    """How many parts of it."""
+    progress: Cut
+    """How far on the changelog these parts reach."""
+    rows: tuple[int, ...]
+    """Their rows, per partition of the output."""
+
+
+def nothing(job: str, generation: Generation) -> Published:
+    """The position before the first milestone."""
+    return Published(job, generation, b"", 0, 0, 0, Cut(), ())
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a milestone that goes into one transaction."""
+
+    rows: Sequence[int]
+    """How many, per partition."""
+    progress: Cut
+    last: bool
+
+
+def after(position: Published, plan: Step | Jump, part: Part) -> Published:
+    """The position once a part is written."""
+    milestone = plan.to.milestone
+    if part.last:
+        clean = nothing(position.job, position.generation)
+        return replace(clean, milestone=plan.to.record, stream_offset=plan.to.offset)
+    return replace(
+        position,
+        target=milestone.sequence,
+        parts=position.parts + 1,
+        progress=part.progress,
+        rows=_added(position.rows, part.rows),
+    )
+
+
+def ends(position: Published, whole: Milestone | None, plan: Step | Jump, part: Part, now_ms: int) -> list[End]:
+    """The end markers of a part, one per partition. `whole` is the milestone in `position`, decoded."""
+    milestone = plan.to.milestone
+    return [
+        End(
+            job=milestone.job,
+            generation=milestone.generation,
+            first_sequence=(whole.sequence if whole else 0) + 1,
+            sequence=milestone.sequence,
+            part=position.parts,
+            last=part.last,
+            rows=rows,
+            watermark_ms=milestone.watermark_ms,
+            committed_ms=milestone.committed_ms,
+            published_ms=now_ms,
+        )
+        for rows in _added(position.rows, part.rows)
+    ]
+
+
+def applied(position: Published, whole: Milestone | None) -> Entry | None:
+    """The published milestone as the place to go on from."""
+    return Entry(whole, position.milestone, position.stream_offset) if whole else None
+
+
+def require_mine(position: Published, job: str, generation: Generation) -> None:
+    """Raises DivergenceError where the position is of another job or generation."""
+    if (position.job, position.generation) != (job, generation):
+        raise DivergenceError(
+            f"the output was written for job {position.job}, generation {position.generation}, and this publisher "
+            f"is of {job}, {generation}: it must not go on in that topic"
+        )
+
+
+def _added(before: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
+    return tuple(one + two for one, two in zip(before or [0] * len(more), more, strict=True))

@@ -1,0 +1,1 @@
+"""The publisher service: milestones in, presented rows on the output topic out."""

@@ -1,0 +1,5 @@
+import sys
+
+from cutwater.publisher.service import main
+
+sys.exit(main())

@@ -1,0 +1,100 @@
+"""Output records from changelog records: the bytes that plain consumers read."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import fastavro
+
+from cutwater.adapters.avro import HEADER_BYTES, Codec
+from cutwater.core.job import KINDS, WINDOW_KEY_SCHEMA, Job
+from cutwater.core.output import End
+from cutwater.views.changelog import KeyReader
+from cutwater.views.rows import Presenter, iso, plain
+
+
+class AvroEncoder:
+    """Single objects of the job's output schema.
+
+    The schema has key and measures in the order of the changelog's key and value, so the parts of a changelog
+    record go into the output as they are; only measures that are not plain are decoded and presented.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._codec = Codec(job.output_schema)
+        self._plain = all(measure.plain for measure in job.measures)
+        self._presenter = Presenter(job)
+        fields = job.output_schema["fields"][2 + len(WINDOW_KEY_SCHEMA["fields"]) :]
+        self._presented = fastavro.parse_schema({"type": "record", "name": "Presented", "fields": fields})
+        self._prefix = b""
+
+    def begin(self, sequence: int, kind: str) -> None:
+        """From here on records are of this milestone and kind."""
+        self._prefix = self._codec.header + _zigzag(sequence) + _zigzag(KINDS.index(kind))
+
+    def value(self, key: bytes, value: bytes) -> bytes:
+        """The output value of a changelog record."""
+        body = value[HEADER_BYTES:] if self._plain else self._present(value)
+        return self._prefix + key[HEADER_BYTES:] + body
+
+    def _present(self, value: bytes) -> bytes:
+        body = io.BytesIO()
+        fastavro.schemaless_writer(body, self._presented, self._presenter.values(value))
+        return body.getvalue()
+
+    def end(self, encoded: bytes, _end: End) -> bytes:
+        """The value of an end marker: the record of the protocol as it is."""
+        return encoded
+
+
+class JsonEncoder:
+    """JSON objects: times in ISO 8601, numbers that JSON cannot hold as strings."""
+
+    def __init__(self, job: Job) -> None:
+        self._keys, self._presenter = KeyReader(), Presenter(job)
+        self._head: dict[str, Any] = {}
+
+    def begin(self, sequence: int, kind: str) -> None:
+        self._head = {"sequence": sequence, "kind": kind}
+
+    def value(self, key: bytes, value: bytes) -> bytes:
+        at = self._keys.window(key)
+        window = {"window_start": iso(at.start_ms), "window_end": iso(at.end_ms)}
+        measures = {name: plain(found) for name, found in self._presenter.values(value).items()}
+        return _json({**self._head, "key": at.key, **window, **measures})
+
+    def end(self, _encoded: bytes, end: End) -> bytes:
+        numbers = {name: getattr(end, name) for name in ("first_sequence", "sequence", "part", "last", "rows")}
+        times = {name: iso(getattr(end, f"{name}_ms")) for name in ("watermark", "committed", "published")}
+        return _json({"end": True, "generation": str(end.generation), **numbers, **times})
+
+
+Encoder = AvroEncoder | JsonEncoder
+ENCODERS: dict[str, type[Encoder]] = {"avro": AvroEncoder, "json": JsonEncoder}
+
+
+def group_key(key: bytes) -> bytes:
+    """The group's key as UTF-8 text, out of a changelog record's key: Avro's string is its length, then bytes."""
+    at, shift, length = HEADER_BYTES, 0, 0
+    while key[at] & 0x80:
+        length |= (key[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    length = (length | key[at] << shift) >> 1
+    return key[at + 1 : at + 1 + length]
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _zigzag(number: int) -> bytes:
+    """A number of 0 or more as Avro writes a long."""
+    number <<= 1
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

@@ -1,0 +1,143 @@
+"""A publisher for tests, in a thread or as a process of its own, and what plain consumers see of its output."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import structlog
+from changelogs import GENERATION, HOUR_MS, Rows, until
+
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import bounds, ensure_topics, make_consumer, read_range
+from cutwater.adapters.process import now_ms
+from cutwater.client import CommittedMilestone, committed
+from cutwater.core import topics
+from cutwater.core.job import Job, Output
+from cutwater.publisher.metrics import Metrics
+from cutwater.publisher.rows import Changed, Finals
+from cutwater.publisher.service import Publisher
+from cutwater.views.ranges import Ranges
+from cutwater.views.store import Store
+from cutwater.views.updates import Updates
+
+
+def create(cluster: Cluster, job: Job) -> None:
+    """The topics that a publisher needs."""
+    ensure_topics(cluster, topics.published_specs(job.name, job.shards.partitions, job.output.retention_ms))
+
+
+def finals(job: Job) -> Job:
+    """The same job with `output.mode: final`."""
+    return replace(job, output=Output(mode="final"))
+
+
+def make(cluster: Cluster, job: Job, folder: Path, part_rows: int = 100_000) -> Publisher:
+    """A publisher that is not running yet."""
+
+    def source(ranges: Ranges) -> Any:
+        if job.output.mode == "updates":
+            return Changed(Updates(job, ranges, now_ms, part_rows))
+        return Finals(job, Store(folder, job, GENERATION, segment=HOUR_MS), ranges, now_ms)
+
+    return Publisher(cluster, job, GENERATION, source, Metrics(), structlog.get_logger(), part_rows)
+
+
+@contextmanager
+def publishing(
+    cluster: Cluster, job: Job, folder: Path, part_rows: int = 100_000
+) -> Iterator[list[BaseException]]:
+    """A running publisher; ended, and its error raised, when the block is left. Yields the list of errors."""
+    create(cluster, job)
+    publisher = make(cluster, job, folder, part_rows)
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            publisher.run()
+        except BaseException as error:
+            errors.append(error.with_traceback(None))  # its frames would keep the store open
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield errors
+    finally:
+        publisher.stop()
+        thread.join(30)
+        assert not thread.is_alive()
+        publisher.close()
+        if errors:
+            raise errors[0]
+
+
+class PublisherProcess:
+    """`python -m cutwater.publisher`, to be killed."""
+
+    def __init__(self, cluster: Cluster, job_file: Path, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.log = folder / "publisher.log"
+        env = {"CUTWATER_BOOTSTRAP_SERVERS": cluster.bootstrap, "CUTWATER_DATA_DIR": str(folder)}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "cutwater.publisher", str(job_file)],
+                env={**os.environ, **env},
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+            )
+
+    def kill(self) -> int:
+        """kill -9; returns the exit code, which tests assert on: the kill must have happened."""
+        self.process.kill()
+        return self.process.wait(20)
+
+
+def pieces(milestone: CommittedMilestone) -> Rows:
+    """The changes of a milestone as tests of views write them."""
+    return {(one.key, one.window_start_ms): int(one.values["pieces"]) for one in milestone.changes}
+
+
+def read(cluster: Cluster, job: Job, up_to: int, **options: Any) -> list[CommittedMilestone]:
+    """Milestones from `committed()` until sequence `up_to`."""
+    found: list[CommittedMilestone] = []
+    for milestone in committed(job, cluster, idle_s=60, **options):
+        found.append(milestone)
+        if milestone.token.sequence >= up_to:
+            return found
+    raise AssertionError(f"waited in vain for sequence {up_to}; got {[str(one.token) for one in found]}")
+
+
+def plain(cluster: Cluster, job: Job) -> list[dict[str, Any]]:
+    """Every row that a plain `read_committed` consumer finds on the output, as its schema says; no end markers."""
+    codec, consumer = Codec(job.output_schema), make_consumer(cluster)
+    rows = []
+    try:
+        for partition in range(job.shards.partitions):
+            low, high = bounds(consumer, topics.output(job.name), partition)
+            messages = read_range(consumer, topics.output(job.name), partition, low, high) if low < high else ()
+            for message in messages:
+                if message.key() is not None:
+                    row = codec.decode(message.value())
+                    assert message.key().decode() == row["key"]
+                    rows.append(row)
+    finally:
+        consumer.close()
+    return rows
+
+
+def wait_published(cluster: Cluster, job: Job, sequence: int) -> None:
+    """Until the output holds the end of a milestone in every partition."""
+
+    def there() -> bool:
+        return any(one.token.sequence >= sequence for one in committed(job, cluster, idle_s=0.5))
+
+    until(there, f"sequence {sequence} on the output")
