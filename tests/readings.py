@@ -35,9 +35,7 @@ Pair = tuple[str, int, int]
 
 
 def job_text(name: str, sliding: bool = True, per_epoch: int = 200) -> str:
-    size = (
-        f"{{kind: sliding, size: {SIZE_MS}ms, slide: {SLIDE_MS}ms}}" if sliding else "{kind: tumbling, size: 10m}"
-    )
+    size = f"kind: sliding, size: {SIZE_MS}ms, slide: {SLIDE_MS}ms" if sliding else "kind: tumbling, size: 10m"
     return (
         f"job: {name}\nsource: {{topic: {name}.events, schema: event.avsc, key: key, event_time: at}}\n"
         f"window: {{{size}}}\nlateness: {LATENESS_MS}ms\nretention: 30d\npartitions: 2\nshuffle_partitions: 1\n"

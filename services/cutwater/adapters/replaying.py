@@ -70,7 +70,8 @@ class Replayer:
             raise explain(error, doing) from None
 
     def _transaction(self, batch: Sequence[Letter]) -> dict[Place, Place]:
-        records = list(self._records(batch))
+        # In the order in which the events came, not in that of their list.
+        records = sorted(self._records(batch), key=lambda one: one[0].event)
         self._producer.begin_transaction()
         try:
             gone = self._produce(records)
@@ -117,7 +118,7 @@ class Replayer:
 
     def _records(self, batch: Sequence[Letter]) -> Iterator[tuple[Letter, Message]]:
         """The letters whole, from where they stand on the list."""
-        for partition, group in groupby(batch, key=lambda one: one.at[0]):
+        for partition, group in groupby(sorted(batch, key=lambda one: one.at), key=lambda one: one.at[0]):
             wanted = {one.at[1]: one for one in group}
             first, last = min(wanted), max(wanted)
             for message in read_range(self._consumer, self._topic, partition, first, last + 1):
@@ -131,10 +132,10 @@ class Replayer:
 
 
 def batches(letters: Sequence[Letter]) -> Iterator[list[Letter]]:
-    """Letters in the order of their list, in batches that one transaction can take."""
+    """Letters in the order of their events, in batches that one transaction can take."""
     batch: list[Letter] = []
     size = 0
-    for letter in sorted(letters, key=lambda one: one.at):
+    for letter in sorted(letters, key=lambda one: one.event):
         more = letter.value_bytes or 0
         if batch and (len(batch) == BATCH_LETTERS_MAX or size + more > BATCH_BYTES_MAX):
             yield batch
