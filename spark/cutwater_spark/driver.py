@@ -24,7 +24,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.records import Start
-from cutwater.core.rejection import Seen
+from cutwater.core.rejection import Seen, skew_warning
 from cutwater.core.startup import NONE, Standing, require_match
 from cutwater_spark.announcer import Announcer
 from cutwater_spark.barriers import BarrierLog, Past, newest_milestone
@@ -201,16 +201,13 @@ class Driver:
         return seen
 
     def _watch_skew(self, skew_ms: int) -> None:
-        """Say when partitions drift apart by more than the lateness, and when they have come together again.
-
-        The watermark follows the newest partition, so events of the others become late.
-        """
-        skewed = skew_ms > self._job.lateness_ms
-        if skewed and not self._skewed:
-            self._log.warning("partitions differ by more than the lateness: events become late", skew_ms=skew_ms)
-        elif self._skewed and not skewed:
+        """Say when partitions drift apart by more than the lateness, and when they have come together again."""
+        warning = skew_warning(skew_ms, self._job.lateness_ms)
+        if warning and not self._skewed:
+            self._log.warning(warning, skew_ms=skew_ms)
+        elif self._skewed and not warning:
             self._log.info("partitions are within the lateness again", skew_ms=skew_ms)
-        self._skewed = skewed
+        self._skewed = warning is not None
 
 
 def main() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.rejection import Seen, first_end_ms, may_hold_late
+from cutwater.core.rejection import Seen, first_end_ms, may_hold_late, skew_warning
 from cutwater.core.windows import WindowSpec
 
 SPECS = st.tuples(st.integers(1, 5_000), st.integers(1, 5_000)).map(
@@ -42,3 +42,11 @@ def test_skew_needs_two_partitions_with_events() -> None:
     assert Seen().skew_ms == 0
     assert Seen(newest_ms={3: 9_000}).skew_ms == 0
     assert Seen(newest_ms={0: 9_000, 1: -500, 5: 8_000}).skew_ms == 9_500
+
+
+def test_a_skew_is_warned_of_beyond_the_lateness_only() -> None:
+    """With both figures in minutes."""
+    assert skew_warning(3_600_000, 3_600_000) is None
+    assert "120 minutes of event time apart, more than the lateness of 60" in str(
+        skew_warning(7_200_000, 3_600_000)
+    )

@@ -19,6 +19,7 @@ from cutwater.cli.options import DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import handled, iso, milestone_json, out, print_json, say, table
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.records import Milestone
+from cutwater.core.rejection import skew_warning
 from cutwater.local import running
 from cutwater.local.running import RunningStack
 from cutwater.local.stack import Stack, run_stack
@@ -155,13 +156,8 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
 
 def _warnings(stack: RunningStack, newest: Milestone) -> list[str]:
     """What the newest milestone says that somebody should look into."""
-    lateness_ms = load_job(Path(stack.job_file)).lateness_ms
-    if newest.skew_ms <= lateness_ms:
-        return []
-    return [
-        f"the source's partitions are {newest.skew_ms / 60_000:.0f} minutes of event time apart, the lateness is "
-        f"{lateness_ms / 60_000:.0f}: events of the partitions behind become late (cutwater late list)"
-    ]
+    warning = skew_warning(newest.skew_ms, load_job(Path(stack.job_file)).lateness_ms)
+    return [f"{warning} (cutwater late list)"] if warning else []
 
 
 def _view(stack: RunningStack) -> dict[str, object]:

@@ -53,3 +53,16 @@ def may_hold_late(seen: Seen, window: WindowSpec, closed_ms: int) -> bool:
 def first_end_ms(event_time_ms: int, window: WindowSpec) -> int:
     """The end of the oldest window that holds an event time."""
     return window.starts(event_time_ms)[0] + window.size_ms
+
+
+def skew_warning(skew_ms: int, lateness_ms: int) -> str | None:
+    """What a person should know of partitions that are further apart in time than the lateness; else None.
+
+    The watermark follows the newest partition, so events of the others become late.
+    """
+    if skew_ms <= lateness_ms:
+        return None
+    return (
+        f"the source's partitions are {skew_ms / 60_000:.0f} minutes of event time apart, more than the lateness "
+        f"of {lateness_ms / 60_000:.0f}: events of the partitions behind become late"
+    )
