@@ -23,8 +23,8 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(STAMP) ## Replay real flights through everything, and check every row (DAYS=31)
-	@$(BIN)/cutwater demo --days $(DAYS)
+demo: $(STAMP) ## Replay real flights through everything, and check every row (DAYS=31 LATENESS=48h)
+	@$(BIN)/cutwater demo --days $(DAYS) $(if $(LATENESS),--lateness $(LATENESS))
 
 up: $(STAMP) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
 	@$(BIN)/cutwater up $(JOB) --detach

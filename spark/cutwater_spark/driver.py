@@ -5,6 +5,7 @@ python -m cutwater_spark.driver JOBFILE
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -23,13 +24,15 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.records import Start
+from cutwater.core.rejection import Seen, skew_warning
 from cutwater.core.startup import NONE, Standing, require_match
 from cutwater_spark.announcer import Announcer
 from cutwater_spark.barriers import BarrierLog, Past, newest_milestone
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events
+from cutwater_spark.lists import Lists
+from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events, seen_of
 from cutwater_spark.session import open_session
 
 STOP_AFTER_COMMIT_S = 10.0
@@ -46,6 +49,8 @@ class Driver:
         self._stop = threading.Event()
         self._query: StreamingQuery | None = None
         self._query_set = threading.Event()
+        self._partitions = 0
+        self._skewed = False
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -54,7 +59,9 @@ class Driver:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
         job, settings, cluster = self._job, self._settings, self._settings.cluster
         wait_for_broker(cluster, settings.wait_ms / 1000)
-        partition_count(cluster, job.topic)
+        self._partitions = partition_count(cluster, job.topic)
+        for listed in (topics.dead_letters(job.name), topics.late(job.name)):
+            partition_count(cluster, listed)
         topic = topics.changelog(job.name, self._generation)
         changelog = Changelog(cluster, topic, job.shards.partitions)
         if (found := partition_count(cluster, topic)) != changelog.partitions:
@@ -77,7 +84,16 @@ class Driver:
         changelog.check_start(baseline, self._generation, standing.next_epoch, attempt)
         barriers.write(Start(job.name, self._generation, attempt, now_ms()))
         epochs = EpochWriter(
-            job, self._generation, attempt, past, changelog, barriers, checkpoint, self._input_counts, now_ms
+            job,
+            self._generation,
+            attempt,
+            past,
+            changelog,
+            barriers,
+            checkpoint,
+            Lists(spark, job, cluster),
+            self._look_at_input,
+            now_ms,
         )
         announcer = Announcer(
             cluster,
@@ -135,7 +151,8 @@ class Driver:
 
     def _start(self, spark: SparkSession, epochs: EpochWriter, location: str) -> StreamingQuery:
         job = self._job
-        events = decode(read_events(spark, job, self._settings.cluster), job, self._generation.region)
+        raw = read_events(spark, job, self._settings.cluster)
+        events = decode(raw, job, self._generation.region, self._partitions)
         return (
             aggregate(events, job)
             .writeStream.outputMode("update")
@@ -169,17 +186,28 @@ class Driver:
         # Outside the lock: stopping waits for an epoch that waits for it.
         query.stop()
 
-    def _input_counts(self) -> tuple[int, int]:
-        """Events and rejected events of the epoch just run, from the executed plan's observed metrics."""
+    def _look_at_input(self) -> Seen:
+        """What was observed on the input of the epoch just run, from the executed plan's metrics."""
         if not self._query_set.wait(timeout=60):
             raise UnavailableError("the query's handle did not arrive within 60 s of its first epoch")
         query: Any = self._query
         metrics = query._jsq.streamingQuery().lastExecution().observedMetrics()
         found = metrics.get(INPUT_METRICS)
         if found.isEmpty():
-            return 0, 0  # an epoch without data executes no source
-        row = found.get()
-        return int(row.getLong(0)), int(row.getLong(1))
+            return Seen()  # an epoch without data executes no source
+        # As text: a call to the JVM for each value would be many, in every epoch.
+        seen = seen_of(json.loads(found.get().json()))
+        self._watch_skew(seen.skew_ms)
+        return seen
+
+    def _watch_skew(self, skew_ms: int) -> None:
+        """Say when partitions drift apart by more than the lateness, and when they have come together again."""
+        warning = skew_warning(skew_ms, self._job.lateness_ms)
+        if warning and not self._skewed:
+            self._log.warning(warning, skew_ms=skew_ms)
+        elif self._skewed and not warning:
+            self._log.info("partitions are within the lateness again", skew_ms=skew_ms)
+        self._skewed = warning is not None
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""One epoch, step by step: write, prove, tell. This is `foreachBatch` of the main job."""
+"""One epoch, step by step: write, prove, list, tell. This is `foreachBatch` of the main job."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.proof import Writer
 from cutwater.core.records import Barrier
+from cutwater.core.rejection import Seen
 from cutwater.core.windows import horizon_ms
 from cutwater_spark.barriers import BarrierLog, Past
 from cutwater_spark.changelog import Changelog
-from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.checkpoint import Checkpoint, Plan
+from cutwater_spark.lists import Lists, Range
 from cutwater_spark.query import changelog_rows
 
-InputCounts = Callable[[], tuple[int, int]]
-"""(events, rejected) of the epoch whose action just ran."""
+LookAtInput = Callable[[], Seen]
+"""What was observed on the input of the epoch whose action just ran."""
 
 
 class EpochWriter:
@@ -39,7 +41,8 @@ class EpochWriter:
         changelog: Changelog,
         barriers: BarrierLog,
         checkpoint: Checkpoint,
-        input_counts: InputCounts,
+        lists: Lists,
+        look: LookAtInput,
         now_ms: Callable[[], int],
     ) -> None:
         self._job = job
@@ -48,7 +51,8 @@ class EpochWriter:
         self._changelog = changelog
         self._barriers = barriers
         self._checkpoint = checkpoint
-        self._input_counts = input_counts
+        self._lists = lists
+        self._look = look
         self._now_ms = now_ms
         self._fingerprint = crc64(job.state_schema).hex()
         self.lock = threading.Lock()
@@ -82,8 +86,8 @@ class EpochWriter:
         written = self._changelog.write(changelog_rows(aggregates, self._job, me))
         before = self._past.before(epoch)
         changelog_cut = self._changelog.prove(before.changelog_cut if before else Cut(), me, written)
-        plan = self._checkpoint.plan(epoch)
-        events, rejected = self._input_counts()
+        plan, seen = self._checkpoint.plan(epoch), self._look()
+        late = self._lists.write(me, self._range(plan, epoch), seen) if seen.events else 0
         barrier = Barrier(
             job=self._job.name,
             generation=me.generation,
@@ -95,11 +99,20 @@ class EpochWriter:
             horizon_ms=horizon_ms(plan.watermark_ms, self._job.retention_ms),
             rows=sum(written.rows.values()),
             digest=written.digest,
-            events=events,
-            rejected=rejected,
+            events=seen.events,
+            rejected=seen.rejected,
+            late=late,
+            skew_ms=seen.skew_ms,
             schema_fingerprint=self._fingerprint,
             epoch_started_ms=started_ms,
             written_ms=self._now_ms(),
         )
         self._barriers.write(barrier)
         self._past = Past(me.attempt, {**dict(sorted(self._past.barriers.items())[-2:]), epoch: barrier})
+
+    def _range(self, plan: Plan, epoch: int) -> Range:
+        """Spark drops by the watermark of the epoch before, and evicts by this one's."""
+        if epoch == 0:
+            return Range(Cut(), plan.source_cut, 0)
+        before = self._checkpoint.plan(epoch - 1)
+        return Range(before.source_cut, plan.source_cut, before.watermark_ms)

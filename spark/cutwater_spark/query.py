@@ -5,19 +5,21 @@ events -> decode -> watermark -> windows -> group by (window, key) -> partials -
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.avro.functions import from_avro
 
-from cutwater.adapters.avro import HEADER_BYTES, Codec
+from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.proof import Writer
+from cutwater.core.rejection import SKEW_SLOTS, Seen
+from cutwater_spark import decoding
 
 INPUT_METRICS = "cutwater_input"
-"""Name of the observation on the input: events read, events rejected."""
+"""Name of the observation on the input: what `cutwater.core.rejection.Seen` holds, as `seen_of` reads it."""
 
 
 def kafka_options(cluster: Cluster) -> dict[str, str]:
@@ -40,45 +42,60 @@ def read_events(spark: SparkSession, job: Job, cluster: Cluster) -> DataFrame:
     )
 
 
-def decode(raw: DataFrame, job: Job, origin: str) -> DataFrame:
-    """Events as columns, beside their place in the source; what cannot be used is counted and left out."""
-    header = Codec(job.event_schema).header
-    body = F.expr(f"substring(value, {HEADER_BYTES + 1})")
-    event = F.when(
-        F.expr(f"substring(value, 1, {HEADER_BYTES}) = X'{header.hex()}'"),
-        from_avro(body, json.dumps(job.event_schema), {"mode": "PERMISSIVE"}),
-    )
-    placed = raw.select(event.alias("event"), "partition", "offset", "timestamp").select(
+def decode(raw: DataFrame, job: Job, origin: str, partitions: int = 0) -> DataFrame:
+    """Usable events as columns, beside their place in the source; what cannot be used is observed and left out.
+
+    `partitions` of the source are observed for their newest event times.
+    """
+    placed = decoding.decode(raw, job).select(
         "event.*",
         F.col(f"event.{job.key_field}").cast("string").alias("__key"),
         F.col(f"event.{job.time_field}").alias("__event_time"),
         F.lit(origin).alias("__origin"),
         F.col("partition").alias("__partition"),
         F.col("offset").alias("__offset"),
-        F.col("timestamp").alias("__written"),
+        "__reason",
     )
-    # One event of the far future would make every later one late, for ever.
-    ahead = F.col("__event_time") > F.col("__written") + F.expr(
-        f"make_dt_interval(0, 0, 0, {job.max_ahead_ms / 1000})"
+    slots = min(partitions, SKEW_SLOTS)
+    newest = [
+        f"unix_millis(max(case when __partition % {slots} = {slot} then __event_time end))"
+        for slot in range(slots)
+    ]
+    observed = [
+        F.expr("count(1) as events"),
+        F.expr("count_if(__reason is not null) as rejected"),
+        F.expr("unix_millis(min(__event_time)) as oldest"),
+        *(F.expr(f"{one} as newest_{slot}") for slot, one in enumerate(newest)),
+    ]
+    # The observation also keeps the filter above the decoding: below it, events would be decoded twice.
+    return placed.observe(INPUT_METRICS, *observed).filter("__reason is null")
+
+
+def seen_of(metrics: Mapping[str, Any]) -> Seen:
+    """The observation on the input, from its metrics by name."""
+    newest = {int(name[7:]): value for name, value in metrics.items() if name.startswith("newest_")}
+    return Seen(
+        events=metrics["events"],
+        rejected=metrics["rejected"],
+        oldest_ms=metrics["oldest"],
+        newest_ms={slot: value for slot, value in newest.items() if value is not None},
     )
-    usable = F.col("__key").isNotNull() & F.col("__event_time").isNotNull() & ~ahead
-    return placed.observe(
-        INPUT_METRICS,
-        F.count(F.lit(1)).alias("events"),
-        F.count_if(~F.coalesce(usable, F.lit(False))).alias("rejected"),
-    ).filter(usable)
 
 
 def aggregate(events: DataFrame, job: Job) -> DataFrame:
     """One row per (key, window) with its partials."""
-    window = F.window("__event_time", f"{job.window.size_ms} milliseconds", f"{job.window.slide_ms} milliseconds")
     partials = [partial for measure in job.measures for partial in measure.partials]
     return (
         events.withWatermark("__event_time", f"{job.lateness_ms} milliseconds")
-        .select(window.alias("__window"), "*")
+        .selectExpr(f"{window_of(job)} as __window", "*")
         .groupBy("__window", "__key")
         .agg(*(F.expr(partial.over_events).alias(partial.column) for partial in partials))
     )
+
+
+def window_of(job: Job) -> str:
+    """The windows of `__event_time`, as SQL: one row for each."""
+    return f"window(__event_time, '{job.window.size_ms} milliseconds', '{job.window.slide_ms} milliseconds')"
 
 
 def changelog_rows(aggregates: DataFrame, job: Job, writer: Writer) -> DataFrame:
@@ -91,24 +108,15 @@ def row_expressions(job: Job, writer: Writer) -> list[str]:
     names = ", ".join(f"`{partial.column}`" for measure in job.measures for partial in measure.partials)
     key = "named_struct('key', __key, 'window_start', __window.start, 'window_end', __window.end)"
     return [
-        f"{_single_object(key, Codec(WINDOW_KEY_SCHEMA))} as key",
-        f"{_single_object(f'struct({names})', Codec(job.state_schema))} as value",
+        f"{decoding.single_object_bytes(key, Codec(WINDOW_KEY_SCHEMA))} as key",
+        f"{decoding.single_object_bytes(f'struct({names})', Codec(job.state_schema))} as value",
         f"{job.shards.partition_sql('__key')} as partition",
         f"{_headers(writer)} as headers",
     ]
 
 
-def _single_object(record: str, codec: Codec) -> str:
-    return f"concat(X'{codec.header.hex()}', to_avro({record}, {_text(json.dumps(codec.schema))}))"
-
-
 def _headers(writer: Writer) -> str:
     headers = {"generation": writer.generation, "attempt": writer.attempt, "epoch": writer.epoch}
     one = "named_struct('key', {}, 'value', cast({} as binary))"
-    return f"array({', '.join(one.format(_text(name), _text(str(value))) for name, value in headers.items())})"
-
-
-def _text(value: str) -> str:
-    """A string literal of Spark SQL."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    pairs = (one.format(decoding.literal(name), decoding.literal(str(value))) for name, value in headers.items())
+    return f"array({', '.join(pairs)})"

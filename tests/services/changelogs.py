@@ -193,6 +193,8 @@ class Writing:
             digest=signed(fold(row_hash(key, value) for key, value in distinct.items())),
             events=0,
             rejected=0,
+            late=0,
+            skew_ms=0,
             schema_fingerprint=crc64(self.job.state_schema).hex(),
             epoch_started_ms=now,
             written_ms=now,

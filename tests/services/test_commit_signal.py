@@ -61,6 +61,8 @@ class Driver:
             digest=digest,
             events=20,
             rejected=0,
+            late=0,
+            skew_ms=0,
             schema_fingerprint="ab",
             epoch_started_ms=1,
             written_ms=2,

@@ -17,7 +17,9 @@ from cutwater.adapters.yamlfile import read_mapping
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job, Output
 from cutwater.core.measures import KINDS, TIMES, FieldType, Measure, build
+from cutwater.core.rejection import MAX_EVENT_BYTES
 from cutwater.core.shards import MAX_SHARDS, ShardMap
+from cutwater.core.topics import LISTED_BYTES_MAX
 from cutwater.core.windows import WindowSpec
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -98,6 +100,9 @@ class JobModel(_Model):
     max_ahead: Duration = Field(
         86_400_000,
         description="An event time further ahead of its Kafka record's timestamp is rejected; default 1d.",
+    )
+    max_event_bytes: Count = Field(
+        MAX_EVENT_BYTES, le=LISTED_BYTES_MAX, description="An event with a larger value is rejected."
     )
     shards: Count = Field(
         1024, le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever."
@@ -193,6 +198,7 @@ def _compile(model: JobModel, schema: dict[str, Any]) -> Job:
         shards=ShardMap(model.shards, model.partitions),
         measures=_measures(model, types),
         max_ahead_ms=model.max_ahead,
+        max_event_bytes=model.max_event_bytes,
         max_events_per_epoch=model.max_events_per_epoch,
         shuffle_partitions=model.shuffle_partitions,
         output=Output(model.output.mode, model.output.format, model.output.retention),

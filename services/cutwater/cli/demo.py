@@ -17,15 +17,20 @@ def demo(
     data_dir: Annotated[Path, typer.Option(help="Folder of the demonstration; emptied first.")] = Path(
         "build/demo"
     ),
+    lateness: Annotated[
+        str | None, typer.Option(help="The job's lateness for this run, as in 3h: the shorter, the more is late.")
+    ] = None,
     job_file: Annotated[Path, typer.Option(help="The job file.")] = Path("deploy/jobs/flights.yaml"),
 ) -> int:
     """Replay the flights of 2013, and compare every served row with DuckDB. Exit 1 on any difference.
 
-    Examples:  cutwater demo  ·  cutwater demo --days 365
+    What comes too late is not in the rows but on the late list: both together must be the flights.
+
+    Examples:  cutwater demo  ·  cutwater demo --days 365  ·  cutwater demo --lateness 3h
     """
     from cutwater.demo.run import run  # pandas and DuckDB: only this verb needs them
 
-    return run(days, job_file, data_dir, out)
+    return run(days, job_file, data_dir, out, lateness)
 
 
 def register(app: typer.Typer) -> None:

@@ -13,10 +13,13 @@ import httpx
 import typer
 
 from cutwater.adapters import streams
+from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import handled, iso, milestone_json, out, print_json, say, table
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.records import Milestone
+from cutwater.core.rejection import skew_warning
 from cutwater.local import running
 from cutwater.local.running import RunningStack
 from cutwater.local.stack import Stack, run_stack
@@ -137,7 +140,8 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
     view = _view(stack)
     if as_json:
         newest_json = milestone_json(newest[-1][0]) if newest else None
-        print_json({"stack": stack.__dict__, "milestone": newest_json, "view": view})
+        warnings = _warnings(stack, newest[-1][0]) if newest else []
+        print_json({"stack": stack.__dict__, "milestone": newest_json, "view": view, "warnings": warnings})
         return
     _show(stack, False)
     if newest:
@@ -145,7 +149,15 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
         out.print(
             f"newest milestone [bold]{one.token}[/bold]: epoch {one.epoch}, watermark {iso(one.watermark_ms)}"
         )
+        for warning in _warnings(stack, one):
+            out.print(f"[yellow]warning:[/yellow] {warning}")
     out.print(f"view: {view.get('token') or view.get('detail') or 'nothing yet'}")
+
+
+def _warnings(stack: RunningStack, newest: Milestone) -> list[str]:
+    """What the newest milestone says that somebody should look into."""
+    warning = skew_warning(newest.skew_ms, load_job(Path(stack.job_file)).lateness_ms)
+    return [f"{warning} (cutwater late list)"] if warning else []
 
 
 def _view(stack: RunningStack) -> dict[str, object]:

@@ -225,6 +225,8 @@ def _commit(state: SignalState, position: int, now_ms: int, hash_of: Hash) -> tu
         digest=barrier.digest,
         events=barrier.events,
         rejected=barrier.rejected,
+        late=barrier.late,
+        skew_ms=barrier.skew_ms,
         schema_fingerprint=barrier.schema_fingerprint,
         epoch_started_ms=barrier.epoch_started_ms,
         written_ms=barrier.written_ms,

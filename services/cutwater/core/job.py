@@ -40,6 +40,8 @@ class Job:
     measures: tuple[Measure, ...]
     max_ahead_ms: int
     """An event time further ahead of its Kafka record timestamp is rejected, and moves no watermark."""
+    max_event_bytes: int
+    """An event whose value is larger is rejected."""
     max_events_per_epoch: int
     shuffle_partitions: int
     output: Output = Output()

@@ -38,7 +38,11 @@ class Barrier:
     events: int
     """Events read by this epoch, rejected ones included."""
     rejected: int
-    """Events that could not be decoded or lacked key or event time."""
+    """Events that could not be used: each is a dead letter."""
+    late: int
+    """(event, window) pairs that came after their window had closed: each is on the late list."""
+    skew_ms: int
+    """The largest less the smallest of the source partitions' newest event times in this epoch."""
     schema_fingerprint: str
     epoch_started_ms: int
     written_ms: int
@@ -90,6 +94,8 @@ class Milestone:
     digest: int
     events: int
     rejected: int
+    late: int
+    skew_ms: int
     schema_fingerprint: str
     epoch_started_ms: int
     written_ms: int

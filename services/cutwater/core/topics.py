@@ -9,6 +9,8 @@ from cutwater.core.generations import Generation
 DAY_MS = 86_400_000
 MIN_COMPACTION_LAG_MS = DAY_MS
 DELETE_RETENTION_MS = 7 * DAY_MS
+LISTED_BYTES_MAX = 100 * 1024 * 1024
+"""The largest record of a list: brokers take no larger request (socket.request.max.bytes), so no larger event."""
 
 
 def barriers(job: str) -> str:
@@ -37,6 +39,14 @@ def publisher_id(job: str) -> str:
     return f"{job}.publisher"
 
 
+def dead_letters(job: str) -> str:
+    return f"{job}.dead-letters"
+
+
+def late(job: str) -> str:
+    return f"{job}.late"
+
+
 def driver_id(job: str, generation: Generation) -> str:
     """The transactional id that fences an older driver of the same generation."""
     return f"{job}.{generation}.driver"
@@ -61,6 +71,11 @@ def published_specs(job: str, partitions: int, retention_ms: int) -> list[TopicS
     ]
 
 
+def replay_id(job: str) -> str:
+    """The transactional id under which dead letters are produced again, one process at a time."""
+    return f"{job}.replay"
+
+
 @dataclass(frozen=True)
 class TopicSpec:
     name: str
@@ -79,10 +94,14 @@ def owned(job: str, generation: Generation, partitions: int) -> list[TopicSpec]:
         ("min.compaction.lag.ms", str(MIN_COMPACTION_LAG_MS)),
         ("delete.retention.ms", str(DELETE_RETENTION_MS)),
     )
+    # A replayed epoch lists the same keys again. What the source's topic can hold must fit, with its wrapping.
+    listed = (*compacted, ("max.message.bytes", str(LISTED_BYTES_MAX)))
     return [
         TopicSpec(barriers(job), 1, kept),
         TopicSpec(milestones(job), 1, kept),
         TopicSpec(changelog(job, generation), partitions, compacted),
+        TopicSpec(dead_letters(job), partitions, listed),
+        TopicSpec(late(job), partitions, listed),
     ]
 
 

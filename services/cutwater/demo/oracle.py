@@ -14,6 +14,7 @@ import pandas as pd
 from cutwater.core.errors import UsageError
 
 HOUR_MS = 3_600_000
+_NOTHING_LATE = pd.DataFrame({"produced": [], "window_start_ms": []}, dtype="int64")
 KEY = ("airport", "window_start_ms")
 
 # An event at t lies in the windows that start at t's own slide boundary and at the earlier ones that
@@ -23,6 +24,8 @@ WITH placed AS (
     SELECT e.*, e.scheduled_at - e.scheduled_at % $slide - step * $slide AS window_start_ms
     FROM events e CROSS JOIN range($steps) AS steps(step)
     WHERE e.scheduled_at - (e.scheduled_at - e.scheduled_at % $slide - step * $slide) < $window
+), counted AS (
+    SELECT placed.* FROM placed ANTI JOIN late USING (produced, window_start_ms)
 )
 SELECT airport,
        window_start_ms::BIGINT AS window_start_ms,
@@ -36,18 +39,24 @@ SELECT airport,
        last(carrier ORDER BY scheduled_at, produced) FILTER (carrier IS NOT NULL) AS last_carrier,
        count(DISTINCT carrier)::BIGINT AS carriers,
        sum(distance_miles)::BIGINT AS miles
-FROM placed
+FROM counted
 GROUP BY airport, window_start_ms
 ORDER BY airport, window_start_ms
 """
 
 
-def expected(events: pd.DataFrame, window_ms: int = HOUR_MS, slide_ms: int | None = None) -> pd.DataFrame:
+def expected(
+    events: pd.DataFrame,
+    window_ms: int = HOUR_MS,
+    slide_ms: int | None = None,
+    late: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """The measures of every (airport, window) that holds an event, sorted by these two.
 
     `events` are in production order, of 1970 or later, with the columns of `cutwater.demo.flights.FlightEvent`.
-    Without `slide_ms` windows tumble. Delays are in minutes and null (a nullable Int64, or NaN in
-    `mean_delay`) where no event of the window has one. Raises UsageError for impossible windows.
+    Without `slide_ms` windows tumble. `late` names (event, window) pairs to leave out: `produced`, the event's
+    place in the production order, and `window_start_ms`. Delays are in minutes and null (a nullable Int64, or
+    NaN in `mean_delay`) where no event of the window has one. Raises UsageError for impossible windows.
     """
     slide_ms = window_ms if slide_ms is None else slide_ms
     if not 0 < slide_ms <= window_ms:
@@ -58,10 +67,17 @@ def expected(events: pd.DataFrame, window_ms: int = HOUR_MS, slide_ms: int | Non
     parameters = {"window": window_ms, "slide": slide_ms, "steps": -(-window_ms // slide_ms)}
     with duckdb.connect() as db:
         db.register("events", _plain(events))
+        db.register("late", _NOTHING_LATE if late is None else late)
         result = db.execute(_SQL, parameters).df()
     # DuckDB hands a nullable integer over as a float; the comparison must see integers.
     whole = result.columns.difference(["airport", "mean_delay", "first_flight", "last_carrier"])
     return result.astype(dict.fromkeys(whole, "Int64"))
+
+
+def pairs(events: pd.DataFrame, window_ms: int, slide_ms: int) -> int:
+    """How many (event, window) pairs there are: windows start at multiples of the slide."""
+    times = events["scheduled_at"]
+    return int((times // slide_ms - (times - window_ms) // slide_ms).sum())
 
 
 def rows(state: pd.DataFrame) -> list[dict[str, Any]]:

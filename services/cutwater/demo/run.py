@@ -20,7 +20,8 @@ from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.settings import load_settings
 from cutwater.adapters.streams import source_end
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.demo import compare, flights, oracle, plot
+from cutwater.demo import compare, flights, late, oracle, plot
+from cutwater.demo.jobfile import with_lateness
 from cutwater.demo.progress import Follower, Progress
 from cutwater.local import running
 from cutwater.local.stack import Stack, started
@@ -33,10 +34,15 @@ STUCK_SECONDS = 180.0
 INTERRUPTED = 130
 
 
-def run(days: int, job_file: Path, data_dir: Path, console: Console) -> int:
-    """Returns 0 when every served row equals DuckDB's, 1 when any differs, 130 when interrupted."""
+def run(days: int, job_file: Path, data_dir: Path, console: Console, lateness: str | None = None) -> int:
+    """Returns 0 when every served row equals DuckDB's, 1 when any differs, 130 when interrupted.
+
+    `lateness` takes the place of the job file's. Raises UsageError when it is no duration.
+    """
     begun = time.monotonic()
     _empty(data_dir)
+    if lateness is not None:
+        job_file = with_lateness(job_file, lateness, data_dir)
     events = flights.events(days)
     settings = load_settings().model_copy(update={"data_dir": data_dir})
     with stop_on_signals() as stop:
@@ -176,7 +182,9 @@ class Replay:
 
 
 def _verdict(stack: Stack, events: pd.DataFrame, data_dir: Path, console: Console) -> int:
-    expected = oracle.expected(events, stack.job.window.size_ms, stack.job.window.slide_ms)
+    cluster, job = stack.broker.cluster, stack.job
+    listed = late.listed(cluster, job, events)
+    expected = oracle.expected(events, job.window.size_ms, job.window.slide_ms, listed.pairs)
     served = [row for row in served_rows(stack.api_url) if row["airport"] != flights.CLOSING_AIRPORT]
     differences = compare.compare(oracle.rows(expected), served)
     busiest = oracle.busiest(expected)
@@ -190,7 +198,10 @@ def _verdict(stack: Stack, events: pd.DataFrame, data_dir: Path, console: Consol
         f"{len(served):,} rows served, {len(expected):,} expected by DuckDB: "
         f"{differences.missing} missing, {differences.unexpected} unexpected, {differences.different} different"
     )
-    return 1 if differences else 0
+    lost = late.lost(events, job.window, listed, sum(row["movements"] for row in served))
+    for line in lost.lines:
+        console.print(line, markup=False)
+    return 1 if differences or lost else 0
 
 
 def _busiest_table(rows: pd.DataFrame) -> Table:

@@ -1,0 +1,213 @@
+"""`dead-letters` and `late`: what a job could not count, and producing it again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from cutwater.adapters.lists import dead_letters, late_pairs
+from cutwater.adapters.process import now_ms
+from cutwater.adapters.replaying import Replayer
+from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.output import err, handled, iso, out, print_json, say, table
+from cutwater.core.errors import UsageError
+from cutwater.core.listing import LatePair, Letter, Place
+from cutwater.core.rejection import REASONS
+from cutwater.local import running
+
+letters_app = typer.Typer(
+    help="Events that could not be used: list them, or produce them again.\n\n"
+    "Examples:  cutwater dead-letters list --reason undecodable  ·  cutwater dead-letters replay --dry-run",
+    no_args_is_help=True,
+)
+late_app = typer.Typer(
+    help="Events that came after one of their windows had closed.\n\n"
+    "Examples:  cutwater late list  ·  cutwater late list --key JFK --json",
+    no_args_is_help=True,
+)
+
+LimitOption = Annotated[int, typer.Option(min=1, max=1_000_000, help="At most this many: the newest.")]
+ReasonOption = Annotated[
+    list[str] | None, typer.Option(help=f"Only this reason; may be repeated: {', '.join(REASONS)}.")
+]
+T = TypeVar("T", Letter, LatePair)
+
+
+@letters_app.command("list")
+@handled
+def list_letters(
+    reason: ReasonOption = None,
+    epoch: Annotated[int | None, typer.Option(min=0, help="Only of this epoch.")] = None,
+    unreplayed: Annotated[bool, typer.Option("--unreplayed", help="Only those not produced again yet.")] = False,
+    limit: LimitOption = 100,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List the events that could not be used, by epoch. Exit 1 when the list is not what the milestones count.
+
+    Examples:  cutwater dead-letters list --limit 10  ·  cutwater dead-letters list --reason "no key" --json
+    """
+    stack = running.require(settings_for(data_dir).data_dir)
+    found = dead_letters(stack.cluster, stack.job)
+    chosen = [one for one in _with_reason(found.entries, reason) if epoch is None or one.by.epoch == epoch]
+    chosen = [one for one in chosen if not (unreplayed and one.replayed)]
+    shown = _last(chosen, limit)
+    if as_json:
+        print_json(_answer(len(chosen), found.problems, [_letter_json(one) for one in shown]))
+    else:
+        columns = ("event", "reason", "key", "bytes", "written", "epoch", "produced again as")
+        rows = (
+            (
+                *(one.event, one.reason, escape(_text(one.key) or ""), one.value_bytes),
+                *(iso(one.written_ms), one.by.epoch, one.replayed),
+            )
+            for one in shown
+        )
+        out.print(table(f"dead letters of {stack.job}: {len(shown)} of {len(chosen)}", columns, rows))
+        for word, count in Counter(one.reason for one in chosen).most_common():
+            out.print(f"{word}: {count}")
+    return _problems(found.problems)
+
+
+@letters_app.command("replay")
+@handled
+def replay(
+    reason: ReasonOption = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most this many, the oldest first.")] = 1_000,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be produced; write nothing.")] = False,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Produce dead letters again onto their source topic, each at most once ever; the list says where they went.
+
+    For events that a corrected schema, job file or clock can now use. One that still cannot be used becomes a new
+    letter.
+
+    Examples:  cutwater dead-letters replay --dry-run  ·  cutwater dead-letters replay --reason "unknown schema"
+    """
+    stack = running.require(settings_for(data_dir).data_dir)
+    # First the fence, then the marks: what another replay has done is known, and it does nothing more.
+    replayer = None if dry_run else Replayer(stack.cluster, stack.job, now_ms)
+    try:
+        found = dead_letters(stack.cluster, stack.job)
+        open_letters = [one for one in _with_reason(found.entries, reason) if one.replayed is None]
+        chosen = sorted(open_letters, key=lambda one: (one.by.epoch, one.event))[:limit]
+        gone = _replay(replayer, chosen, quiet=as_json) if replayer else {}
+    finally:
+        if replayer:
+            replayer.close()
+    if as_json:
+        entries = [{**_letter_json(one), "replayed": _place(gone.get(one.event))} for one in chosen]
+        print_json({"dry_run": dry_run, "problems": found.problems, "entries": entries})
+    else:
+        for one in chosen if dry_run else ():
+            out.print(f"{one.event}: {one.reason}", markup=False)
+        said, left = "would be" if dry_run else "were", len(open_letters) - len(chosen)
+        out.print(f"{len(chosen)} dead letters {said} produced again; {left} more are left")
+    return _problems(found.problems)
+
+
+@late_app.command("list")
+@handled
+def list_late(
+    key: Annotated[str | None, typer.Option(help="Only of this group key.")] = None,
+    epoch: Annotated[int | None, typer.Option(min=0, help="Only of this epoch.")] = None,
+    limit: LimitOption = 100,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List the (event, window) pairs that came too late, by epoch. Exit 1 when they are not what milestones count.
+
+    Examples:  cutwater late list --limit 10  ·  cutwater late list --key JFK --json
+    """
+    stack = running.require(settings_for(data_dir).data_dir)
+    found = late_pairs(stack.cluster, stack.job)
+    chosen = [one for one in found.entries if key in (None, one.key) and epoch in (None, one.by.epoch)]
+    shown = _last(chosen, limit)
+    if as_json:
+        print_json(_answer(len(chosen), found.problems, [_late_json(one) for one in shown]))
+    else:
+        columns = ("event", "key", "window from", "to", "event time", "watermark", "epoch")
+        rows = (
+            (
+                *(one.event, escape(one.key), iso(one.window_start_ms), iso(one.window_end_ms)),
+                *(iso(one.event_time_ms), iso(one.watermark_ms), one.by.epoch),
+            )
+            for one in shown
+        )
+        out.print(table(f"late events of {stack.job}: {len(shown)} of {len(chosen)} pairs", columns, rows))
+    return _problems(found.problems)
+
+
+def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[Place, Place]:
+    columns = (TextColumn("produced again"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, disable=quiet) as progress:
+        task = progress.add_task("replay", total=len(letters))
+        return replayer.replay(letters, lambda done: progress.update(task, completed=done))
+
+
+def _with_reason(letters: Sequence[Letter], reasons: Sequence[str] | None) -> list[Letter]:
+    unknown = sorted(set(reasons or ()) - set(REASONS))
+    if unknown:
+        raise UsageError(f"'{unknown[0]}' is no reason; the reasons are: {', '.join(REASONS)}")
+    return [one for one in letters if not reasons or one.reason in reasons]
+
+
+def _last(entries: Sequence[T], limit: int) -> list[T]:
+    return sorted(entries, key=lambda one: (one.by.epoch, one.event))[-limit:]
+
+
+def _problems(problems: Sequence[str]) -> int:
+    for one in problems:
+        say(f"the list is not complete: {one}")
+    return 1 if problems else 0
+
+
+def _answer(total: int, problems: Sequence[str], entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"total": total, "problems": problems, "entries": entries}
+
+
+def _text(key: bytes | None) -> str | None:
+    return None if key is None else key.decode("utf-8", errors="backslashreplace")
+
+
+def _place(place: Place | None) -> str | None:
+    return None if place is None else str(place)
+
+
+def _letter_json(one: Letter) -> dict[str, Any]:
+    return {
+        **one.event._asdict(),
+        "reason": one.reason,
+        "key": _text(one.key),
+        "value_bytes": one.value_bytes,
+        "written_ms": one.written_ms,
+        "generation": str(one.by.generation),
+        "attempt": one.by.attempt,
+        "epoch": one.by.epoch,
+        "replayed": _place(one.replayed),
+    }
+
+
+def _late_json(one: LatePair) -> dict[str, Any]:
+    return {
+        **one.event._asdict(),
+        "key": one.key,
+        "window_start": iso(one.window_start_ms),
+        "window_end": iso(one.window_end_ms),
+        "event_time_ms": one.event_time_ms,
+        "watermark_ms": one.watermark_ms,
+        "generation": str(one.by.generation),
+        "attempt": one.by.attempt,
+        "epoch": one.by.epoch,
+    }
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(letters_app, name="dead-letters")
+    app.add_typer(late_app, name="late")

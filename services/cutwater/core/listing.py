@@ -1,0 +1,106 @@
+"""The entries of the two lists, and which of them count: those that the milestones of the lineage account for.
+
+A list is not transactional. A killed attempt may have listed events of an epoch that a later attempt listed
+again, or, under another job file, did not reject at all. So an entry counts if the attempt that wrote it won its
+epoch's milestone. Where a zombie's equal entry has overwritten the winner's, that one stands for it: the milestone
+says how many there must be.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from cutwater.core.generations import Generation
+
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """Where an event stands, or has been produced again."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}/{self.offset}"
+
+
+class Listed(NamedTuple):
+    """Who listed an entry."""
+
+    generation: Generation
+    attempt: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A dead letter, without its bytes."""
+
+    event: Place
+    by: Listed
+    reason: str
+    key: bytes | None
+    value_bytes: int | None
+    """The size of the event's value; None where it has none."""
+    written_ms: int
+    replayed: Place | None
+    at: tuple[int, int]
+    """(partition, offset) on the dead-letter topic."""
+
+
+@dataclass(frozen=True)
+class LatePair:
+    """An event that came too late for one window."""
+
+    event: Place
+    by: Listed
+    key: str
+    window_start_ms: int
+    window_end_ms: int
+    event_time_ms: int
+    watermark_ms: int
+
+
+class Told(NamedTuple):
+    """What the milestone of an epoch says: the attempt that won, and how many entries the epoch listed."""
+
+    attempt: int
+    entries: int
+
+
+Epoch = tuple[Generation, int]
+
+
+@dataclass(frozen=True)
+class Choice(Generic[T]):
+    """The entries that count, in the order given, and what is wrong with the list."""
+
+    entries: list[T]
+    problems: list[str]
+
+
+def choose(entries: Iterable[tuple[Listed, T]], told: Mapping[Epoch, Told]) -> Choice[T]:
+    """The entries of `told`'s epochs that count; entries of other epochs are not, or not yet, of the lineage."""
+    by_epoch: dict[Epoch, list[tuple[int, int, T]]] = defaultdict(list)
+    for place, (by, entry) in enumerate(entries):
+        if (by.generation, by.epoch) in told:
+            by_epoch[by.generation, by.epoch].append((place, by.attempt, entry))
+    kept: list[tuple[int, T]] = []
+    problems = []
+    for epoch, one in told.items():
+        found = by_epoch.get(epoch, [])
+        own = [(place, entry) for place, attempt, entry in found if attempt == one.attempt]
+        every = [(place, entry) for place, _, entry in found]
+        chosen = every if len(own) < one.entries == len(every) else own
+        kept += chosen
+        if len(chosen) != one.entries:
+            problems.append(
+                f"epoch {epoch[1]} of {epoch[0]}: its milestone counts {one.entries}, the list holds {len(chosen)}"
+            )
+    kept.sort(key=lambda pair: pair[0])
+    return Choice([entry for _, entry in kept], problems)

@@ -1,0 +1,68 @@
+"""Events that cannot be used, and windows that close before an event comes: the words, and what they decide.
+
+An event that cannot be used is a dead letter. An event that comes after one of its windows has closed is late for
+that window; under sliding windows it may be late for some of its windows only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cutwater.core.windows import WindowSpec
+
+NO_VALUE = "no value"
+UNKNOWN_SCHEMA = "unknown schema"
+UNDECODABLE = "undecodable"
+TOO_LARGE = "too large"
+NO_KEY = "no key"
+NO_EVENT_TIME = "no event time"
+TOO_FAR_AHEAD = "event time too far ahead"
+REASONS = (NO_VALUE, UNKNOWN_SCHEMA, UNDECODABLE, TOO_LARGE, NO_KEY, NO_EVENT_TIME, TOO_FAR_AHEAD)
+"""Why an event cannot be used: the words of dead letters."""
+
+MAX_EVENT_BYTES = 512 * 1024
+"""The default of the job file's max_event_bytes."""
+
+SKEW_SLOTS = 64
+"""At most so many newest event times are observed: of more partitions, those of one remainder share a slot."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one epoch observed on its input; the default is an epoch that read nothing."""
+
+    events: int = 0
+    rejected: int = 0
+    oldest_ms: int | None = None
+    """The smallest event time of the usable events."""
+    newest_ms: Mapping[int, int] = field(default_factory=dict)
+    """The largest event time of the usable events by source partition (or slot), where there were any."""
+
+    @property
+    def skew_ms(self) -> int:
+        """How far apart in time the source partitions are; 0 with fewer than two that had events."""
+        return max(self.newest_ms.values()) - min(self.newest_ms.values()) if len(self.newest_ms) > 1 else 0
+
+
+def may_hold_late(seen: Seen, window: WindowSpec, closed_ms: int) -> bool:
+    """Does an epoch's oldest event fall into a window that has closed? Then its late pairs must be looked for."""
+    return seen.oldest_ms is not None and first_end_ms(seen.oldest_ms, window) <= closed_ms
+
+
+def first_end_ms(event_time_ms: int, window: WindowSpec) -> int:
+    """The end of the oldest window that holds an event time."""
+    return window.starts(event_time_ms)[0] + window.size_ms
+
+
+def skew_warning(skew_ms: int, lateness_ms: int) -> str | None:
+    """What a person should know of partitions that are further apart in time than the lateness; else None.
+
+    The watermark follows the newest partition, so events of the others become late.
+    """
+    if skew_ms <= lateness_ms:
+        return None
+    return (
+        f"the source's partitions are {skew_ms / 60_000:.0f} minutes of event time apart, more than the lateness "
+        f"of {lateness_ms / 60_000:.0f}: events of the partitions behind become late"
+    )

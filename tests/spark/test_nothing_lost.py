@@ -1,0 +1,210 @@
+"""Dead letters and late events: complete and exact, on a real broker, against an oracle, also after kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import crashing_driver
+import readings
+from cutwater.adapters.avro import protocol_codec
+from cutwater.adapters.kafka import bounds, make_consumer, read_range
+from cutwater.adapters.lists import dead_letters, late_pairs
+from cutwater.core import rejection, topics
+from harness import Flow, flow, kill_session
+
+pytestmark = pytest.mark.spark
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture(params=["sliding", "tumbling"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
+    text = readings.job_text(unique("lost"))
+    with flow(broker.cluster, text, tmp_path, json.dumps(readings.SCHEMA)) as made:
+        yield made
+
+
+def milestones(job: Flow) -> list[Any]:
+    return [one for one, _ in job.milestones()]
+
+
+def served(job: Flow) -> Counter[Any]:
+    """Counted events by (key, window), as the changelog says."""
+    rows = job.state(milestones(job)[-1])
+    size = job.job.window.size_ms
+    return Counter({(key, start, start + size): row["ticks"] for (key, start), row in rows.items()})
+
+
+def letters_whole(job: Flow) -> dict[tuple[int, int], dict[str, Any]]:
+    """Every record of the dead-letter topic by the event's place, the newest one."""
+    consumer, found = make_consumer(job.cluster), {}
+    topic = topics.dead_letters(job.job.name)
+    for partition in range(job.job.shards.partitions):
+        low, high = bounds(consumer, topic, partition)
+        for message in read_range(consumer, topic, partition, low) if high else ():
+            key = protocol_codec("dead_letter_key").decode(message.key())
+            found[key["partition"], key["offset"]] = protocol_codec("dead_letter").decode(message.value())
+    consumer.close()
+    return found
+
+
+def crashing(job: Flow) -> subprocess.Popen[bytes]:
+    """Start the driver that dies between an epoch's lists and its barrier."""
+    tests = str(Path(crashing_driver.__file__).parent)
+    return job.start("crashing_driver", PYTHONPATH=os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
+
+
+def test_each_reason_is_listed_with_the_bytes_of_its_event(job: Flow) -> None:
+    """Every way of being unusable: its own reason, key, value, headers and timestamp kept; the rest is counted."""
+    now = time.time_ns() // 1_000_000
+    good = readings.encode("k1", readings.START_MS, 7)
+    huge = b"\xff" * 1_048_000  # the source topic takes 1,048,588 bytes with everything around them
+    wanted: list[tuple[bytes | None, str]] = [
+        (None, rejection.NO_VALUE),
+        (b"", rejection.UNDECODABLE),
+        (b"not avro at all", rejection.UNDECODABLE),
+        (good[:-1], rejection.UNDECODABLE),
+        (good + b"\x00", rejection.UNDECODABLE),
+        (good[:10], rejection.UNDECODABLE),
+        (good[:10] + b"\x02\xfe\xff\xff\xff\x0f", rejection.UNDECODABLE),  # a string of 2 GB
+        (good[:10] + b"\x08", rejection.UNDECODABLE),  # a branch that the union does not have
+        (b"\xc3\x01" + bytes(8) + good[10:], rejection.UNKNOWN_SCHEMA),
+        (huge, rejection.TOO_LARGE),
+        (readings.encode(None, readings.START_MS), rejection.NO_KEY),
+        (readings.encode("k1", None), rejection.NO_EVENT_TIME),
+        (readings.encode("k1", now + 2 * DAY_MS), rejection.TOO_FAR_AHEAD),
+        (readings.encode("k1", 2**62), rejection.UNDECODABLE),  # a time that no clock says
+        (readings.encode("k1", -(2**62)), rejection.UNDECODABLE),
+        (readings.encode("k1", -62_135_596_800_000), rejection.UNDECODABLE),
+    ]
+    readings.produce_raw(job, [value for value, _ in wanted], partition=1, key=None)
+    readings.produce_raw(job, [good] * 5)
+    job.signal()
+    job.driver()
+    milestone = job.wait_committed()
+    found = dead_letters(job.cluster, job.job.name)
+    assert found.problems == []
+    assert {one.event.offset: one.reason for one in found.entries} == dict(
+        enumerate(reason for _, reason in wanted)
+    )
+    assert {one.event.partition for one in found.entries} == {1}
+    assert set(rejection.REASONS) == {one.reason for one in found.entries}, "each reason is in this test"
+    for (_, offset), letter in letters_whole(job).items():
+        assert letter["event_value"] == wanted[offset][0]
+        assert letter["event_key"] is None
+        assert letter["event_headers"] == [{"key": "trace", "value": b"7f"}]
+        assert abs(letter["event_written_ms"].timestamp() * 1000 - now) < 600_000
+        assert (letter["attempt"], letter["replayed"]) == (1, None)
+    assert sum(served(job).values()) == 5 * 3, "five events in three windows each"
+    assert sum(one.rejected for one in milestones(job)) == len(wanted)
+    assert milestone.late == 0
+
+
+def test_late_pairs_are_exact(broker: Any, tmp_path: Path, unique: Callable[[str], str], kind: str) -> None:
+    """State and late list together are the source, pair by pair; under sliding windows events are late in part."""
+    sliding = kind == "sliding"
+    text = readings.job_text(unique("late"), sliding)
+    with flow(broker.cluster, text, tmp_path, json.dumps(readings.SCHEMA)) as job:
+        # Before 1970: closed for Spark from the beginning.
+        early = [{"key": "k0", "at": at, "value": 0} for at in (-1, -readings.SIZE_MS, 1, -(10**9))]
+        job.produce([*early, *readings.drifting(2_400, 11)])
+        job.signal()
+        first = job.driver()
+        job.wait_committed()
+        first.terminate()  # the first epoch after a restart knows the watermark, too
+        assert first.wait(60) == 0
+        job.produce(readings.drifting(1_500, 12))
+        job.driver()
+        job.wait_committed()
+        late, counted = readings.oracle(job, milestones(job), sliding)
+        found = late_pairs(job.cluster, job.job.name)
+        assert found.problems == []
+        assert readings.told(found.entries) == late
+        assert served(job) == counted
+        assert len(late) > 100, "the test must make late events"
+        assert sum(one.late for one in milestones(job)) == len(late)
+        if sliding:
+            places = Counter(place for place, _ in late)
+            assert {1, 2, 3} == set(places.values()), "late for one, two and all three windows"
+        assert {one.attempt for one in milestones(job)} == {1, 2}
+
+
+def test_kill_9_between_the_lists_and_the_barrier(job: Flow) -> None:
+    """An epoch whose lists were written and whose barrier was not is listed once, by the attempt that wins."""
+    made = readings.drifting(2_400, 21)
+    for first in range(0, len(made), 300):
+        job.produce(made[first : first + 300])
+        readings.produce_raw(job, [b"bad", None], partition=first // 300 % 2)
+    job.signal()
+    first_driver = crashing(job)
+    assert first_driver.wait(150) == -9
+    kill_session(first_driver.pid)
+    attempt, epoch = (int(one) for one in (job.folder / "crashed").read_text().split())
+    left = Counter(one["epoch"] for one in letters_whole(job).values() if one["attempt"] == attempt)
+    assert left[epoch] > 0, "the crash came after the list"
+    assert epoch not in {one.epoch for one in milestones(job)}
+    shown = dead_letters(job.cluster, job.job.name)
+    assert shown.problems == []
+    assert epoch not in {one.by.epoch for one in shown.entries}, "not yet of the lineage"
+    job.driver()
+    job.wait_committed()
+    dead, pairs = dead_letters(job.cluster, job.job.name), late_pairs(job.cluster, job.job.name)
+    assert dead.problems + pairs.problems == []
+    late, counted = readings.oracle(job, milestones(job), True)
+    assert readings.told(pairs.entries) == late
+    assert served(job) == counted
+    unusable = {place for place, value in readings.source(job).items() if not readings.usable(value)}
+    assert {(one.event.partition, one.event.offset) for one in dead.entries} == unusable
+    assert len(dead.entries) == len(unusable) == 16
+    assert {one.by.attempt for one in dead.entries if one.by.epoch == epoch} == {2}
+    assert any(one.by.epoch == epoch for one in pairs.entries)
+
+
+def test_what_only_a_killed_attempt_rejected_is_not_listed(job: Flow) -> None:
+    """After a crash with a smaller max_event_bytes, an event that the next attempt uses is no dead letter."""
+    text = job.job_file.read_text()
+    job.job_file.write_text(text + "max_event_bytes: 20\n")
+    job.produce([{"key": "k" * 30, "at": readings.START_MS, "value": 1}])
+    readings.produce_raw(job, [b"bad", readings.encode("k1", -1)])
+    job.signal()
+    first = crashing(job)
+    assert first.wait(150) == -9
+    kill_session(first.pid)
+    assert Counter(one["reason"] for one in letters_whole(job).values())[rejection.TOO_LARGE] == 1
+    job.job_file.write_text(text)
+    job.driver()
+    job.wait_committed()
+    found = dead_letters(job.cluster, job.job.name)
+    assert found.problems == []
+    assert [one.reason for one in found.entries] == [rejection.UNDECODABLE]
+    assert served(job)["k" * 30, *readings.windows(readings.START_MS, True)[0]] == 1
+
+
+def test_skew_between_partitions_is_told_and_warned_of(job: Flow) -> None:
+    """Partitions further apart than the lateness: in the milestone, and as one warning in the driver's log."""
+    ahead = [readings.encode("k1", readings.START_MS + 5 * 3_600_000)] * 20
+    readings.produce_raw(job, [readings.encode("k2", readings.START_MS)] * 20, partition=0)
+    readings.produce_raw(job, ahead, partition=1)
+    job.signal()
+    job.driver()
+    job.wait_committed()
+    assert milestones(job)[0].skew_ms == 5 * 3_600_000
+    readings.produce_raw(job, ahead, partition=1)
+    assert job.wait_committed().skew_ms == 0, "one partition alone is not apart from another"
+    log = job.log("cutwater_spark.driver").read_text()
+    assert log.count("more than the lateness of 20") == 1
+    assert log.count("within the lateness again") == 1
