@@ -87,7 +87,7 @@ class Cluster:
         settings = {"bootstrap.servers": self.bootstrap, "security.protocol": one.protocol}
         if one.sasl:
             module = _LOGIN_MODULES[one.mechanism]
-            login = f"username={_quoted(one.username)} password={_quoted(one.password)}"
+            login = f"username={jaas_quoted(one.username)} password={jaas_quoted(one.password)}"
             settings |= {"sasl.mechanism": one.mechanism, "sasl.jaas.config": f"{module} required {login};"}
         if one.tls and one.ca_file:
             settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _text(one.ca_file)}
@@ -124,9 +124,9 @@ def _require(setting: str, value: str, allowed: tuple[str, ...]) -> None:
         raise UsageError(f"{setting}: '{value}'; allowed: {', '.join(allowed)}")
 
 
-def _quoted(value: str) -> str:
-    """A string in a JAAS configuration."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+def jaas_quoted(value: str) -> str:
+    """A string in a JAAS configuration: Java reads it with escapes, and ends it at a line's end."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
 
 

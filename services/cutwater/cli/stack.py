@@ -132,9 +132,10 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
 
     Examples:  cutwater status  ·  cutwater status --json
     """
-    stack = running.require(settings_for(data_dir).data_dir)
+    settings = settings_for(data_dir)
+    stack = running.require(settings.data_dir)
     newest = streams.milestones(stack.cluster, stack.job, limit=1)
-    view = _view(stack)
+    view = _view(stack, settings)
     if as_json:
         newest_json = milestone_json(newest[-1][0]) if newest else None
         print_json({"stack": stack.__dict__, "milestone": newest_json, "view": view})
@@ -148,9 +149,10 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
     out.print(f"view: {view.get('token') or view.get('detail') or 'nothing yet'}")
 
 
-def _view(stack: RunningStack) -> dict[str, object]:
+def _view(stack: RunningStack, settings: Settings) -> dict[str, object]:
     try:
-        answer: dict[str, object] = httpx.get(f"{stack.api_url}/v1/milestone", timeout=5.0).json()
+        url = f"{stack.api_url}/v1/milestone"
+        answer: dict[str, object] = httpx.get(url, headers=settings.api_headers, timeout=5.0).json()
     except (httpx.HTTPError, ValueError) as error:
         return {"detail": f"the API does not answer: {error}"}
     return answer

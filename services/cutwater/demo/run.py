@@ -99,7 +99,7 @@ class Replay:
         self._watch = watch
         self._stop = stop
         self._progress = Progress()
-        self._api = httpx.Client(base_url=stack.api_url, timeout=10.0)
+        self._api = httpx.Client(base_url=stack.api_url, headers=stack.api_headers, timeout=10.0)
 
     def all(self, events: pd.DataFrame) -> bool:
         """Everything up to a view that holds every event; False when interrupted."""
@@ -177,7 +177,9 @@ class Replay:
 
 def _verdict(stack: Stack, events: pd.DataFrame, data_dir: Path, console: Console) -> int:
     expected = oracle.expected(events, stack.job.window.size_ms, stack.job.window.slide_ms)
-    served = [row for row in served_rows(stack.api_url) if row["airport"] != flights.CLOSING_AIRPORT]
+    served = [
+        row for row in served_rows(stack.api_url, stack.api_headers) if row["airport"] != flights.CLOSING_AIRPORT
+    ]
     differences = compare.compare(oracle.rows(expected), served)
     busiest = oracle.busiest(expected)
     console.print(_busiest_table(busiest))
@@ -205,10 +207,10 @@ def _busiest_table(rows: pd.DataFrame) -> Table:
     return table
 
 
-def served_rows(api_url: str) -> Iterator[dict[str, Any]]:
+def served_rows(api_url: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Every row of the view, page by page, as the comparison wants it."""
     after: str | None = None
-    with httpx.Client(base_url=api_url, timeout=60.0) as api:
+    with httpx.Client(base_url=api_url, headers=headers, timeout=60.0) as api:
         while True:
             query: dict[str, Any] = {"limit": 10_000} | ({"after": after} if after else {})
             answer = api.get("/v1/state", params=query)
