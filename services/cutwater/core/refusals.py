@@ -15,10 +15,10 @@ _OWN = "CUTWATER_KAFKA_SSL_CERTIFICATE_FILE and CUTWATER_KAFKA_SSL_KEY_FILE"
 
 # The first whose sign is in the text decides. librdkafka has one text for an unknown authority and a wrong host.
 _TLS_ADVICE = (
+    # Since TLS 1.3 the brokers judge a client's certificate after its handshake.
+    (" alert ", f"the brokers ask for a certificate of this client that they trust: check {_OWN}"),
     ("certificate verify failed", f"the brokers' certificate is not trusted: check {_CA}, and that {_SERVERS} "
                                   "names hosts that stand in it"),
-    ("certificate", f"the brokers ask for a certificate of this client that they trust: check {_OWN}"),
-    ("unknown ca", f"the brokers do not trust the certificate of this client: check {_OWN}"),
 )  # fmt: skip
 
 SETTING_OF = {
@@ -47,7 +47,7 @@ def judge(code: str, text: str, protocol: str) -> Refusal | None:
         return Refusal("the brokers do not know this SASL mechanism: check CUTWATER_KAFKA_SASL_MECHANISM", True)
     if code == "_AUTHENTICATION":
         return Refusal(f"the brokers refuse this user or password: check {_USER}", True)
-    if code == "_SSL":
+    if code == "_SSL" or (code == "_TRANSPORT" and "ssl routines" in words):
         return _tls(words)
     if code in ("_TRANSPORT", "_RESOLVE") and ("connect to" in words or "resolve" in words):
         return Refusal(f"nothing listens there: start it, or check {_SERVERS}", False)
