@@ -69,4 +69,5 @@ def test_the_cause_outweighs_its_consequences() -> None:
     assert not preferred(refused, down)
     assert not preferred(wrong, down)
     assert preferred(down, wrong)
+    assert not preferred(wrong, judge("_SSL", UNTRUSTED, "SSL")), "of two final ones the first was the cause"
     assert not preferred(wrong, None)

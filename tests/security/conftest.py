@@ -1,43 +1,18 @@
-"""Brokers that let in only whom they know, and what tests need to be somebody."""
+"""Brokers that let in only whom they know, one of each kind for the whole run."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cutwater.adapters.cluster import Cluster
 from cutwater.local.broker import Broker
 from cutwater.local.broker_security import Authority, BrokerSecurity
 from cutwater.local.java import find_java
 from cutwater.local.supervisor import Supervisor
-
-# What JAAS, shells and property files could stumble over.
-ADMIN_PASSWORD = "ad\"min's \\secret; ${env:HOME} #1"
-USERS = {"admin": ADMIN_PASSWORD, **{name: f"secret-of-{name}" for name in ("driver", "signal", "view", "nobody")}}
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    # Nobody without a name comes in by the clients' listener: these are the broker's own parts.
-    "super.users": "User:admin;User:ANONYMOUS",
-}
-
-
-@dataclass(frozen=True)
-class Secured:
-    """A running broker with its security."""
-
-    bootstrap: str
-    security: BrokerSecurity
-    folder: Path
-
-    def cluster(self, user: str = "", mechanism: str = "SCRAM-SHA-512") -> Cluster:
-        return Cluster(self.bootstrap, self.security.client(user, mechanism))
-
-
-Start = Callable[..., Secured]
+from secured import AUTHORIZER, USERS, Secured, Start
 
 
 @pytest.fixture(scope="session")

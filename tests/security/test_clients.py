@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from conftest import Secured, Start
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.adapters.kafka import (
     TransactionalWriter,
@@ -24,6 +23,7 @@ from cutwater.adapters.reaching import ask
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.topics import TopicSpec
 from cutwater.local.broker_security import Authority
+from secured import Secured, Start
 
 WAIT_S = 30.0
 

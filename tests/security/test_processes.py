@@ -21,13 +21,13 @@ from confluent_kafka.admin import (
 )
 
 import counting
-from conftest import Secured
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.settings import environment
 from cutwater.core.chain import breaks
 from cutwater.core.errors import UsageError
 from cutwater.local.ports import free_ports
 from harness import GENERATION, Flow, flow, wait_until
+from secured import Secured
 
 PAGE = Path(__file__).parents[2] / "docs" / "SECURITY.md"
 USER_OF = {"driver": "driver", "commit-signal": "signal", "rehydrator": "view"}
