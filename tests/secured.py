@@ -10,7 +10,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.local.broker_security import BrokerSecurity
 
 # What JAAS, shells and property files could stumble over.
-ADMIN_PASSWORD = "ad\"min's \\secret; ${env:HOME} #1"
+ADMIN_PASSWORD = "ad\"min's \\secret; $1 #2"
 USERS = {"admin": ADMIN_PASSWORD, **{name: f"secret-of-{name}" for name in ("driver", "signal", "view", "nobody")}}
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

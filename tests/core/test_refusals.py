@@ -39,6 +39,7 @@ REFUSED = PLACE + "Connect to ipv4#127.0.0.1:1 failed: Connection refused (after
             True,
         ),
         ("_TRANSPORT", ALERT + "certificate unknown: SSL alert", "CUTWATER_KAFKA_SSL_KEY_FILE", True),
+        ("_FATAL", "Fatal error: Cluster authorization failed", "ACLs", True),
         ("_SSL", PLACE + "SSL handshake failed: Disconnected", "CUTWATER_KAFKA_SECURITY_PROTOCOL", False),
         ("_TRANSPORT", REFUSED, "CUTWATER_BOOTSTRAP_SERVERS", False),
         ("_ALL_BROKERS_DOWN", "1/1 brokers are down", "CUTWATER_KAFKA_SECURITY_PROTOCOL", False),

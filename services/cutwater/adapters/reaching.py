@@ -16,7 +16,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.refusals import SETTING_OF, Refusal, judge, preferred
 
-_FIRST_LOOK_S = 0.5
+_FIRST_LOOK_S, _LOOK_S_MAX = 0.5, 4.0
 _PAUSE_S = 0.1
 
 # Twenty lines a second on standard error, all of them the reason that the one error names.
@@ -63,16 +63,16 @@ def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> Cluster
     while True:
         left_s = deadline - time.monotonic()
         try:
-            return admin.list_topics(topic, timeout=max(min(look_s, left_s), 0.1))
+            return admin.list_topics(topic, timeout=max(min(look_s, left_s), _PAUSE_S))
         except KafkaException as error:
             admin.poll(_PAUSE_S)
             refusals.raise_final()
-            if left_s <= look_s:
+            if time.monotonic() >= deadline:
                 raise UnavailableError(
                     f"no Kafka broker answers at {cluster.bootstrap} within {timeout_s:.0f} s "
                     f"({error.args[0].str()}): {refusals or 'start it, or set CUTWATER_BOOTSTRAP_SERVERS'}"
                 ) from None
-        look_s *= 2
+        look_s = min(2 * look_s, _LOOK_S_MAX)
 
 
 def made(kind: Any, settings: dict[str, Any], **options: Any) -> Any:

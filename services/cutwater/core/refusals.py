@@ -43,6 +43,8 @@ def judge(code: str, text: str, protocol: str) -> Refusal | None:
     A connection that is only cut may be a wrong protocol or a broker that starts: that is not final.
     """
     words = text.lower()
+    if "authorization failed" in words and "group" not in words:
+        return Refusal("this user may not do that: docs/SECURITY.md lists the ACLs", True)
     if code == "_AUTHENTICATION" and "mechanism" in words and "supported" in words:
         return Refusal("the brokers do not know this SASL mechanism: check CUTWATER_KAFKA_SASL_MECHANISM", True)
     if code == "_AUTHENTICATION":
