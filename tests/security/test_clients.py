@@ -53,8 +53,11 @@ def test_librdkafka_with_certificates_on_both_sides(mutual: Secured, unique: Cal
 
 
 def test_librdkafka_over_sasl_plaintext(start_secured: Start, unique: Callable[[str], str]) -> None:
-    """Users without TLS."""
-    round_trip(start_secured("SASL_PLAINTEXT").cluster("admin"), unique("round"))
+    """Users without TLS; a mechanism that the broker does not offer is told at once."""
+    only = {"listener.name.clients.sasl.enabled.mechanisms": "SCRAM-SHA-512"}
+    secured = start_secured("SASL_PLAINTEXT", **only)
+    round_trip(secured.cluster("admin"), unique("round"))
+    assert "CUTWATER_KAFKA_SASL_MECHANISM" in str(refused(secured.cluster("admin", "PLAIN"), 300.0))
 
 
 def test_aiokafka_over_sasl_ssl(sasl_ssl: Secured, unique: Callable[[str], str]) -> None:
