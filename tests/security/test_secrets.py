@@ -27,6 +27,7 @@ from harness import descendants, wait_until
 
 pytestmark = pytest.mark.spark
 PASSWORD = "pass-word-that-must-not-show"
+KEY_PASSWORD = "key-password-that-must-not-show"
 TOKEN = "token-that-must-not-show"
 EVENTS = counting.events(1_000)
 REDACTED = "*********(redacted)"
@@ -41,7 +42,7 @@ class Safe:
         self.found = found
         security = stack.broker.cluster.security
         key = Path(security.key_file).read_text(encoding="utf-8").splitlines()[1:-1]
-        self.secrets = {PASSWORD, TOKEN, *key}
+        self.secrets = {PASSWORD, TOKEN, KEY_PASSWORD, *key}
         self.env = {**os.environ, **environment(stack.broker.cluster), "CUTWATER_API_TOKEN": TOKEN}
         self.env |= {"CUTWATER_DATA_DIR": found.data_dir, "COLUMNS": "200"}
 
@@ -69,7 +70,9 @@ def safe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Safe]:
     (folder / "job.yaml").write_text(counting.job_text("safe"))
     (folder / "event.avsc").write_text(counting.SCHEMA)
     authority = Authority(folder / "tls")
-    security = BrokerSecurity("SASL_SSL", authority, authority.issue("broker"), {"cutwater": PASSWORD}, True)
+    security = BrokerSecurity(
+        "SASL_SSL", authority, authority.issue("broker"), {"cutwater": PASSWORD}, True, KEY_PASSWORD
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUTWATER_DATA_DIR", str(folder / "data"))
         patch.setenv("CUTWATER_API_TOKEN", TOKEN)
@@ -152,7 +155,7 @@ def test_spark_plans_show_options_redacted(safe: Safe) -> None:
     env = {**driver.environ(), "CUTWATER_SPARK_UI_PORT": "0", "CUTWATER_DATA_DIR": "/none"}
     command = [sys.executable, "-c", script, safe.found.job_file]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=env, check=True)
-    for option in ("kafka.sasl.jaas.config", "kafka.ssl.keystore.key"):
+    for option in ("kafka.sasl.jaas.config", "kafka.ssl.keystore.key", "kafka.ssl.key.password"):
         assert f"{option}={REDACTED}" in done.stdout, done.stdout
     assert safe.leaks(done.stdout + done.stderr) == []
 

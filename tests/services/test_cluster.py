@@ -13,6 +13,7 @@ import pytest
 from cutwater.adapters.cluster import Cluster, Security, jaas_quoted
 from cutwater.adapters.settings import Settings, environment, load_settings
 from cutwater.core.errors import CutwaterError, UsageError
+from cutwater.local.broker_security import Authority
 
 SECRET = "correct horse"
 
@@ -32,14 +33,15 @@ def test_without_security_each_client_gets_address_and_protocol_only() -> None:
 
 def test_certificates_go_to_the_jvm_as_text_and_to_librdkafka_as_files(tmp_path: Path) -> None:
     """A file would have to lie at the same place on every executor; its text travels."""
-    for name in ("ca", "own", "key"):
+    for name in ("ca", "own"):
         (tmp_path / name).write_text(f"-----{name}-----\n")
+    (tmp_path / "key").write_text("-----BEGIN PRIVATE KEY-----\n")
     files = {"ca_file": tmp_path / "ca", "certificate_file": tmp_path / "own", "key_file": tmp_path / "key"}
     cluster = Cluster("b:1", scram(**{name: str(path) for name, path in files.items()}, key_password="k"))
     assert cluster.librdkafka()["ssl.key.location"] == str(tmp_path / "key")
     jvm = cluster.jvm()
     assert jvm["ssl.truststore.certificates"] == "-----ca-----\n"
-    assert (jvm["ssl.keystore.key"], jvm["ssl.key.password"]) == ("-----key-----\n", "k")
+    assert (jvm["ssl.keystore.key"], jvm["ssl.key.password"]) == ("-----BEGIN PRIVATE KEY-----\n", "k")
 
 
 def test_a_password_cannot_leave_its_quotes() -> None:
@@ -70,6 +72,20 @@ def test_a_file_that_is_missing_is_named() -> None:
         cluster.jvm()
     with pytest.raises(CutwaterError, match="TLS files"):
         cluster.aiokafka()
+
+
+def test_a_key_that_java_cannot_read_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    """PKCS 1 keys, and PKCS 8 keys encrypted in today's usual way: Java 17 reads neither. PBES1 passes."""
+    made = Authority(tmp_path).issue("client", "key password")
+    files = {"certificate_file": str(made.certificate_file), "key_password": "key password"}
+    assert "ENCRYPTED" in Cluster("b:1", scram(key_file=str(made.key_file), **files)).jvm()["ssl.keystore.key"]
+    usual, old = tmp_path / "usual.key", tmp_path / "old.key"
+    convert = ["openssl", "pkcs8", "-topk8", "-in", str(tmp_path / "client.key"), "-passout", "pass:x"]
+    subprocess.run([*convert, "-out", str(usual)], check=True)
+    old.write_text("-----BEGIN RSA PRIVATE KEY-----\n")
+    for file in (usual, old):
+        with pytest.raises(UsageError, match=r"CUTWATER_KAFKA_SSL_KEY_FILE: .*openssl pkcs8 -topk8"):
+            Cluster("b:1", scram(key_file=str(file), **files)).jvm()
 
 
 def test_the_environment_carries_a_cluster_whole(monkeypatch: pytest.MonkeyPatch) -> None:

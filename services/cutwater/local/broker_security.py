@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from cutwater.core.errors import MachineError
 from cutwater.local.ports import LOOPBACK
 
 JAAS_VARIABLE = "CUTWATER_BROKER_JAAS"
+KEY_VARIABLE = "CUTWATER_KEY_PASSWORD"
 OPENSSL_SECONDS_MAX = 30.0
 _DAYS = "30"
 _ITERATIONS = 4_096
@@ -46,24 +48,23 @@ class Authority:
         """What clients trust."""
         return self._own.certificate_file
 
-    def issue(self, name: str, host: str = LOOPBACK) -> Certificate:
-        """A certificate for a broker at the address `host`, or for a client."""
+    def issue(self, name: str, key_password: str = "") -> Certificate:
+        """A certificate for a broker on the loopback address, or for a client; its key encrypted if asked for."""
         signer = ("-CA", str(self._own.certificate_file), "-CAkey", str(self._own.key_file))
-        return self._make(name, *signer, "-addext", f"subjectAltName=IP:{host}")
+        made = self._make(name, *signer, "-addext", f"subjectAltName=IP:{LOOPBACK}")
+        if not key_password:
+            return made
+        encrypted = made.key_file.with_suffix(".encrypted.key")
+        # The one way that Java 17 can read.
+        how = ("-topk8", "-v1", "PBE-SHA1-3DES", "-passout", f"env:{KEY_VARIABLE}")
+        _openssl("pkcs8", "-in", str(made.key_file), "-out", str(encrypted), *how, key_password=key_password)
+        return Certificate(made.certificate_file, encrypted)
 
     def _make(self, name: str, *options: str) -> Certificate:
         made = Certificate(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         where = ("-keyout", str(made.key_file), "-out", str(made.certificate_file))
         key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-        command = ["openssl", "req", "-x509", *key, *where, "-days", _DAYS, "-subj", f"/CN={name}", *options]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=OPENSSL_SECONDS_MAX, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise MachineError(f"openssl cannot make a certificate: {error}; install OpenSSL 3") from None
-        if done.returncode:
-            raise MachineError(f"openssl cannot make a certificate: {done.stderr.strip()[-500:]}")
+        _openssl("req", "-x509", *key, *where, "-days", _DAYS, "-subj", f"/CN={name}", *options)
         return made
 
 
@@ -83,6 +84,8 @@ class BrokerSecurity:
     """Passwords by user; each is let in by PLAIN and by SCRAM."""
     ask_certificate: bool = False
     """Must a client show a certificate of the authority?"""
+    key_password: str = field(default="", repr=False)
+    """Encrypts the key of that certificate."""
 
     def client(self, username: str = "", mechanism: str = "SCRAM-SHA-512") -> Security:
         """How a client is let in as `username`, by default the first one."""
@@ -93,8 +96,9 @@ class BrokerSecurity:
         if self.protocol.endswith("SSL"):
             names["ca_file"] = str(self.authority.ca_file)
         if self.ask_certificate:
-            shown = self.authority.issue(f"client-{username or 'any'}")
+            shown = self.authority.issue(f"client-{username or 'any'}", self.key_password)
             names |= {"certificate_file": str(shown.certificate_file), "key_file": str(shown.key_file)}
+            names["key_password"] = self.key_password
         return Security(**names)
 
     def properties(self, port: int, controller_port: int) -> dict[str, str]:
@@ -147,6 +151,22 @@ class BrokerSecurity:
 
     def _prefixed(self, settings: Mapping[str, str]) -> dict[str, str]:
         return {f"listener.name.clients.{name}": value for name, value in settings.items()}
+
+
+def _openssl(*arguments: str, key_password: str = "") -> None:
+    try:
+        done = subprocess.run(
+            ["openssl", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=OPENSSL_SECONDS_MAX,
+            check=False,
+            env={**os.environ, KEY_VARIABLE: key_password},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MachineError(f"openssl cannot make a certificate: {error}; install OpenSSL 3") from None
+    if done.returncode:
+        raise MachineError(f"openssl cannot make a certificate: {done.stderr.strip()[-500:]}")
 
 
 def _salted(name: str, password: str, mechanism: str) -> str:
