@@ -18,6 +18,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import bounds, ensure_topics, make_consumer, read_range
 from cutwater.adapters.producing import EventWriter
+from cutwater.adapters.settings import environment
 from cutwater.adapters.streams import milestones, source_end
 from cutwater.core import topics
 from cutwater.core.generations import Generation
@@ -60,7 +61,7 @@ class Flow:
         """Start `python -m module JOBFILE`; its output goes to <module>.log in the folder."""
         java_home = str(find_java().resolve().parent.parent)
         settings = {
-            "CUTWATER_BOOTSTRAP_SERVERS": self.cluster.bootstrap,
+            **environment(self.cluster),
             "CUTWATER_DATA_DIR": str(self.folder),
             "CUTWATER_SPARK_JARS": ",".join(map(str, jars("spark"))),
             "CUTWATER_TRIGGER_MS": "100",

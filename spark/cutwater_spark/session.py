@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -11,6 +12,9 @@ from cutwater.core.job import Job
 
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+# Names, or values, of what Spark shows as redacted.
+_SECRETS = "(?i)secret|password|token|access[.]?key|url|jaas|keystore"
 
 
 def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, str]:
@@ -23,6 +27,9 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         "spark.ui.enabled": "true" if settings.spark_ui_port else "false",
         "spark.ui.port": str(settings.spark_ui_port or 4040),
         "spark.ui.showConsoleProgress": "false",
+        # Options of the Kafka source and sink stand in query plans, which logs and UI show.
+        "spark.redaction.regex": _SECRETS,
+        "spark.sql.redaction.options.regex": _SECRETS,
         "spark.sql.session.timeZone": "UTC",
         # A second copy of a task would write its rows twice.
         "spark.speculation": "false",
@@ -49,6 +56,9 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
 
 
 def open_session(job: Job, settings: Settings, checkpoint: str) -> SparkSession:
+    if settings.spark_master.startswith("local"):
+        # No setting says where the UI listens, only this; by default to the network, and it can end queries.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(settings.spark_master)
     for name, value in configuration(job, settings, checkpoint).items():
         builder = builder.config(name, value)

@@ -5,6 +5,7 @@ Sources: librdkafka's CONFIGURATION.md, Kafka's documentation of client settings
 
 from __future__ import annotations
 
+import base64
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,9 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 MECHANISMS = tuple(_LOGIN_MODULES)
+_PBES2 = bytes.fromhex("06092a864886f70d01050d")
+"""The object identifier of today's way to encrypt a key, which Java 17 cannot read from PEM."""
+_CONVERT = "convert it with 'openssl pkcs8 -topk8 -nocrypt', or '-topk8 -v1 PBE-SHA1-3DES' to keep it encrypted"
 
 
 @dataclass(frozen=True)
@@ -81,19 +85,19 @@ class Cluster:
         """For Java clients; Spark takes each with the prefix `kafka.`. Certificates go in as text.
 
         As files they would have to lie at the same place on every executor. Raises MachineError for a file that
-        cannot be read.
+        cannot be read, UsageError for a key that Java cannot use.
         """
         one = self.security
         settings = {"bootstrap.servers": self.bootstrap, "security.protocol": one.protocol}
         if one.sasl:
             module = _LOGIN_MODULES[one.mechanism]
-            login = f"username={_quoted(one.username)} password={_quoted(one.password)}"
+            login = f"username={jaas_quoted(one.username)} password={jaas_quoted(one.password)}"
             settings |= {"sasl.mechanism": one.mechanism, "sasl.jaas.config": f"{module} required {login};"}
         if one.tls and one.ca_file:
             settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _text(one.ca_file)}
         if one.tls and one.key_file:
             settings |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": _text(one.certificate_file)}
-            settings |= {"ssl.keystore.key": _text(one.key_file)}
+            settings |= {"ssl.keystore.key": _java_key(one.key_file)}
             settings |= {"ssl.key.password": one.key_password} if one.key_password else {}
         return settings
 
@@ -124,10 +128,28 @@ def _require(setting: str, value: str, allowed: tuple[str, ...]) -> None:
         raise UsageError(f"{setting}: '{value}'; allowed: {', '.join(allowed)}")
 
 
-def _quoted(value: str) -> str:
-    """A string in a JAAS configuration."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+def jaas_quoted(value: str) -> str:
+    """A string in a JAAS configuration: Java reads it with escapes, and ends it at a line's end."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
+
+
+def _java_key(file: str) -> str:
+    """The text of a key; Java's own words for one that it cannot use do not help."""
+    text = _text(file)
+    if "-----BEGIN PRIVATE KEY" not in text and "-----BEGIN ENCRYPTED PRIVATE KEY" not in text:
+        raise UsageError(f"CUTWATER_KAFKA_SSL_KEY_FILE: {file} is not in PKCS 8 form; {_CONVERT}")
+    body = "".join(line for line in text.splitlines() if not line.startswith("-----"))
+    if "ENCRYPTED" in text and _PBES2 in _decoded(body):
+        raise UsageError(f"CUTWATER_KAFKA_SSL_KEY_FILE: Java cannot read how {file} is encrypted; {_CONVERT}")
+    return text
+
+
+def _decoded(body: str) -> bytes:
+    try:
+        return base64.b64decode(body)
+    except ValueError:
+        return b""  # no key at all: the client says so
 
 
 def _text(file: str) -> str:

@@ -13,11 +13,20 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.reaching import ask, made
 from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.topics import TopicSpec
 
 TIMEOUT_S = 20.0
 TRANSACTION_TIMEOUT_MS = 30_000
+_NOT_ALLOWED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
 
 
 class Batch(NamedTuple):
@@ -37,6 +46,8 @@ def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
     cause = error.args[0] if isinstance(error, KafkaException) else error
     if cause.code() in _FENCED:
         return FencedError(f"{doing}: a newer process has taken over this transactional id; this one leaves")
+    if cause.code() in _NOT_ALLOWED:
+        return UsageError(f"{doing}: this user may not ({cause.str()}); docs/SECURITY.md lists the ACLs")
     if cause.code() in (
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError._UNKNOWN_TOPIC,
@@ -47,22 +58,16 @@ def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
 
 
 def wait_for_broker(cluster: Cluster, timeout_s: float) -> None:
-    """Return once a broker answers; raises UnavailableError after `timeout_s`."""
-    try:
-        AdminClient(cluster.librdkafka()).list_topics(timeout=max(timeout_s, 0.1))
-    except KafkaException as error:
-        raise UnavailableError(
-            f"no Kafka broker answers at {cluster.bootstrap} within {timeout_s:.0f} s ({error.args[0].str()}): "
-            "start it, or set CUTWATER_BOOTSTRAP_SERVERS"
-        ) from None
+    """Return once a broker answers and lets us in.
+
+    Raises UnavailableError after `timeout_s`; UsageError, at once, where a security setting is wrong.
+    """
+    ask(cluster, timeout_s)
 
 
 def partition_count(cluster: Cluster, topic: str) -> int:
     """The partitions of a topic; raises UsageError when it does not exist."""
-    try:
-        found = AdminClient(cluster.librdkafka()).list_topics(topic, timeout=TIMEOUT_S).topics[topic]
-    except KafkaException as error:
-        raise explain(error, f"looking up topic {topic} at {cluster.bootstrap}") from None
+    found = ask(cluster, TIMEOUT_S, topic).topics[topic]
     if found.error is not None and found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
         raise explain(found.error, f"looking up topic {topic} at {cluster.bootstrap}")
     if found.error is not None or not found.partitions:
@@ -96,7 +101,8 @@ def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:
 
     An offset that is out of range is an error, never a silent jump.
     """
-    return Consumer(
+    consumer: Consumer = made(
+        Consumer,
         {
             **cluster.librdkafka(),
             "group.id": "cutwater",
@@ -110,8 +116,9 @@ def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:
             "fetch.wait.max.ms": 50,
             "queued.max.messages.kbytes": 16_384,
             **extra,
-        }
+        },
     )
+    return consumer
 
 
 def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
@@ -183,7 +190,12 @@ def raise_read_error(error: KafkaError, topic: str | None, partition: int | None
             f"{topic}/{partition}: the position is outside the log ({error.str()}): records that were not read "
             "yet have been deleted. Restore from a snapshot, or rebuild the view from the start."
         )
-    if error.fatal() or error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
+    if error.fatal() or error.code() in (
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_PARTITION,
+        # Of the group alone it may be: nothing is committed to it.
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    ):
         raise explain(error, f"reading {topic}/{partition}")
 
 

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import explain
+from cutwater.adapters.reaching import Refusals, made
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 
@@ -25,14 +26,17 @@ class EventWriter:
         self._codec = Codec(job.event_schema)
         self._fields = {field["name"] for field in job.event_schema["fields"]}
         self._failure: KafkaError | None = None
-        self._producer = Producer(
+        self._refusals = Refusals(cluster)
+        self._producer: Producer = made(
+            Producer,
             {
                 **cluster.librdkafka(),
+                "error_cb": self._refusals.heard,
                 "enable.idempotence": True,
                 "linger.ms": 20,
                 "compression.type": "lz4",
                 "queue.buffering.max.messages": 100_000,
-            }
+            },
         )
 
     def write_all(
@@ -40,7 +44,8 @@ class EventWriter:
     ) -> int:
         """Produce every event and wait until all are acknowledged; `report` gets the running count.
 
-        Returns the number delivered. Raises UnavailableError when the broker does not take them in time.
+        Returns the number delivered. Raises UnavailableError when the broker does not take them in time;
+        UsageError when it will never let us in.
         """
         count = 0
         try:
@@ -52,12 +57,22 @@ class EventWriter:
                     self._raise_failure()
                     report(count)
         finally:  # what was taken before a bad event is delivered all the same
-            left = self._producer.flush(FLUSH_S)
+            left = self._flush()
         self._raise_failure()
         if left:
             raise UnavailableError(f"{left} events to {self._job.topic} were not acknowledged in {FLUSH_S:.0f} s")
         report(count)
         return count
+
+    def _flush(self) -> int:
+        """How many are not acknowledged after the bound; in steps, so that a refusal is heard."""
+        left = 0
+        for _ in range(int(FLUSH_S)):
+            left = self._producer.flush(1.0)
+            if not left:
+                break
+            self._refusals.raise_final()
+        return left
 
     def _write(self, event: Mapping[str, Any]) -> None:
         record = {name: value for name, value in event.items() if name in self._fields}
@@ -82,5 +97,6 @@ class EventWriter:
             self._failure = self._failure or error
 
     def _raise_failure(self) -> None:
+        self._refusals.raise_final()
         if self._failure is not None:
             raise explain(KafkaException(self._failure), f"producing to {self._job.topic}")

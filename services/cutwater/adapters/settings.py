@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import REGION_PATTERN, Generation
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")
 
 
 class Settings(BaseSettings):
@@ -38,6 +41,9 @@ class Settings(BaseSettings):
     publisher_port: int = Field(
         0, ge=0, le=65_535, description="Port of the publisher's Prometheus metrics; 0 turns them off."
     )
+    api_token: SecretStr = Field(
+        SecretStr(""), description="Token that the HTTP API asks for (Authorization: Bearer); none where empty."
+    )
     spark_master: str = Field("local[*]", description="Spark master of the driver.")
     spark_jars: str = Field("", description="The connectors' jars, comma separated; 'cutwater up' fills it in.")
     spark_ui_port: int = Field(0, ge=0, le=65_535, description="Port of the Spark UI; 0 turns the UI off.")
@@ -50,6 +56,19 @@ class Settings(BaseSettings):
     hints: bool = Field(True, description="Announce 'committed N' sooner; nothing depends on it.")
     wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
     log_json: bool = Field(False, description="Logs as JSON lines.")
+
+    @field_validator("api_token")
+    @classmethod
+    def _fits_a_header(cls, value: SecretStr) -> SecretStr:
+        if value.get_secret_value() and not _TOKEN.fullmatch(value.get_secret_value()):
+            raise ValueError("at least 16 of the characters A-Z a-z 0-9 . _ ~ + / = - are needed")
+        return value
+
+    @property
+    def api_headers(self) -> dict[str, str]:
+        """What a client of the HTTP API sends."""
+        token = self.api_token.get_secret_value()
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
     @property
     def cluster(self) -> Cluster:
@@ -70,6 +89,23 @@ class Settings(BaseSettings):
     def generation(self) -> Generation:
         """The first generation of a job in this region; later ones come with failover and re-sharding."""
         return Generation(1, self.region)
+
+
+def environment(cluster: Cluster) -> dict[str, str]:
+    """The variables by which another process reaches the same cluster: all of them, so that none is inherited."""
+    one = cluster.security
+    values = {
+        "BOOTSTRAP_SERVERS": cluster.bootstrap,
+        "KAFKA_SECURITY_PROTOCOL": one.protocol,
+        "KAFKA_SASL_MECHANISM": one.mechanism,
+        "KAFKA_SASL_USERNAME": one.username,
+        "KAFKA_SASL_PASSWORD": one.password,
+        "KAFKA_SSL_CA_FILE": one.ca_file,
+        "KAFKA_SSL_CERTIFICATE_FILE": one.certificate_file,
+        "KAFKA_SSL_KEY_FILE": one.key_file,
+        "KAFKA_SSL_KEY_PASSWORD": one.key_password,
+    }
+    return {f"CUTWATER_{name}": value for name, value in values.items()}
 
 
 def load_settings() -> Settings:

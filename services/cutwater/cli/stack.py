@@ -135,9 +135,10 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
 
     Examples:  cutwater status  ·  cutwater status --json
     """
-    stack = running.require(settings_for(data_dir).data_dir)
+    settings = settings_for(data_dir)
+    stack = running.require(settings.data_dir)
     newest = streams.milestones(stack.cluster, stack.job, limit=1)
-    view = _view(stack)
+    view = _view(stack, settings)
     if as_json:
         newest_json = milestone_json(newest[-1][0]) if newest else None
         warnings = _warnings(stack, newest[-1][0]) if newest else []
@@ -160,9 +161,10 @@ def _warnings(stack: RunningStack, newest: Milestone) -> list[str]:
     return [f"{warning} (cutwater late list)"] if warning else []
 
 
-def _view(stack: RunningStack) -> dict[str, object]:
+def _view(stack: RunningStack, settings: Settings) -> dict[str, object]:
     try:
-        answer: dict[str, object] = httpx.get(f"{stack.api_url}/v1/milestone", timeout=5.0).json()
+        url = f"{stack.api_url}/v1/milestone"
+        answer: dict[str, object] = httpx.get(url, headers=settings.api_headers, timeout=5.0).json()
     except (httpx.HTTPError, ValueError) as error:
         return {"detail": f"the API does not answer: {error}"}
     return answer

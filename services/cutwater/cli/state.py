@@ -30,10 +30,11 @@ def get(
 
     Examples:  cutwater get JFK --limit 5  ·  cutwater get JFK --from 2013-01-02T00:00:00Z --json
     """
-    stack = running.require(settings_for(data_dir).data_dir)
+    settings = settings_for(data_dir)
+    stack = running.require(settings.data_dir)
     wanted = {"from": start, "to": end, "at_least": at_least, "limit": limit}
     query = {name: value for name, value in wanted.items() if value is not None}
-    answer = _ask(f"{stack.api_url}/v1/state/{_quoted(key)}", query)
+    answer = _ask(f"{stack.api_url}/v1/state/{_quoted(key)}", query, settings.api_headers)
     if as_json:
         print_json(answer)
         return
@@ -46,14 +47,16 @@ def _quoted(key: str) -> str:
     return quote(key, safe="")
 
 
-def _ask(url: str, query: dict[str, Any]) -> dict[str, Any]:
+def _ask(url: str, query: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
     try:
-        answer = httpx.get(url, params=query, timeout=TIMEOUT_S)
+        answer = httpx.get(url, params=query, headers=headers, timeout=TIMEOUT_S)
     except httpx.HTTPError as error:
         raise UnavailableError(f"the rehydrator at {url} does not answer ({error}); see its log") from None
     if answer.is_success:
         found: dict[str, Any] = answer.json()
         return found
+    if answer.status_code == 401:
+        raise UsageError(f"{url} asks for its token: set CUTWATER_API_TOKEN as it was for 'cutwater up'")
     kind = UsageError if answer.status_code in (400, 404, 410, 422) else UnavailableError
     raise kind(f"{url} answered {answer.status_code}: {answer.text[:500]}")
 

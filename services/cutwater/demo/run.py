@@ -6,7 +6,6 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,15 @@ import httpx
 import pandas as pd
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.settings import load_settings
 from cutwater.adapters.streams import source_end
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.demo import compare, flights, late, oracle, plot
+from cutwater.demo import flights
 from cutwater.demo.jobfile import with_lateness
 from cutwater.demo.progress import Follower, Progress
+from cutwater.demo.verdict import verdict
 from cutwater.local import running
 from cutwater.local.stack import Stack, started
 from cutwater.local.supervisor import stop_on_signals
@@ -54,7 +53,7 @@ def run(days: int, job_file: Path, data_dir: Path, console: Console, lateness: s
             with Watch(stack) as watch:
                 if not Replay(stack, console, watch, stop).all(events):
                     return INTERRUPTED
-                code = _verdict(stack, events, data_dir, console)
+                code = verdict(stack, events, data_dir, console)
         console.print(f"took {time.monotonic() - begun:.0f} s in all")
     return code
 
@@ -105,7 +104,7 @@ class Replay:
         self._watch = watch
         self._stop = stop
         self._progress = Progress()
-        self._api = httpx.Client(base_url=stack.api_url, timeout=10.0)
+        self._api = httpx.Client(base_url=stack.api_url, headers=stack.api_headers, timeout=10.0)
 
     def all(self, events: pd.DataFrame) -> bool:
         """Everything up to a view that holds every event; False when interrupted."""
@@ -179,56 +178,3 @@ class Replay:
         if shown != self._progress.view:
             self._progress.view = shown
             self._progress.changes += 1
-
-
-def _verdict(stack: Stack, events: pd.DataFrame, data_dir: Path, console: Console) -> int:
-    cluster, job = stack.broker.cluster, stack.job
-    listed = late.listed(cluster, job, events)
-    expected = oracle.expected(events, job.window.size_ms, job.window.slide_ms, listed.pairs)
-    served = [row for row in served_rows(stack.api_url) if row["airport"] != flights.CLOSING_AIRPORT]
-    differences = compare.compare(oracle.rows(expected), served)
-    busiest = oracle.busiest(expected)
-    console.print(_busiest_table(busiest))
-    picture = data_dir / "delays.png"
-    plot.delays_by_hour(expected, picture)
-    console.print(f"delays by hour of the day: {picture}")
-    if differences:
-        console.print(compare.table(differences))
-    console.print(
-        f"{len(served):,} rows served, {len(expected):,} expected by DuckDB: "
-        f"{differences.missing} missing, {differences.unexpected} unexpected, {differences.different} different"
-    )
-    lost = late.lost(events, job.window, listed, sum(row["movements"] for row in served))
-    for line in lost.lines:
-        console.print(line, markup=False)
-    return 1 if differences or lost else 0
-
-
-def _busiest_table(rows: pd.DataFrame) -> Table:
-    table = Table(title="the ten busiest airport-hours", title_justify="left")
-    for name in ("airport", "hour (UTC)", "movements", "mean delay, min", "carriers"):
-        table.add_column(name)
-    for row in rows.to_dict("records"):
-        hour = pd.Timestamp(row["window_start_ms"], unit="ms").strftime("%Y-%m-%d %H:00")
-        table.add_row(
-            row["airport"], hour, str(row["movements"]), f"{row['mean_delay']:.1f}", str(row["carriers"])
-        )
-    return table
-
-
-def served_rows(api_url: str) -> Iterator[dict[str, Any]]:
-    """Every row of the view, page by page, as the comparison wants it."""
-    after: str | None = None
-    with httpx.Client(base_url=api_url, timeout=60.0) as api:
-        while True:
-            query: dict[str, Any] = {"limit": 10_000} | ({"after": after} if after else {})
-            answer = api.get("/v1/state", params=query)
-            if not answer.is_success:
-                raise UnavailableError(f"{api_url}/v1/state answered {answer.status_code}: {answer.text[:300]}")
-            page = answer.json()
-            for row in page["rows"]:
-                start = datetime.fromisoformat(row["window_start"])
-                yield {**row, "airport": row["key"], "window_start_ms": round(start.timestamp() * 1000)}
-            after = page["next"]
-            if after is None:
-                return

@@ -20,9 +20,10 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.cluster import Cluster, Security
 from cutwater.core.errors import MachineError
 from cutwater.local.broker_config import read_properties, render_properties, server_properties
+from cutwater.local.broker_security import BrokerSecurity
 from cutwater.local.children import Child
 from cutwater.local.disk import folder_error, require_room
 from cutwater.local.ports import LOOPBACK, free_ports, require_free
@@ -45,7 +46,8 @@ class Broker:
     """A broker that is prepared, but not running: `child()` or `supervised()` runs it.
 
     Ports not given are the ones this data folder had before, or free ones. `overrides` are Kafka's own broker
-    settings and win over ours. `heap_mb` is the JVM's largest heap. MachineError: the folder cannot be written.
+    settings and win over ours. `heap_mb` is the JVM's largest heap. Without `security` anybody on this machine
+    is let in. MachineError: the folder cannot be written.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Broker:
         overrides: Mapping[str, str] | None = None,
         log_path: Path | None = None,
         heap_mb: int = 768,
+        security: BrokerSecurity | None = None,
     ) -> None:
         self.data_dir = data_dir.resolve()
         self.log_path = log_path or self.data_dir / "broker.log"
@@ -66,6 +69,9 @@ class Broker:
         self._class_path = os.pathsep.join(str(path) for path in jar_paths)
         self._overrides = dict(overrides or {})
         self._heap_mb = heap_mb
+        self._security = security
+        # Made once: with client certificates each call would issue another one.
+        self._client = security.client() if security else Security()
         require_room(self.data_dir, OWNER)
         self.port, self.controller_port = self._choose_ports(port, controller_port)
 
@@ -76,8 +82,8 @@ class Broker:
 
     @property
     def cluster(self) -> Cluster:
-        """How clients reach it."""
-        return Cluster(self.bootstrap)
+        """How clients reach it; of several users, as the first."""
+        return Cluster(self.bootstrap, self._client)
 
     def child(self, restart: RestartPolicy | None = None) -> Child:
         """The broker's process, which checks disk and ports and formats the storage before each start."""
@@ -86,7 +92,8 @@ class Broker:
             "kafka.Kafka",
             str(self._properties_path),
         ]
-        return Child("broker", argv, {}, self.log_path, restart or RestartPolicy(), before_start=self.prepare)
+        env = self._security.environment() if self._security else {}
+        return Child("broker", argv, env, self.log_path, restart or RestartPolicy(), before_start=self.prepare)
 
     def supervised(self, restart: RestartPolicy | None = None) -> Supervised:
         """The broker for a Supervisor: its process with its readiness check and time limits."""
@@ -157,7 +164,8 @@ class Broker:
         temporary.replace(self._ports_path)
 
     def _write_properties(self, path: Path, log_dir: Path) -> None:
-        settings = server_properties(log_dir, self.port, self.controller_port, self._overrides)
+        secured = self._security.properties(self.port, self.controller_port) if self._security else {}
+        settings = server_properties(log_dir, self.port, self.controller_port, {**secured, **self._overrides})
         path.write_text(render_properties(settings), "utf-8")
 
     def _format(self) -> None:
@@ -168,6 +176,7 @@ class Broker:
         # The least of a JVM: this one lives for a second.
         jvm = self._jvm("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
         command = [*jvm, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)]
+        command += self._security.format_arguments() if self._security else []
         try:
             self._write_properties(properties, fresh)
             done = subprocess.run(

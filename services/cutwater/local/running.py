@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.settings import load_settings
 from cutwater.core.errors import MachineError, UnavailableError, UsageError
 
 FILE = "stack.json"
@@ -33,6 +34,8 @@ class RunningStack:
     spark_ui_url: str
     data_dir: str
     logs: dict[str, str]
+    security_protocol: str = "PLAINTEXT"
+    """How its brokers are spoken to. Who is let in stands in no file: see `cluster`."""
 
     def write(self) -> None:
         """Whole or not at all."""
@@ -43,8 +46,19 @@ class RunningStack:
 
     @property
     def cluster(self) -> Cluster:
-        """How to reach its broker."""
-        return Cluster(self.bootstrap_servers)
+        """How to reach its brokers; user, password and certificates are those of this process's environment.
+
+        Raises UsageError when the environment speaks another protocol than the stack.
+        """
+        if self.security_protocol == "PLAINTEXT":
+            return Cluster(self.bootstrap_servers)
+        security = load_settings().cluster.security
+        if security.protocol != self.security_protocol:
+            raise UsageError(
+                f"the stack's brokers speak {self.security_protocol} and CUTWATER_KAFKA_SECURITY_PROTOCOL is "
+                f"{security.protocol}: set the variables CUTWATER_KAFKA_* as they were for 'cutwater up'"
+            )
+        return Cluster(self.bootstrap_servers, security)
 
     @property
     def alive(self) -> bool:

@@ -15,11 +15,12 @@ import httpx
 from cutwater.adapters import streams
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import create_topics, ensure_topics
-from cutwater.adapters.settings import Settings
+from cutwater.adapters.settings import Settings, environment
 from cutwater.core import topics
 from cutwater.core.errors import UsageError
 from cutwater.local import running
 from cutwater.local.broker import Broker
+from cutwater.local.broker_security import BrokerSecurity
 from cutwater.local.children import Child
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
@@ -42,7 +43,12 @@ class Stack:
     """
 
     def __init__(
-        self, job_file: Path, settings: Settings, report: Report, extra_env: Mapping[str, str] | None = None
+        self,
+        job_file: Path,
+        settings: Settings,
+        report: Report,
+        extra_env: Mapping[str, str] | None = None,
+        security: BrokerSecurity | None = None,
     ):
         self._settings = settings
         self._begun_ms = time.time_ns() // 1_000_000
@@ -58,10 +64,14 @@ class Stack:
         report("fetching jars (the first time only) …")
         kafka_jars, spark_jars = jars("kafka"), jars("spark")
         self._logs = {name: self._data_dir / "logs" / f"{name}.log" for name in _MEMBERS}
-        self.broker = Broker(self._data_dir / "broker", java, kafka_jars, log_path=self._logs["broker"])
+        self.broker = Broker(
+            self._data_dir / "broker", java, kafka_jars, log_path=self._logs["broker"], security=security
+        )
         self._api_port, self._ui_port = self._ports()
         self._env = {
-            "CUTWATER_BOOTSTRAP_SERVERS": self.broker.bootstrap,
+            # Secrets go this way only: arguments and files of a process can be read by others.
+            **environment(self.broker.cluster),
+            "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
             "CUTWATER_DATA_DIR": str(self._data_dir),
             "CUTWATER_PORT": str(self._api_port),
             "CUTWATER_SPARK_UI_PORT": str(self._ui_port),
@@ -77,6 +87,11 @@ class Stack:
     def api_url(self) -> str:
         return f"http://{self._settings.host}:{self._api_port}"
 
+    @property
+    def api_headers(self) -> dict[str, str]:
+        """What a client of the API sends."""
+        return self._settings.api_headers
+
     def describe(self) -> RunningStack:
         """Where everything is, for people and for the other commands."""
         pid, started = running.describe_self()
@@ -88,6 +103,7 @@ class Stack:
             job=self.job.name,
             generation=str(self._settings.generation),
             bootstrap_servers=self.broker.bootstrap,
+            security_protocol=self.broker.cluster.security.protocol,
             api_url=self.api_url,
             spark_ui_url=f"http://127.0.0.1:{self._ui_port}",
             data_dir=str(self._data_dir),

@@ -17,6 +17,7 @@ from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.records import Milestone
 from cutwater.rehydrator import questions
+from cutwater.rehydrator.access import TokenGuard
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.views.rows import Row, iso
 from cutwater.views.view import View
@@ -158,8 +159,10 @@ def _error(_request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": str(error)}, 503 if isinstance(error, UnavailableError) else 500)
 
 
-def create_app(view: View, generation: Generation, metrics: Metrics, now_ms: Callable[[], int]) -> FastAPI:
-    """The application over one view."""
+def create_app(
+    view: View, generation: Generation, metrics: Metrics, now_ms: Callable[[], int], token: str = ""
+) -> FastAPI:
+    """The application over one view; with `token` it answers only whoever shows it."""
     api = Api(view, generation, metrics, now_ms)
     app = FastAPI(title="Cutwater rehydrator", version="1")
     app.get("/v1/state/{key:path}")(api.key)
@@ -169,4 +172,6 @@ def create_app(view: View, generation: Generation, metrics: Metrics, now_ms: Cal
     app.get("/readyz")(api.ready)
     app.get("/metrics")(api.metrics)
     app.add_exception_handler(CutwaterError, _error)
+    if token:
+        app.add_middleware(TokenGuard, token=token)
     return app

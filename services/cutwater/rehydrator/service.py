@@ -16,6 +16,7 @@ from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import MachineError
 from cutwater.core.job import Job
+from cutwater.rehydrator.access import open_to_others
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.views.follower import Follower
@@ -50,7 +51,10 @@ class Rehydrator:
             metrics,
             wait_s=settings.wait_ms / 1000,
         )
-        app = create_app(self._view, generation, metrics, now_ms)
+        token = settings.api_token.get_secret_value()
+        if open_to_others(self._listener.getsockname()[0], token):
+            log.warning("anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host)
+        app = create_app(self._view, generation, metrics, now_ms, token)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,

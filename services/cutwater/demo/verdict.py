@@ -1,0 +1,85 @@
+"""The demonstration's verdict: view, output topic and late list against DuckDB over the same events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from cutwater.core.errors import UnavailableError
+from cutwater.demo import compare, flights, late, oracle, plot, published
+from cutwater.local.stack import Stack
+
+
+def verdict(stack: Stack, events: pd.DataFrame, data_dir: Path, console: Console) -> int:
+    """Compare, show, and return 0 where all is equal, else 1."""
+    cluster, job = stack.broker.cluster, stack.job
+    listed = late.listed(cluster, job, events)
+    expected = oracle.expected(events, job.window.size_ms, job.window.slide_ms, listed.pairs)
+    wanted = oracle.rows(expected)
+    console.print(_busiest_table(oracle.busiest(expected)))
+    picture = data_dir / "delays.png"
+    plot.delays_by_hour(expected, picture)
+    console.print(f"delays by hour of the day: {picture}")
+    served = [
+        row for row in served_rows(stack.api_url, stack.api_headers) if row["airport"] != flights.CLOSING_AIRPORT
+    ]
+    wrong = _compare("served", wanted, served, console)
+    if job.output.mode != "none":
+        by_milestone, faults = published.by_milestone(cluster, job)
+        wrong |= _compare("published", wanted, published.rows(published.by_plain_consumer(cluster, job)), console)
+        wrong |= _compare("in whole milestones", wanted, published.rows(by_milestone), console) or bool(faults)
+        for fault in faults:
+            console.print(f"not whole: {fault}", markup=False)
+    lost = late.lost(events, job.window, listed, sum(row["movements"] for row in served))
+    for line in lost.lines:
+        console.print(line, markup=False)
+    return 1 if wrong or lost else 0
+
+
+def _compare(what: str, wanted: list[dict[str, Any]], found: list[dict[str, Any]], console: Console) -> bool:
+    """Print the comparison; returns whether anything differs."""
+    differences = compare.compare(wanted, found)
+    if differences:
+        console.print(compare.table(differences))
+    console.print(
+        f"{len(found):,} rows {what}, {len(wanted):,} expected by DuckDB: "
+        f"{differences.missing} missing, {differences.unexpected} unexpected, {differences.different} different"
+    )
+    return bool(differences)
+
+
+def _busiest_table(rows: pd.DataFrame) -> Table:
+    table = Table(title="the ten busiest airport-hours", title_justify="left")
+    for name in ("airport", "hour (UTC)", "movements", "mean delay, min", "carriers"):
+        table.add_column(name)
+    for row in rows.to_dict("records"):
+        hour = pd.Timestamp(row["window_start_ms"], unit="ms").strftime("%Y-%m-%d %H:00")
+        table.add_row(
+            row["airport"], hour, str(row["movements"]), f"{row['mean_delay']:.1f}", str(row["carriers"])
+        )
+    return table
+
+
+def served_rows(api_url: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Every row of the view, page by page, as the comparison wants it."""
+    after: str | None = None
+    with httpx.Client(base_url=api_url, headers=headers, timeout=60.0) as api:
+        while True:
+            query: dict[str, Any] = {"limit": 10_000} | ({"after": after} if after else {})
+            answer = api.get("/v1/state", params=query)
+            if not answer.is_success:
+                raise UnavailableError(f"{api_url}/v1/state answered {answer.status_code}: {answer.text[:300]}")
+            page = answer.json()
+            for row in page["rows"]:
+                start = datetime.fromisoformat(row["window_start"])
+                yield {**row, "airport": row["key"], "window_start_ms": round(start.timestamp() * 1000)}
+            after = page["next"]
+            if after is None:
+                return

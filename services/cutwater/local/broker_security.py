@@ -1,0 +1,177 @@
+"""A broker that lets in only whom it knows: its certificates, users and listeners, as additions to `Broker`.
+
+For tests of the clients. The brokers of `cutwater up` listen on the loopback address without any of this.
+Passwords reach the broker as environment or salted (SCRAM): none stands in a file or in a process's arguments.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cutwater.adapters.cluster import Security, jaas_quoted
+from cutwater.core.errors import MachineError
+from cutwater.local.ports import LOOPBACK
+
+JAAS_VARIABLE = "CUTWATER_BROKER_JAAS"
+KEY_VARIABLE = "CUTWATER_KEY_PASSWORD"
+OPENSSL_SECONDS_MAX = 30.0
+_DAYS = "30"
+_ITERATIONS = 4_096
+_KAFKA = "org.apache.kafka.common"
+_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A certificate and its key, each a PEM file (PKCS 8)."""
+
+    certificate_file: Path
+    key_file: Path
+
+
+class Authority:
+    """A certificate authority in a folder, made by `openssl`. MachineError: it is missing or refuses."""
+
+    def __init__(self, folder: Path, name: str = "ca") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._own = self._make(name, "-addext", "basicConstraints=critical,CA:TRUE")
+
+    @property
+    def ca_file(self) -> Path:
+        """What clients trust."""
+        return self._own.certificate_file
+
+    def issue(self, name: str, key_password: str = "") -> Certificate:
+        """A certificate for a broker on the loopback address, or for a client; its key encrypted if asked for."""
+        signer = ("-CA", str(self._own.certificate_file), "-CAkey", str(self._own.key_file))
+        made = self._make(name, *signer, "-addext", f"subjectAltName=IP:{LOOPBACK}")
+        if not key_password:
+            return made
+        encrypted = made.key_file.with_suffix(".encrypted.key")
+        # The one way that Java 17 can read.
+        how = ("-topk8", "-v1", "PBE-SHA1-3DES", "-passout", f"env:{KEY_VARIABLE}")
+        _openssl("pkcs8", "-in", str(made.key_file), "-out", str(encrypted), *how, key_password=key_password)
+        return Certificate(made.certificate_file, encrypted)
+
+    def _make(self, name: str, *options: str) -> Certificate:
+        made = Certificate(self._folder / f"{name}.pem", self._folder / f"{name}.key")
+        where = ("-keyout", str(made.key_file), "-out", str(made.certificate_file))
+        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+        _openssl("req", "-x509", *key, *where, "-days", _DAYS, "-subj", f"/CN={name}", *options)
+        return made
+
+
+@dataclass(frozen=True)
+class BrokerSecurity:
+    """How a broker's clients are let in: SSL, SASL_PLAINTEXT or SASL_SSL on its one public listener.
+
+    Between its own parts, and for tests that manage it, the broker has a listener of its own on the loopback
+    address, without security and on a port that the kernel chooses.
+    """
+
+    protocol: str
+    authority: Authority
+    certificate: Certificate
+    """The broker's."""
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Passwords by user; each is let in by PLAIN and by SCRAM."""
+    ask_certificate: bool = False
+    """Must a client show a certificate of the authority?"""
+    key_password: str = field(default="", repr=False)
+    """Encrypts the key of that certificate."""
+
+    def client(self, username: str = "", mechanism: str = "SCRAM-SHA-512") -> Security:
+        """How a client is let in as `username`, by default the first one."""
+        names = {"protocol": self.protocol}
+        if self.protocol.startswith("SASL"):
+            username = username or next(iter(self.users))
+            names |= {"mechanism": mechanism, "username": username, "password": self.users[username]}
+        if self.protocol.endswith("SSL"):
+            names["ca_file"] = str(self.authority.ca_file)
+        if self.ask_certificate:
+            shown = self.authority.issue(f"client-{username or 'any'}", self.key_password)
+            names |= {"certificate_file": str(shown.certificate_file), "key_file": str(shown.key_file)}
+            names["key_password"] = self.key_password
+        return Security(**names)
+
+    def properties(self, port: int, controller_port: int) -> dict[str, str]:
+        """Broker settings that take the place of the unsecured ones."""
+        public = f"CLIENTS://{LOOPBACK}:{port},INTERNAL://{LOOPBACK}:0"
+        settings = {
+            "listeners": f"{public},CONTROLLER://{LOOPBACK}:{controller_port}",
+            "advertised.listeners": public,
+            "listener.security.protocol.map": f"CLIENTS:{self.protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "INTERNAL",
+            "config.providers": "env",
+            "config.providers.env.class": f"{_KAFKA}.config.provider.EnvVarConfigProvider",
+        }
+        if self.protocol.endswith("SSL"):
+            settings |= self._prefixed(self._tls())
+        if self.protocol.startswith("SASL"):
+            settings |= self._prefixed(self._sasl())
+        return settings
+
+    def format_arguments(self) -> list[str]:
+        """What StorageTool needs to know the users from the first moment on: salted passwords, no plain ones."""
+        return [
+            f"--add-scram={mechanism}=[{_salted(name, password, mechanism)}]"
+            for mechanism in (_HASHES if self.protocol.startswith("SASL") else ())
+            for name, password in self.users.items()
+        ]
+
+    def environment(self) -> dict[str, str]:
+        """What the broker's process reads its passwords from."""
+        users = " ".join(f"user_{name}={jaas_quoted(password)}" for name, password in self.users.items())
+        return {JAAS_VARIABLE: f"{_KAFKA}.security.plain.PlainLoginModule required {users};"}
+
+    def _tls(self) -> dict[str, str]:
+        both = self.certificate.certificate_file.with_suffix(".both.pem")
+        parts = (self.certificate.key_file, self.certificate.certificate_file)
+        both.write_text("".join(part.read_text(encoding="utf-8") for part in parts), encoding="utf-8")
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(both),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority.ca_file),
+            "ssl.client.auth": "required" if self.ask_certificate else "none",
+        }
+
+    def _sasl(self) -> dict[str, str]:
+        scram = f"{_KAFKA}.security.scram.ScramLoginModule required;"
+        jaas = {f"{mechanism.lower()}.sasl.jaas.config": scram for mechanism in _HASHES}
+        jaas["plain.sasl.jaas.config"] = f"${{env:{JAAS_VARIABLE}}}"
+        return {"sasl.enabled.mechanisms": ",".join(("PLAIN", *_HASHES)), **jaas}
+
+    def _prefixed(self, settings: Mapping[str, str]) -> dict[str, str]:
+        return {f"listener.name.clients.{name}": value for name, value in settings.items()}
+
+
+def _openssl(*arguments: str, key_password: str = "") -> None:
+    try:
+        done = subprocess.run(
+            ["openssl", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=OPENSSL_SECONDS_MAX,
+            check=False,
+            env={**os.environ, KEY_VARIABLE: key_password},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MachineError(f"openssl cannot make a certificate: {error}; install OpenSSL 3") from None
+    if done.returncode:
+        raise MachineError(f"openssl cannot make a certificate: {done.stderr.strip()[-500:]}")
+
+
+def _salted(name: str, password: str, mechanism: str) -> str:
+    salt = hashlib.sha256(name.encode()).digest()[:16]
+    salted = hashlib.pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, _ITERATIONS)
+    texts = {"salt": salt, "saltedpassword": salted}
+    shown = ",".join(f'{key}="{base64.b64encode(value).decode()}"' for key, value in texts.items())
+    return f"name={name},iterations={_ITERATIONS},{shown}"

@@ -1,0 +1,48 @@
+"""Brokers that let in only whom they know, one of each kind for the whole run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cutwater.local.broker import Broker
+from cutwater.local.broker_security import Authority, BrokerSecurity
+from cutwater.local.java import find_java
+from cutwater.local.supervisor import Supervisor
+from secured import AUTHORIZER, USERS, Secured, Start
+
+
+@pytest.fixture(scope="session")
+def start_secured(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> Iterator[Start]:
+    """Starts a broker with a protocol; all of them end with the test run."""
+    running: list[Supervisor] = []
+
+    def start(protocol: str, ask_certificate: bool = False, **properties: str) -> Secured:
+        folder = tmp_path_factory.mktemp(protocol.lower())
+        authority = Authority(folder / "tls")
+        users = USERS if protocol.startswith("SASL") else {}
+        security = BrokerSecurity(protocol, authority, authority.issue("broker"), users, ask_certificate)
+        overrides = {**(AUTHORIZER if users else {}), **properties}
+        broker = Broker(folder / "data", find_java(), kafka_jars, security=security, overrides=overrides)
+        running.append(Supervisor([broker.supervised()]))
+        assert running[-1].start(threading.Event())
+        return Secured(broker.bootstrap, security, folder)
+
+    yield start
+    for supervisor in running:
+        supervisor.stop()
+
+
+@pytest.fixture(scope="session")
+def sasl_ssl(start_secured: Start) -> Secured:
+    """TLS, users with passwords, and an authorizer: only `admin` may do anything."""
+    return start_secured("SASL_SSL")
+
+
+@pytest.fixture(scope="session")
+def mutual(start_secured: Start) -> Secured:
+    """TLS with certificates on both sides, no users."""
+    return start_secured("SSL", ask_certificate=True)
