@@ -1,4 +1,4 @@
-"""Kafka through confluent-kafka: topics, offsets, bounded reads, transactional writes.
+"""Kafka through confluent-kafka: offsets, bounded reads, transactional writes. Topics are made in `admin`.
 
 Errors become Cutwater's own: who is fenced, who is unavailable, and what to do about it.
 """
@@ -9,15 +9,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
-from cutwater.core.topics import TopicSpec
 
 TIMEOUT_S = 20.0
 TRANSACTION_TIMEOUT_MS = 30_000
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+
+_FORBIDDEN = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
 
 
 def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
@@ -31,6 +39,8 @@ def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
         KafkaError._UNKNOWN_PARTITION,
     ):
         return UsageError(f"{doing}: the topic does not exist; create it, or start with 'cutwater up'")
+    if cause.code() in _FORBIDDEN:
+        return UsageError(f"{doing}: {cause.str()}; 'cutwater plan JOBFILE' lists the rights that are needed")
     return UnavailableError(f"{doing}: {cause.str()}; check that the brokers run and can be reached")
 
 
@@ -56,27 +66,6 @@ def partition_count(cluster: Cluster, topic: str) -> int:
     if found.error is not None or not found.partitions:
         raise UsageError(f"topic {topic} does not exist at {cluster.bootstrap}; create it, or run 'cutwater up'")
     return len(found.partitions)
-
-
-def create_topics(cluster: Cluster, specs: Sequence[TopicSpec]) -> None:
-    """Create what is missing, unreplicated; what exists stays as it is."""
-    admin = AdminClient(cluster.librdkafka())
-    wanted = [NewTopic(one.name, one.partitions, 1, config=dict(one.config)) for one in specs]
-    for name, future in admin.create_topics(wanted, request_timeout=TIMEOUT_S).items():
-        try:
-            future.result(2 * TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise explain(error, f"creating topic {name}") from None
-
-
-def ensure_topics(cluster: Cluster, specs: Sequence[TopicSpec]) -> None:
-    """Create what is missing; raises UsageError when a topic has another number of partitions."""
-    create_topics(cluster, specs)
-    for one in specs:
-        found = partition_count(cluster, one.name)
-        if found != one.partitions:
-            raise UsageError(f"topic {one.name} has {found} partitions, and the job file says {one.partitions}")
 
 
 def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:

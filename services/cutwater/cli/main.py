@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cutwater.cli import demo, produce, stack, state, stream
+from cutwater.cli import demo, doctor, down, init, plan, produce, stack, state, stream
 
 EXIT_CODES = (
     "Exit codes: 0 fine · 1 a check found differences · 2 wrong input · 3 the machine lacks something · "
@@ -20,7 +20,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for module in (stack, stream, state, produce, demo):
+for module in (init, doctor, plan, stack, down, stream, state, produce, demo):
     module.register(app)
 
 

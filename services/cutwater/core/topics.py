@@ -19,8 +19,13 @@ def milestones(job: str) -> str:
     return f"{job}.milestones"
 
 
+def changelog_prefix(job: str) -> str:
+    """What the changelogs of all generations begin with."""
+    return f"{job}.changelog."
+
+
 def changelog(job: str, generation: Generation) -> str:
-    return f"{job}.changelog.{generation}"
+    return f"{changelog_prefix(job)}{generation}"
 
 
 def driver_id(job: str, generation: Generation) -> str:

@@ -1,4 +1,4 @@
-"""What runs: the file by which `status`, `get` or `down` find an embedded stack."""
+"""What runs: the file by which `status`, `get` or `down` find a local stack."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 import os
 import signal
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import psutil
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.settings import load_settings
 from cutwater.core.errors import MachineError, UnavailableError, UsageError
 
 FILE = "stack.json"
@@ -33,6 +34,8 @@ class RunningStack:
     spark_ui_url: str
     data_dir: str
     logs: dict[str, str]
+    embedded: bool = True
+    """Is the broker the stack's own?"""
 
     def write(self) -> None:
         """Whole or not at all."""
@@ -43,8 +46,10 @@ class RunningStack:
 
     @property
     def cluster(self) -> Cluster:
-        """How to reach its broker."""
-        return Cluster(self.bootstrap_servers)
+        """How to reach its brokers. Passwords are never in the file: they come from this process's environment."""
+        if self.embedded:
+            return Cluster(self.bootstrap_servers)
+        return replace(load_settings().cluster, bootstrap=self.bootstrap_servers)
 
     @property
     def alive(self) -> bool:
