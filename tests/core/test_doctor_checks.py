@@ -68,6 +68,7 @@ def test_a_good_machine_and_cluster_have_no_findings() -> None:
         ({"memory_free_bytes": 3_000 * MB}, "memory", Level.WARNING),
         ({"memory_free_bytes": 500 * MB}, "memory", Level.ERROR),
         ({"disk_free_bytes": 100 * MB}, "disk", Level.ERROR),
+        ({"disk_free_bytes": 1_500 * MB}, "disk", Level.WARNING),
         ({"data_dir_problem": "read-only"}, "data folder", Level.ERROR),
         ({"jars_present": False}, "jars", Level.WARNING),
     ],

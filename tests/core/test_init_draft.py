@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -161,6 +162,19 @@ def test_disorder_shows_even_where_record_timestamps_are_event_times() -> None:
         Row(one.event, 0, one.offset, one.event["event_time"], None) for one in rows(100, behind=(0, 40 * MINUTE))
     ]
     assert propose(made, KINDS).lateness_ms == 2 * HOUR
+
+
+def test_partitions_that_lag_behind_others_count_as_late() -> None:
+    """Each partition in order, one of them 40 minutes behind at the same time: the watermark is one for all."""
+    ahead = rows(50)
+    behind = [replace(one, partition=1) for one in rows(50, behind=(40 * MINUTE,))]
+    assert propose([*ahead, *behind], KINDS).lateness_ms == 2 * HOUR
+
+
+def test_a_field_that_names_each_event_is_no_key() -> None:
+    """An id of the event sounds like a key, but a group of one event each aggregates nothing."""
+    found = propose(rows(100), {"id": "string", "kind": "string", "event_time": "timestamp-millis"})
+    assert found.key == "kind"
 
 
 def test_windows_hold_some_events_of_a_key() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S, explain
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.topic_check import FoundTopic, differences
 from cutwater.core.topics import TopicSpec
@@ -55,7 +56,17 @@ def create_topics(
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise explain(error, f"creating topic {name}") from None
+    _wait_until_seen(cluster, made)
     return made
+
+
+def _wait_until_seen(cluster: Cluster, names: Sequence[str]) -> None:
+    """The controller has made them; brokers learn of it a moment later. Raises UnavailableError after 20 s."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while missing := set(names) - set(described(cluster, names)):
+        if time.monotonic() > deadline:
+            raise UnavailableError(f"{', '.join(sorted(missing))}: created, and not seen within {TIMEOUT_S:.0f} s")
+        time.sleep(0.05)
 
 
 def _new_topic(spec: TopicSpec, replication: Replication) -> NewTopic:
@@ -67,18 +78,21 @@ def _new_topic(spec: TopicSpec, replication: Replication) -> NewTopic:
 def ensure_topics(
     cluster: Cluster, specs: Sequence[TopicSpec], replication: Replication = UNREPLICATED
 ) -> list[str]:
-    """Create what is missing, check what exists. Returns the names of those created.
+    """Create what is missing, once what exists has been checked. Returns the names of those created."""
+    return create_topics(cluster, missing_topics(cluster, specs), replication)
 
-    Raises UsageError that names each topic, setting, the value found and the one wanted, before anything is made.
+
+def missing_topics(cluster: Cluster, specs: Sequence[TopicSpec]) -> list[TopicSpec]:
+    """Those that do not exist yet.
+
+    Raises UsageError for those that do with wrong settings, a line each: topic, setting, found, wanted.
     """
     found = describe_topics(cluster, [one.name for one in specs])
     wrong = [each for one in specs if one.name in found for each in differences(one, found[one.name])]
     if wrong:
         lines = "\n".join(f"{one} ({one.remedy})" for one in wrong)
-        raise UsageError(
-            f"topics at {cluster.bootstrap} do not have the settings that Cutwater relies on:\n{lines}"
-        )
-    return create_topics(cluster, [one for one in specs if one.name not in found], replication)
+        raise UsageError(f"topics at {cluster.bootstrap} do not have the settings that are needed:\n{lines}")
+    return [one for one in specs if one.name not in found]
 
 
 def describe_topics(cluster: Cluster, names: Sequence[str], operations: bool = False) -> dict[str, FoundTopic]:
@@ -86,21 +100,27 @@ def describe_topics(cluster: Cluster, names: Sequence[str], operations: bool = F
 
     Raises UnavailableError when the cluster does not answer or refuses to say.
     """
+    found = described(cluster, names, operations)
+    configs = topic_configs(admin_client(cluster), list(found))
+    return {name: _found(name, one, configs[name], operations) for name, one in found.items()}
+
+
+def described(cluster: Cluster, names: Sequence[str], operations: bool = False) -> dict[str, Any]:
+    """confluent-kafka's descriptions of those that exist."""
     if not names:
         return {}
     admin = admin_client(cluster)
     asked = admin.describe_topics(
         TopicCollection(list(names)), include_authorized_operations=operations, request_timeout=TIMEOUT_S
     )
-    described = {}
+    answers = {}
     for name, future in asked.items():
         try:
-            described[name] = future.result(2 * TIMEOUT_S)
+            answers[name] = future.result(2 * TIMEOUT_S)
         except KafkaException as error:
             if error.args[0].code() not in _ABSENT:
                 raise explain(error, f"describing topic {name}") from None
-    configs = topic_configs(admin, list(described))
-    return {name: _found(name, one, configs[name], operations) for name, one in described.items()}
+    return answers
 
 
 def _found(name: str, described: Any, config: dict[str, str], operations: bool) -> FoundTopic:

@@ -16,9 +16,7 @@ from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, Unav
 
 TIMEOUT_S = 20.0
 TRANSACTION_TIMEOUT_MS = 30_000
-_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
-
-_FORBIDDEN = frozenset(
+_NOT_ALLOWED = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -26,6 +24,7 @@ _FORBIDDEN = frozenset(
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
 
 def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
@@ -33,14 +32,14 @@ def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
     cause = error.args[0] if isinstance(error, KafkaException) else error
     if cause.code() in _FENCED:
         return FencedError(f"{doing}: a newer process has taken over this transactional id; this one leaves")
+    if cause.code() in _NOT_ALLOWED:
+        return UsageError(f"{doing}: this user may not ({cause.str()}); docs/SECURITY.md lists the ACLs")
     if cause.code() in (
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError._UNKNOWN_TOPIC,
         KafkaError._UNKNOWN_PARTITION,
     ):
         return UsageError(f"{doing}: the topic does not exist; create it, or start with 'cutwater up'")
-    if cause.code() in _FORBIDDEN:
-        return UsageError(f"{doing}: {cause.str()}; 'cutwater plan JOBFILE' lists the rights that are needed")
     return UnavailableError(f"{doing}: {cause.str()}; check that the brokers run and can be reached")
 
 

@@ -18,7 +18,7 @@ from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, cluster_for, settings_for
 from cutwater.cli.output import err, handled, out, print_json, table
-from cutwater.core import acls, estimate, replication, topics
+from cutwater.core import acls, replication, topics
 from cutwater.core.cluster_checks import ClusterFacts, check_cluster, check_topics
 from cutwater.core.errors import UsageError
 from cutwater.core.findings import Finding, Level, error, ok, skipped, worst
@@ -77,7 +77,6 @@ def _findings(
     need = Need(
         driver_heap_bytes=probes.heap_bytes(settings.spark_driver_memory),
         embedded_broker=cluster is None,
-        disk_bytes=round(estimate.estimate(job, estimate.Load()).local_disk_bytes) if job else 0,
     )
     yield from check_machine(probes.look(settings.data_dir, cluster is None), need)
     if problem:

@@ -52,9 +52,13 @@ def up(
     if detach:
         _show(_start_detached(job_file, settings, bootstrap_servers), as_json)
         return
-    with stop_on_signals() as stop:
-        stack = Stack(job_file, settings, say, own_cluster=bool(bootstrap_servers))
-        run_stack(stack, stop, lambda one: _show(one, as_json))
+    with stop_on_signals() as stop, err.status("starting", spinner="dots") as status:
+
+        def ready(stack: RunningStack) -> None:
+            status.stop()
+            _show(stack, as_json)
+
+        run_stack(Stack(job_file, settings, say, own_cluster=bool(bootstrap_servers)), stop, ready)
 
 
 def _start_detached(job_file: Path, settings: Settings, bootstrap_servers: str | None) -> RunningStack:

@@ -45,6 +45,8 @@ def _head(draft: Draft) -> list[str]:
 def _body(draft: Draft) -> list[str]:
     one = draft.proposal
     format_line = [] if draft.format == "avro" else [f"  format: {draft.format}"]
+    if draft.format == "confluent":
+        format_line.append("  # registry: URL   # or CUTWATER_REGISTRY_URL")
     ahead = [] if one.max_ahead_ms == MAX_AHEAD_DEFAULT else [_line("max_ahead", one.max_ahead_ms, "as seen")]
     return [
         f"job: {text(draft.job)}",

@@ -47,8 +47,11 @@ class Need:
 
     driver_heap_bytes: int
     embedded_broker: bool
-    disk_bytes: int = 0
-    """What the plan says for the local disk."""
+
+    @property
+    def disk_bytes(self) -> int:
+        """To begin with: logs, checkpoint, view and the broker's segments. What comes in decides the rest."""
+        return 2_000 * MB if self.embedded_broker else 1_000 * MB
 
     @property
     def memory_bytes(self) -> int:
@@ -115,10 +118,10 @@ def _memory(machine: Machine, need: Need) -> Finding:
 def _disk(machine: Machine, need: Need) -> Finding:
     if machine.data_dir_problem:
         return error("data folder", machine.data_dir_problem, "make it writable, or set CUTWATER_DATA_DIR")
-    free, wanted = machine.disk_free_bytes, max(FREE_BYTES_MIN, need.disk_bytes)
-    said = f"{free // MB:,} MB free at {machine.data_dir}, {wanted // MB:,} MB needed"
+    free, wanted = machine.disk_free_bytes, need.disk_bytes
+    said = f"{free // MB:,} MB free at {machine.data_dir}, {wanted // MB:,} MB needed to begin with"
     if free < FREE_BYTES_MIN:
         return error("disk", said, "free some room, or set CUTWATER_DATA_DIR")
     if free < wanted:
-        return warning("disk", said, "it fills as the state grows: choose another CUTWATER_DATA_DIR")
+        return warning("disk", said, "'cutwater plan' says how it grows; choose another CUTWATER_DATA_DIR")
     return ok("disk", said)

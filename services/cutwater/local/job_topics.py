@@ -39,7 +39,8 @@ def prepare(cluster: Cluster, job: Job, settings: Settings, report: Callable[[st
     for doubt in replication.doubts(copies, brokers):
         report(f"warning: {doubt}")
     specs = topics.owned(job.name, settings.generation, job.shards.partitions)
+    missing = admin.missing_topics(cluster, specs)
     added.intend(cluster, settings.data_dir.resolve(), job.name, job.topic, [one.name for one in specs])
-    made = admin.ensure_topics(cluster, specs, copies)
+    made = admin.create_topics(cluster, missing, copies)
     if made:
         report(f"created on your cluster: {', '.join(made)} ('cutwater down --delete' removes them)")

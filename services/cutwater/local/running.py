@@ -1,4 +1,4 @@
-"""What runs: the file by which `status`, `get` or `down` find a local stack."""
+"""What runs: the file by which `status`, `get` or `down` find an embedded stack."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
@@ -34,8 +34,8 @@ class RunningStack:
     spark_ui_url: str
     data_dir: str
     logs: dict[str, str]
-    embedded: bool = True
-    """Is the broker the stack's own?"""
+    security_protocol: str = "PLAINTEXT"
+    """How its brokers are spoken to. Who is let in stands in no file: see `cluster`."""
 
     def write(self) -> None:
         """Whole or not at all."""
@@ -46,10 +46,19 @@ class RunningStack:
 
     @property
     def cluster(self) -> Cluster:
-        """How to reach its brokers. Passwords are never in the file: they come from this process's environment."""
-        if self.embedded:
+        """How to reach its brokers; user, password and certificates are those of this process's environment.
+
+        Raises UsageError when the environment speaks another protocol than the stack.
+        """
+        if self.security_protocol == "PLAINTEXT":
             return Cluster(self.bootstrap_servers)
-        return replace(load_settings().cluster, bootstrap=self.bootstrap_servers)
+        security = load_settings().cluster.security
+        if security.protocol != self.security_protocol:
+            raise UsageError(
+                f"the stack's brokers speak {self.security_protocol} and CUTWATER_KAFKA_SECURITY_PROTOCOL is "
+                f"{security.protocol}: set the variables CUTWATER_KAFKA_* as they were for 'cutwater up'"
+            )
+        return Cluster(self.bootstrap_servers, security)
 
     @property
     def alive(self) -> bool:

@@ -104,7 +104,7 @@ class Stack:
             job=self.job.name,
             generation=str(self._settings.generation),
             bootstrap_servers=self.cluster.bootstrap,
-            embedded=self._broker is not None,
+            security_protocol=self.cluster.security.protocol,
             api_url=self.api_url,
             spark_ui_url=f"http://127.0.0.1:{self._ui_port}",
             data_dir=str(self._data_dir),
