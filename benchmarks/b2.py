@@ -21,9 +21,9 @@ from confluent_kafka.admin import AdminClient
 from benchmarks import contenders, limits, machine, oracle, workload
 from benchmarks.contenders import CUTWATER, NOOP, STREAMS, Contest, Stage
 from benchmarks.figures import Figure, Run, document, markdown, ratios
+from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import ensure_topics
 from cutwater.core import topics
 from cutwater.core.errors import CutwaterError
 from cutwater.local.broker import Broker

@@ -15,10 +15,10 @@ from benchmarks.figures import Run
 from benchmarks.measuring import Sampler, cpu_at, cpu_between
 from benchmarks.oracle import State
 from benchmarks.timeline import Timeline, from_checkpoint, from_streams
+from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import ensure_topics
 from cutwater.core import topics
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation

@@ -13,10 +13,11 @@ from typing import Any
 
 import psutil
 
+from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import bounds, ensure_topics, make_consumer, read_range
+from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.settings import environment
 from cutwater.adapters.streams import milestones, source_end

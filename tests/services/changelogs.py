@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 from confluent_kafka import Producer
 
 from cutwater.adapters import wire
+from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec, crc64
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import TransactionalWriter, end_offsets, ensure_topics, make_consumer
+from cutwater.adapters.kafka import TransactionalWriter, end_offsets, make_consumer
 from cutwater.core import topics
 from cutwater.core.chain import ROOT_HASH
 from cutwater.core.cuts import Cut, TopicPartition

@@ -15,9 +15,10 @@ from typing import Any
 import structlog
 from changelogs import GENERATION, HOUR_MS, Rows, until
 
+from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import bounds, ensure_topics, make_consumer, read_range
+from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.process import now_ms
 from cutwater.client import CommittedMilestone, committed
 from cutwater.core import topics
@@ -32,7 +33,7 @@ from cutwater.views.updates import Updates
 
 def create(cluster: Cluster, job: Job) -> None:
     """The topics that a publisher needs."""
-    ensure_topics(cluster, topics.published_specs(job.name, job.shards.partitions, job.output.retention_ms))
+    ensure_topics(cluster, topics.owned(job.name, GENERATION, job.shards.partitions, job.output))
 
 
 def finals(job: Job) -> Job:

@@ -10,9 +10,10 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from cutwater.adapters import wire
+from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import protocol_codec
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import TransactionalWriter, bounds, ensure_topics, make_consumer, read_range
+from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, read_range
 from cutwater.adapters.lists import dead_letters
 from cutwater.adapters.replaying import HEADER, Replayer, batches
 from cutwater.core import topics

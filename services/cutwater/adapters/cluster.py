@@ -109,10 +109,10 @@ class Cluster:
             settings |= {"sasl_mechanism": one.mechanism, "sasl_plain_username": one.username}
             settings |= {"sasl_plain_password": one.password}
         if one.tls:
-            settings["ssl_context"] = self._ssl_context()
+            settings["ssl_context"] = self.ssl_context()
         return settings
 
-    def _ssl_context(self) -> ssl.SSLContext:
+    def ssl_context(self) -> ssl.SSLContext:
         one = self.security
         try:
             context = ssl.create_default_context(cafile=one.ca_file or None)

@@ -174,7 +174,7 @@ def _find_schema(job_path: Path, name: str) -> dict[str, Any]:
 
 
 def _compile(model: JobModel, schema: dict[str, Any]) -> Job:
-    types = _field_types(schema)
+    types = field_types(schema)
     key, time = model.source.key, model.source.event_time
     _require(types, "source.key", key, {"string", "int", "long"})
     _require(types, "source.event_time", time, TIMES)
@@ -233,7 +233,7 @@ def _measures(model: JobModel, types: dict[str, FieldType]) -> tuple[Measure, ..
     return tuple(built)
 
 
-def _field_types(schema: dict[str, Any]) -> dict[str, FieldType]:
+def field_types(schema: dict[str, Any]) -> dict[str, FieldType]:
     reserved = sorted(field["name"] for field in schema["fields"] if field["name"].startswith("__"))
     if reserved:
         raise UsageError(f"source.schema: the fields {', '.join(reserved)} begin with two underscores, as ours do")

@@ -1,4 +1,4 @@
-"""Kafka through confluent-kafka: topics, offsets, bounded reads, transactional writes.
+"""Kafka through confluent-kafka: offsets, bounded reads, transactional writes. Topics are made in `admin`.
 
 Errors become Cutwater's own: who is fenced, who is unavailable, and what to do about it.
 """
@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.reaching import ask, made
 from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
-from cutwater.core.topics import TopicSpec
 
 TIMEOUT_S = 20.0
 TRANSACTION_TIMEOUT_MS = 30_000
@@ -73,27 +71,6 @@ def partition_count(cluster: Cluster, topic: str) -> int:
     if found.error is not None or not found.partitions:
         raise UsageError(f"topic {topic} does not exist at {cluster.bootstrap}; create it, or run 'cutwater up'")
     return len(found.partitions)
-
-
-def create_topics(cluster: Cluster, specs: Sequence[TopicSpec]) -> None:
-    """Create what is missing, unreplicated; what exists stays as it is."""
-    admin = AdminClient(cluster.librdkafka())
-    wanted = [NewTopic(one.name, one.partitions, 1, config=dict(one.config)) for one in specs]
-    for name, future in admin.create_topics(wanted, request_timeout=TIMEOUT_S).items():
-        try:
-            future.result(2 * TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise explain(error, f"creating topic {name}") from None
-
-
-def ensure_topics(cluster: Cluster, specs: Sequence[TopicSpec]) -> None:
-    """Create what is missing; raises UsageError when a topic has another number of partitions."""
-    create_topics(cluster, specs)
-    for one in specs:
-        found = partition_count(cluster, one.name)
-        if found != one.partitions:
-            raise UsageError(f"topic {one.name} has {found} partitions, and the job file says {one.partitions}")
 
 
 def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:

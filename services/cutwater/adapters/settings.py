@@ -34,6 +34,15 @@ class Settings(BaseSettings):
     kafka_ssl_certificate_file: str = Field("", description="PEM file of this client's certificate, if asked for.")
     kafka_ssl_key_file: str = Field("", description="PEM file of that certificate's key (PKCS 8).")
     kafka_ssl_key_password: SecretStr = Field(SecretStr(""), description="Password of that key.")
+    replication_factor: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="Copies of Cutwater's topics on your own cluster; 0 takes 3, or one per broker.",
+    )
+    min_insync_replicas: int = Field(
+        0, ge=0, le=100, description="Copies that must acknowledge a record; 0 takes one less than there are."
+    )
     region: str = Field("local", pattern=f"^{REGION_PATTERN}$", description="Name of this region.")
     data_dir: Path = Field(Path("build/cutwater"), description="Folder for state, checkpoints and logs.")
     host: str = Field("127.0.0.1", description="Address that HTTP services bind to.")

@@ -1,8 +1,7 @@
-"""`up`, `down`, `status`: the embedded stack."""
+"""`up`, `status`: the local stack."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ from cutwater.adapters import streams
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
-from cutwater.cli.output import handled, iso, milestone_json, out, print_json, say, table
+from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, say, table
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.records import Milestone
 from cutwater.core.rejection import skew_warning
@@ -32,42 +31,62 @@ DETACHED_START_SECONDS_MAX = 300.0
 def up(
     job_file: Annotated[Path, typer.Argument(help="The job file.")] = Path("deploy/jobs/flights.yaml"),
     detach: Annotated[bool, typer.Option("--detach", help="Return once everything answers.")] = False,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(
+            envvar="CUTWATER_BOOTSTRAP_SERVERS",
+            help="Your own Kafka brokers, host:port, comma separated; without them one is started here.",
+        ),
+    ] = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Start broker, driver, commit-signal and rehydrator on this machine.
+    """Start driver, commit-signal and rehydrator on this machine, and a broker unless you name your own.
+
+    On your own brokers the source topic must exist; Cutwater's topics are created with three copies where there
+    are three brokers. 'cutwater plan' says what will be added, 'cutwater down --delete' removes it.
+
+    Exit 2: the job file, a setting or a topic is wrong. 3: the machine lacks something. 4: no broker answers.
 
     Examples:  cutwater up deploy/jobs/flights.yaml  ·  cutwater up --detach --json
+    ·  cutwater up job.yaml --bootstrap-servers kafka-1:9092,kafka-2:9092
     """
-    settings = settings_for(data_dir)
+    settings = settings_for(data_dir, bootstrap_servers)
     if detach:
-        stack = _start_detached(job_file, settings)
-        _show(stack, as_json)
+        _show(_start_detached(job_file, settings, bootstrap_servers), as_json)
         return
-    with stop_on_signals() as stop:
-        run_stack(Stack(job_file, settings, say), stop, lambda one: _show(one, as_json))
+    with stop_on_signals() as stop, err.status("starting", spinner="dots") as status:
+
+        def ready(stack: RunningStack) -> None:
+            status.stop()
+            _show(stack, as_json)
+
+        run_stack(Stack(job_file, settings, say, own_cluster=bool(bootstrap_servers)), stop, ready)
 
 
-def _start_detached(job_file: Path, settings: Settings) -> RunningStack:
+def _start_detached(job_file: Path, settings: Settings, bootstrap_servers: str | None) -> RunningStack:
     if running.find(settings.data_dir):
         raise UsageError(f"a stack runs on {settings.data_dir} already; 'cutwater down' ends it")
     log = settings.data_dir / "logs" / "up.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    arguments = [
-        sys.executable,
-        "-m",
-        "cutwater.cli.main",
-        "up",
-        str(job_file),
-        "--data-dir",
-        str(settings.data_dir),
-    ]
+    arguments = [sys.executable, "-m", "cutwater.cli.main", "up", str(job_file)]
+    arguments += ["--data-dir", str(settings.data_dir)]
+    arguments += ["--bootstrap-servers", bootstrap_servers] if bootstrap_servers else []
     with log.open("wb") as file:
         process = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
         )
+    with err.status(f"starting (log: {log})", spinner="dots"):
+        stack = _wait_until_ready(process, settings.data_dir, log)
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith(("warning:", "created on")):
+            say(line)
+    return stack
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], data_dir: Path, log: Path) -> RunningStack:
     deadline = time.monotonic() + DETACHED_START_SECONDS_MAX
-    while not ((stack := running.find(settings.data_dir)) and stack.ready):
+    while not ((stack := running.find(data_dir)) and stack.ready):
         code = process.poll()
         if code is not None:
             error = CutwaterError(f"{_last_error(log)} (log: {log})")
@@ -97,36 +116,6 @@ def _show(stack: RunningStack, as_json: bool) -> None:
         *((f"log of {name}", path) for name, path in stack.logs.items()),
     ]
     out.print(table(f"job {stack.job}, generation {stack.generation}", ("what", "where"), rows))
-
-
-@handled
-def down(
-    delete: Annotated[bool, typer.Option("--delete", help="Delete the data folder too.")] = False,
-    data_dir: DataDirOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """End the stack that runs on the data folder.
-
-    Examples:  cutwater down  ·  cutwater down --delete
-    """
-    folder = settings_for(data_dir).data_dir
-    found = running.find(folder)
-    if found:
-        found.stop()
-    if delete:
-        _delete(folder)
-    if as_json:
-        print_json({"stopped": found is not None, "deleted": delete})
-    else:
-        out.print("stopped" if found else f"no stack runs on {folder}")
-
-
-def _delete(folder: Path) -> None:
-    """Only a folder that a stack has made: never something else by a mistyped path."""
-    if folder.exists():
-        if not (folder / "logs").is_dir():
-            raise UsageError(f"{folder} is not the data folder of a stack; nothing was deleted")
-        shutil.rmtree(folder)
 
 
 @handled
@@ -171,5 +160,5 @@ def _view(stack: RunningStack, settings: Settings) -> dict[str, object]:
 
 
 def register(app: typer.Typer) -> None:
-    for command in (up, down, status):
+    for command in (up, status):
         app.command()(command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cutwater.core.generations import Generation
+from cutwater.core.job import Output
 
 DAY_MS = 86_400_000
 MIN_COMPACTION_LAG_MS = DAY_MS
@@ -21,8 +22,13 @@ def milestones(job: str) -> str:
     return f"{job}.milestones"
 
 
+def changelog_prefix(job: str) -> str:
+    """What the changelogs of all generations begin with."""
+    return f"{job}.changelog."
+
+
 def changelog(job: str, generation: Generation) -> str:
-    return f"{job}.changelog.{generation}"
+    return f"{changelog_prefix(job)}{generation}"
 
 
 def output(job: str) -> str:
@@ -57,7 +63,7 @@ def signal_id(job: str) -> str:
     return f"{job}.signal"
 
 
-def published_specs(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
+def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
     """The topics that the publisher writes: the output, and its own position."""
     # The log's own time: event times of long ago would be deleted at once.
     output_config = (
@@ -83,8 +89,8 @@ class TopicSpec:
     config: tuple[tuple[str, str], ...]
 
 
-def owned(job: str, generation: Generation, partitions: int) -> list[TopicSpec]:
-    """The topics that Cutwater itself writes for one generation of a job."""
+def owned(job: str, generation: Generation, partitions: int, output: Output = Output()) -> list[TopicSpec]:
+    """The topics that Cutwater itself writes for one generation of a job, the publisher's among them."""
     # Pruning deletes records explicitly: a time or size limit would break the chain by the clock.
     kept = (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1"))
     compacted = (
@@ -96,13 +102,15 @@ def owned(job: str, generation: Generation, partitions: int) -> list[TopicSpec]:
     )
     # A replayed epoch lists the same keys again. What the source's topic can hold must fit, with its wrapping.
     listed = (*compacted, ("max.message.bytes", str(LISTED_BYTES_MAX)))
-    return [
+    mine = [
         TopicSpec(barriers(job), 1, kept),
         TopicSpec(milestones(job), 1, kept),
         TopicSpec(changelog(job, generation), partitions, compacted),
         TopicSpec(dead_letters(job), partitions, listed),
         TopicSpec(late(job), partitions, listed),
     ]
+    published_too = output.mode != "none"
+    return mine + (_published(job, partitions, output.retention_ms) if published_too else [])
 
 
 def events(topic: str, partitions: int) -> TopicSpec:

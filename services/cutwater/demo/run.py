@@ -110,8 +110,8 @@ class Replay:
         """Everything up to a view that holds every event; False when interrupted."""
         job = self._stack.job
         closing = flights.closing_event(events, lateness_ms=job.lateness_ms, window_ms=job.window.size_ms)
-        follower = Follower(self._stack.broker.cluster, job.name, self._progress)
-        writer = EventWriter(self._stack.broker.cluster, job)
+        follower = Follower(self._stack.cluster, job.name, self._progress)
+        writer = EventWriter(self._stack.cluster, job)
         self._progress.to_produce = len(events) + 1
         begun = time.monotonic()
         try:
@@ -164,7 +164,7 @@ class Replay:
     def _whole(self) -> bool:
         """Is every window closed, and does the view show that milestone?"""
         job, milestone = self._stack.job, self._progress.milestone
-        end = source_end(self._stack.broker.cluster, job.topic)
+        end = source_end(self._stack.cluster, job.topic)
         if milestone is None or not milestone.source_cut.covers(end):
             return False
         return self._progress.view == str(milestone.token)

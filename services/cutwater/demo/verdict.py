@@ -19,7 +19,7 @@ from cutwater.local.stack import Stack
 
 def verdict(stack: Stack, events: pd.DataFrame, data_dir: Path, console: Console) -> int:
     """Compare, show, and return 0 where all is equal, else 1."""
-    cluster, job = stack.broker.cluster, stack.job
+    cluster, job = stack.cluster, stack.job
     listed = late.listed(cluster, job, events)
     expected = oracle.expected(events, job.window.size_ms, job.window.slide_ms, listed.pairs)
     wanted = oracle.rows(expected)

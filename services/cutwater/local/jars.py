@@ -43,9 +43,7 @@ def jars_from(spec: Path, cache: Path | None = None) -> list[Path]:
     The first use downloads them into `<cache>/jars/<name>-<hash of specification and lock>`; two processes
     may do so at once. MachineError: no lock, no network, no space, or a jar that is not the locked one.
     """
-    locked = read_lock(lock_path(spec))
-    digest = hashlib.sha256(spec.read_bytes() + lock_path(spec).read_bytes()).hexdigest()[:16]
-    folder = (cache or cache_dir()) / "jars" / f"{spec.stem}-{digest}"
+    locked, folder = read_lock(lock_path(spec)), _folder(spec, cache)
     try:
         if not _complete(folder, locked):
             with _exclusive(folder.with_name(f"{folder.name}.lock")):
@@ -58,6 +56,17 @@ def jars_from(spec: Path, cache: Path | None = None) -> list[Path]:
         ) from error
     _verify(folder, locked)
     return [folder / jar.file_name for jar in locked]
+
+
+def present(name: str) -> bool:
+    """Whether a set is in the cache, so that using it needs no network. Contents are checked on use."""
+    spec = SPECS / f"{name}.toml"
+    return _complete(_folder(spec, None), read_lock(lock_path(spec)))
+
+
+def _folder(spec: Path, cache: Path | None) -> Path:
+    digest = hashlib.sha256(spec.read_bytes() + lock_path(spec).read_bytes()).hexdigest()[:16]
+    return (cache or cache_dir()) / "jars" / f"{spec.stem}-{digest}"
 
 
 def cache_dir() -> Path:

@@ -20,7 +20,7 @@ def find_java(minimum: int = 17) -> Path:
     than `minimum` (a major version, such as 17).
     """
     java, origin = _candidate(minimum)
-    version = _major_version(java)
+    version = java_version(java)
     if version is None:
         raise MachineError(_advice(minimum, f"{java} ({origin}) does not run"))
     if version < minimum:
@@ -50,7 +50,8 @@ def _candidate(minimum: int) -> tuple[Path, str]:
     return Path(found), "from PATH"
 
 
-def _major_version(java: Path) -> int | None:
+def java_version(java: Path) -> int | None:
+    """Its major version; None when it does not run."""
     try:
         done = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_SECONDS, check=False

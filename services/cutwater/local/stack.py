@@ -1,4 +1,7 @@
-"""The embedded stack: broker, commit-signal, rehydrator and Spark driver on one machine, from one job file."""
+"""The local stack: commit-signal, rehydrator and Spark driver on one machine, from one job file.
+
+The broker is one of its own, or the user's.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,15 @@ from pathlib import Path
 import httpx
 
 from cutwater.adapters import streams
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import create_topics, ensure_topics
 from cutwater.adapters.settings import Settings, environment
-from cutwater.core import topics
 from cutwater.core.errors import UsageError
-from cutwater.local import running
+from cutwater.local import job_topics, running
 from cutwater.local.broker import Broker
 from cutwater.local.broker_security import BrokerSecurity
 from cutwater.local.children import Child
+from cutwater.local.disk import require_room
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.ports import free_ports, require_free
@@ -32,12 +35,13 @@ from cutwater.local.supervisor import Supervised, Supervisor
 Report = Callable[[str], None]
 READY_SECONDS_MAX = 180.0
 
-_MEMBERS = ("broker", "commit-signal", "rehydrator", "publisher", "driver")
+_SERVICES = ("commit-signal", "rehydrator", "publisher", "driver")
 
 
 class Stack:
     """Everything one job needs, prepared but not running; `supervisor` starts and ends it.
 
+    `own_cluster`: use the cluster that the settings name, and start no broker.
     Raises MachineError when Java, jars, ports or the folder cannot be had; UsageError for a bad job file or
     when a stack runs on the folder already.
     """
@@ -49,8 +53,11 @@ class Stack:
         report: Report,
         extra_env: Mapping[str, str] | None = None,
         security: BrokerSecurity | None = None,
+        *,
+        own_cluster: bool = False,
     ):
         self._settings = settings
+        self._report = report
         self._begun_ms = time.time_ns() // 1_000_000
         self.job = load_job(job_file)
         self._job_file = job_file.resolve()
@@ -60,17 +67,18 @@ class Stack:
             raise UsageError(
                 f"a stack runs on {self._data_dir} already (process {found.pid}); 'cutwater down' ends it"
             )
+        require_room(self._data_dir, "the stack")
         java = find_java()
         report("fetching jars (the first time only) …")
-        kafka_jars, spark_jars = jars("kafka"), jars("spark")
-        self._logs = {name: self._data_dir / "logs" / f"{name}.log" for name in _MEMBERS}
-        self.broker = Broker(
-            self._data_dir / "broker", java, kafka_jars, log_path=self._logs["broker"], security=security
-        )
+        spark_jars = jars("spark")
+        members = _SERVICES if own_cluster else ("broker", *_SERVICES)
+        self._logs = {name: self._data_dir / "logs" / f"{name}.log" for name in members}
+        self._broker = None if own_cluster else self._embedded(java, security)
+        self.cluster: Cluster = self._broker.cluster if self._broker else settings.cluster
         self._api_port, self._ui_port = self._ports()
         self._env = {
             # Secrets go this way only: arguments and files of a process can be read by others.
-            **environment(self.broker.cluster),
+            **environment(self.cluster),
             "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
             "CUTWATER_DATA_DIR": str(self._data_dir),
             "CUTWATER_PORT": str(self._api_port),
@@ -102,13 +110,22 @@ class Stack:
             job_file=str(self._job_file),
             job=self.job.name,
             generation=str(self._settings.generation),
-            bootstrap_servers=self.broker.bootstrap,
-            security_protocol=self.broker.cluster.security.protocol,
+            bootstrap_servers=self.cluster.bootstrap,
+            security_protocol=self.cluster.security.protocol,
             api_url=self.api_url,
             spark_ui_url=f"http://127.0.0.1:{self._ui_port}",
             data_dir=str(self._data_dir),
             logs={name: str(path) for name, path in self._logs.items()},
         )
+
+    def _embedded(self, java: Path, security: BrokerSecurity | None) -> Broker:
+        log = self._logs["broker"]
+        return Broker(self._data_dir / "broker", java, jars("kafka"), log_path=log, security=security)
+
+    def prepare(self) -> None:
+        """The topics on a user's cluster, before any process starts. Raises CutwaterError."""
+        if self._broker is None:
+            job_topics.prepare(self.cluster, self.job, self._settings, self._report)
 
     def _ports(self) -> tuple[int, int]:
         api, ui = free_ports(2)
@@ -118,28 +135,24 @@ class Stack:
         return api, self._settings.spark_ui_port or ui
 
     def _members(self) -> list[Supervised]:
-        broker = self.broker.supervised()
-        answers = broker.ready
-        broker.ready = lambda: answers() and self._create_topics()
-        return [
-            broker,
+        services = [
             self._service("commit-signal", "cutwater.commit_signal"),
             self._service("rehydrator", "cutwater.rehydrator", self._api_answers),
             *self._publisher(),
             self._service("driver", "cutwater_spark.driver", self._driver_started, leader_only=True),
         ]
+        if self._broker is None:
+            return services
+        broker = self._broker.supervised()
+        answers = broker.ready
+        broker.ready = lambda: answers() and self._create_topics()
+        return [broker, *services]
 
     def _publisher(self) -> list[Supervised]:
         return [] if self.job.output.mode == "none" else [self._service("publisher", "cutwater.publisher")]
 
     def _create_topics(self) -> bool:
-        job, generation = self.job, self._settings.generation
-        specs = topics.owned(job.name, generation, job.shards.partitions)
-        if job.output.mode != "none":
-            specs += topics.published_specs(job.name, job.shards.partitions, job.output.retention_ms)
-        ensure_topics(self.broker.cluster, specs)
-        # The source is the user's: made where it is missing, and left as it is where it exists.
-        create_topics(self.broker.cluster, [topics.events(job.topic, job.shards.partitions)])
+        job_topics.create_embedded(self.cluster, self.job, self._settings.generation)
         return True
 
     def _api_answers(self) -> bool:
@@ -150,7 +163,7 @@ class Stack:
 
     def _driver_started(self) -> bool:
         """Has the driver taken over since this stack began?"""
-        at_ms = streams.newest_start_ms(self.broker.cluster, self.job.name)
+        at_ms = streams.newest_start_ms(self.cluster, self.job.name)
         return at_ms is not None and at_ms >= self._begun_ms
 
     def _service(
@@ -176,6 +189,7 @@ def started(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None
     description = stack.describe()
     description.write()
     try:
+        stack.prepare()
         with stack.supervisor as supervisor:
             if supervisor.start(stop):
                 ready = replace(description, ready=True)

@@ -1,0 +1,177 @@
+"""What exists on a cluster, and making and removing topics: the admin client of confluent-kafka."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import TIMEOUT_S, explain
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.replication import UNREPLICATED, Replication
+from cutwater.core.topic_check import FoundTopic, differences
+from cutwater.core.topics import TopicSpec
+
+_ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+
+
+def admin_client(cluster: Cluster) -> AdminClient:
+    return AdminClient(cluster.librdkafka())
+
+
+def brokers(cluster: Cluster) -> int:
+    """How many brokers there are; raises UnavailableError when none answers."""
+    try:
+        return len(admin_client(cluster).list_topics(timeout=TIMEOUT_S).brokers)
+    except KafkaException as error:
+        raise explain(error, f"asking {cluster.bootstrap} for its brokers") from None
+
+
+def cluster_id(cluster: Cluster) -> str:
+    """The identity of the cluster, whatever name it is reached by."""
+    try:
+        admin = admin_client(cluster)  # held: without a name it would end before it has answered
+        return str(admin.describe_cluster(request_timeout=TIMEOUT_S).result(2 * TIMEOUT_S).cluster_id)
+    except KafkaException as error:
+        raise explain(error, f"asking {cluster.bootstrap} who it is") from None
+
+
+def create_topics(
+    cluster: Cluster, specs: Sequence[TopicSpec], replication: Replication = UNREPLICATED
+) -> list[str]:
+    """Create what is missing; what exists stays as it is. Returns the names of those created."""
+    if not specs:
+        return []
+    made = []
+    wanted = [_new_topic(one, replication) for one in specs]
+    admin = admin_client(cluster)
+    for name, future in admin.create_topics(wanted, request_timeout=TIMEOUT_S).items():
+        try:
+            future.result(2 * TIMEOUT_S)
+            made.append(name)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise explain(error, f"creating topic {name}") from None
+    _wait_until_seen(cluster, made)
+    return made
+
+
+def _wait_until_seen(cluster: Cluster, names: Sequence[str]) -> None:
+    """The controller has made them; brokers learn of it a moment later. Raises UnavailableError after 20 s."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while missing := set(names) - set(described(cluster, names)):
+        if time.monotonic() > deadline:
+            raise UnavailableError(f"{', '.join(sorted(missing))}: created, and not seen within {TIMEOUT_S:.0f} s")
+        time.sleep(0.05)
+
+
+def _new_topic(spec: TopicSpec, replication: Replication) -> NewTopic:
+    # Left to the broker where one copy is asked for: the embedded one has its own idea of it.
+    copies = {"min.insync.replicas": str(replication.min_insync)} if replication.factor > 1 else {}
+    return NewTopic(spec.name, spec.partitions, replication.factor, config={**dict(spec.config), **copies})
+
+
+def ensure_topics(
+    cluster: Cluster, specs: Sequence[TopicSpec], replication: Replication = UNREPLICATED
+) -> list[str]:
+    """Create what is missing, once what exists has been checked. Returns the names of those created."""
+    return create_topics(cluster, missing_topics(cluster, specs), replication)
+
+
+def missing_topics(cluster: Cluster, specs: Sequence[TopicSpec]) -> list[TopicSpec]:
+    """Those that do not exist yet.
+
+    Raises UsageError for those that do with wrong settings, a line each: topic, setting, found, wanted.
+    """
+    found = describe_topics(cluster, [one.name for one in specs])
+    wrong = [each for one in specs if one.name in found for each in differences(one, found[one.name])]
+    if wrong:
+        lines = "\n".join(f"{one} ({one.remedy})" for one in wrong)
+        raise UsageError(f"topics at {cluster.bootstrap} do not have the settings that are needed:\n{lines}")
+    return [one for one in specs if one.name not in found]
+
+
+def describe_topics(cluster: Cluster, names: Sequence[str], operations: bool = False) -> dict[str, FoundTopic]:
+    """Those of the named topics that exist, by name; with `operations` also what this client may do with them.
+
+    Raises UnavailableError when the cluster does not answer or refuses to say.
+    """
+    found = described(cluster, names, operations)
+    configs = topic_configs(admin_client(cluster), list(found))
+    return {name: _found(name, one, configs[name], operations) for name, one in found.items()}
+
+
+def described(cluster: Cluster, names: Sequence[str], operations: bool = False) -> dict[str, Any]:
+    """confluent-kafka's descriptions of those that exist."""
+    if not names:
+        return {}
+    admin = admin_client(cluster)
+    asked = admin.describe_topics(
+        TopicCollection(list(names)), include_authorized_operations=operations, request_timeout=TIMEOUT_S
+    )
+    answers = {}
+    for name, future in asked.items():
+        try:
+            answers[name] = future.result(2 * TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() not in _ABSENT:
+                raise explain(error, f"describing topic {name}") from None
+    return answers
+
+
+def _found(name: str, described: Any, config: dict[str, str], operations: bool) -> FoundTopic:
+    allowed = frozenset(one.name for one in described.authorized_operations or ()) if operations else None
+    copies = min((len(one.replicas) for one in described.partitions), default=0)
+    return FoundTopic(name, len(described.partitions), config, copies, allowed)
+
+
+def topic_configs(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Each topic's settings as they are in force."""
+    if not names:
+        return {}
+    asked = admin.describe_configs([ConfigResource(ResourceType.TOPIC, one) for one in names])
+    answers = {}
+    for resource, future in asked.items():
+        try:
+            answers[resource.name] = {key: one.value or "" for key, one in future.result(2 * TIMEOUT_S).items()}
+        except KafkaException as error:
+            raise explain(error, f"reading the settings of topic {resource.name}") from None
+    return answers
+
+
+def delete_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
+    """Delete topics; one that is gone already is no error. Returns the names of those deleted."""
+    if not names:
+        return []
+    gone = []
+    admin = admin_client(cluster)
+    for name, future in admin.delete_topics(list(names), request_timeout=TIMEOUT_S).items():
+        try:
+            future.result(2 * TIMEOUT_S)
+            gone.append(name)
+        except KafkaException as error:
+            if error.args[0].code() not in _ABSENT:
+                raise explain(error, f"deleting topic {name}") from None
+    return gone
+
+
+def not_creatable(cluster: Cluster, specs: Sequence[TopicSpec], replication: Replication) -> dict[str, str]:
+    """Which topics the cluster would refuse to create, and why. Nothing is created."""
+    if not specs:
+        return {}
+    refused = {}
+    admin = admin_client(cluster)
+    asked = admin.create_topics(
+        [_new_topic(one, replication) for one in specs], request_timeout=TIMEOUT_S, validate_only=True
+    )
+    for name, future in asked.items():
+        try:
+            future.result(2 * TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                refused[name] = str(explain(error, f"creating topic {name}"))
+    return refused

@@ -1,0 +1,121 @@
+"""`doctor`: is everything there that a job needs, on this machine and on the cluster?"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from cutwater.adapters import cluster_facts
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.process import now_ms
+from cutwater.adapters.settings import Settings
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, cluster_for, settings_for
+from cutwater.cli.output import err, handled, out, print_json, table
+from cutwater.core import acls, replication, topics
+from cutwater.core.cluster_checks import ClusterFacts, check_cluster, check_topics
+from cutwater.core.errors import UsageError
+from cutwater.core.findings import Finding, Level, error, ok, skipped, worst
+from cutwater.core.job import Job
+from cutwater.core.machine_checks import Need, check_machine
+from cutwater.core.source_checks import check_rights, check_source
+from cutwater.local import probes
+
+_COLOURS = {Level.OK: "green", Level.SKIPPED: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}
+
+
+@handled
+def doctor(
+    job_file: Annotated[
+        Path | None, typer.Argument(help="The job file; without one, machine and brokers.")
+    ] = None,
+    bootstrap_servers: BootstrapOption = None,
+    probe: Annotated[
+        bool,
+        typer.Option("--probe", help="Compare clocks, too: creates a topic for a moment, and deletes it."),
+    ] = False,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Check this machine, the brokers and a job's topics, and say what to do about what is wrong.
+
+    Without --probe nothing is written anywhere. Where no brokers are named, those of the running stack are asked.
+
+    Exit 0: fine, warnings included. 1: at least one error. 2: the job file or a setting cannot be read.
+
+    Examples:  cutwater doctor  ·  cutwater doctor deploy/jobs/flights.yaml
+    ·  cutwater doctor job.yaml --bootstrap-servers kafka-1:9092 --probe --json
+    """
+    settings = settings_for(data_dir, bootstrap_servers)
+    with err.status("checking") as status:
+        findings = []
+        for one in _findings(job_file, settings, cluster_for(settings, bootstrap_servers), probe):
+            findings.append(one)
+            status.update(f"checked {one.check}")
+    level = worst(findings)
+    if as_json:
+        print_json({"level": level, "findings": [asdict(one) for one in findings]})
+    else:
+        out.print(table("cutwater doctor", ("", "check", "found", "what to do"), map(_row, findings)))
+    return 1 if level is Level.ERROR else 0
+
+
+def _row(one: Finding) -> tuple[str, ...]:
+    return f"[{_COLOURS[one.level]}]{one.level}[/]", escape(one.check), escape(one.found), escape(one.remedy)
+
+
+def _findings(
+    job_file: Path | None, settings: Settings, cluster: Cluster | None, probe: bool
+) -> Iterator[Finding]:
+    job, problem = _job(job_file)
+    need = Need(
+        driver_heap_bytes=probes.heap_bytes(settings.spark_driver_memory),
+        embedded_broker=cluster is None,
+    )
+    yield from check_machine(probes.look(settings.data_dir, cluster is None), need)
+    if problem:
+        yield problem
+    elif job:
+        yield ok("job file", f"job {job.name}: {len(job.measures)} measures, windows of {job.window.size_ms:,} ms")
+    if cluster is None:
+        yield skipped("brokers", "none is named", "give --bootstrap-servers; without, 'cutwater up' starts one")
+        return
+    yield from _cluster(cluster, job, settings, probe)
+
+
+def _job(path: Path | None) -> tuple[Job | None, Finding | None]:
+    try:
+        return (load_job(path) if path else None), None
+    except UsageError as wrong:
+        return None, error("job file", str(wrong), "correct it; docs/JOBFILE.md lists the fields")
+
+
+def _cluster(cluster: Cluster, job: Job | None, settings: Settings, probe: bool) -> Iterator[Finding]:
+    facts = cluster_facts.ask(cluster)
+    if probe and not facts.problem:
+        name = f"{job.name if job else 'cutwater'}.doctor-{uuid.uuid4().hex[:8]}"
+        facts = cluster_facts.with_clock(cluster, facts, name)
+    wanted = (settings.replication_factor, settings.min_insync_replicas)
+    yield from check_cluster(facts, *wanted)
+    if job and not facts.problem:
+        yield from _topics(cluster, facts, job, settings)
+
+
+def _topics(cluster: Cluster, facts: ClusterFacts, job: Job, settings: Settings) -> Iterator[Finding]:
+    copies = replication.decide(facts.brokers, settings.replication_factor, settings.min_insync_replicas)
+    specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output)
+    facts = cluster_facts.look(cluster, facts, job.topic, specs, copies)
+    position = cluster_facts.position(cluster, job.name, job.topic, now_ms())
+    yield from check_source(job, facts, position)
+    yield from check_topics(facts, specs, copies)
+    yield from check_rights(facts, acls.needed(job.name, job.topic, settings.generation))
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(doctor)

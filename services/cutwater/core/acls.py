@@ -1,0 +1,115 @@
+"""The rights each service needs on a cluster with an authorizer, least privilege, as plain values.
+
+Kafka's rules that shorten the list: Read, Write and Delete include Describe; since 3.0 a right to write to any
+topic includes idempotent writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cutwater.core import topics
+from cutwater.core.generations import Generation
+
+SETUP = "setup"
+"""Whoever runs `cutwater up`, `doctor` and `down --delete`: creates the topics, and removes them."""
+TOOLS = "tools"
+"""Whoever runs `cutwater status`, `milestones`, `produce`, `tail`, and the lists."""
+CLIENT_GROUP = "cutwater"
+SPARK_GROUPS = "spark-kafka-source-"
+
+
+@dataclass(frozen=True)
+class Acl:
+    """`service` may do `operations` with a resource."""
+
+    service: str
+    resource: str
+    """topic, group or transactional-id."""
+    name: str
+    operations: tuple[str, ...]
+    prefixed: bool = False
+    """Is the name the beginning of many names?"""
+
+    def plain(self) -> dict[str, Any]:
+        pattern = "prefixed" if self.prefixed else "literal"
+        return {**asdict(self), "operations": list(self.operations), "pattern": pattern}
+
+    def command(self, bootstrap: str, principal: str) -> str:
+        """As a call of Kafka's own tool."""
+        operations = " ".join(f"--operation {one}" for one in self.operations)
+        pattern = " --resource-pattern-type prefixed" if self.prefixed else ""
+        return (
+            f"kafka-acls.sh --bootstrap-server {bootstrap} --add --allow-principal {principal} "
+            f"{operations} --{self.resource} {self.name}{pattern}"
+        )
+
+
+def needed(job: str, source: str, generation: Generation) -> list[Acl]:
+    """Every right that a job needs, service by service."""
+    return [*_setup(job, source), *_driver(job, source, generation), *_others(job, source)]
+
+
+def _setup(job: str, source: str) -> Iterator[Acl]:
+    yield Acl(SETUP, "topic", source, ("Describe", "DescribeConfigs"))
+    # Read, to see that the driver has begun.
+    yield Acl(SETUP, "topic", topics.barriers(job), ("Create", "DescribeConfigs", "Read", "Delete"))
+    yield Acl(SETUP, "topic", topics.milestones(job), ("Create", "DescribeConfigs", "Read", "Delete"))
+    yield Acl(SETUP, "topic", _changelogs(job), ("Create", "DescribeConfigs", "Read", "Delete"), prefixed=True)
+    for name in (topics.dead_letters(job), topics.late(job), topics.output(job), topics.published(job)):
+        yield Acl(SETUP, "topic", name, ("Create", "DescribeConfigs", "Delete"))
+    yield _group(SETUP)
+
+
+def _driver(job: str, source: str, generation: Generation) -> Iterator[Acl]:
+    yield Acl("driver", "topic", source, ("Read",))
+    # It reads what it wrote: the proof of rows, and the barriers of earlier attempts.
+    yield Acl("driver", "topic", _changelogs(job), ("Read", "Write"), prefixed=True)
+    yield Acl("driver", "topic", topics.barriers(job), ("Read", "Write"))
+    yield Acl("driver", "topic", topics.milestones(job), ("Read",))
+    yield Acl("driver", "topic", topics.dead_letters(job), ("Write",))
+    yield Acl("driver", "topic", topics.late(job), ("Write",))
+    yield Acl("driver", "transactional-id", topics.driver_id(job, generation), ("Write",))
+    yield _group("driver")
+    yield Acl("driver", "group", SPARK_GROUPS, ("Read",), prefixed=True)
+
+
+def _others(job: str, source: str) -> Iterator[Acl]:
+    yield Acl("commit-signal", "topic", topics.barriers(job), ("Read",))
+    yield Acl("commit-signal", "topic", topics.milestones(job), ("Read", "Write"))
+    yield Acl("commit-signal", "transactional-id", topics.signal_id(job), ("Write",))
+    yield _group("commit-signal")
+    yield Acl("rehydrator", "topic", _changelogs(job), ("Read",), prefixed=True)
+    yield Acl("rehydrator", "topic", topics.milestones(job), ("Read",))
+    yield _group("rehydrator")
+    yield Acl("publisher", "topic", _changelogs(job), ("Read",), prefixed=True)
+    yield Acl("publisher", "topic", topics.milestones(job), ("Read",))
+    yield Acl("publisher", "topic", topics.output(job), ("Write",))
+    yield Acl("publisher", "topic", topics.published(job), ("Read", "Write"))
+    yield Acl("publisher", "transactional-id", topics.publisher_id(job), ("Write",))
+    yield _group("publisher")
+    yield Acl(TOOLS, "topic", topics.milestones(job), ("Read",))
+    yield Acl(TOOLS, "topic", source, ("Read", "Write"))
+    yield Acl(TOOLS, "topic", topics.dead_letters(job), ("Read", "Write"))
+    yield Acl(TOOLS, "topic", topics.late(job), ("Read",))
+    yield Acl(TOOLS, "topic", topics.output(job), ("Read",))
+    yield Acl(TOOLS, "transactional-id", topics.replay_id(job), ("Write",))
+    yield _group(TOOLS)
+
+
+def _group(service: str) -> Acl:
+    # No offsets are committed: the client library only looks for the group's coordinator.
+    return Acl(service, "group", CLIENT_GROUP, ("Read",))
+
+
+def _changelogs(job: str) -> str:
+    """One topic per generation."""
+    return topics.changelog_prefix(job)
+
+
+def missing(wanted: Acl, allowed: frozenset[str]) -> list[str]:
+    """The operations on an existing resource that are wanted and not among those allowed (in Kafka's words)."""
+    held = {one.replace("_", "").lower() for one in allowed}
+    return [one for one in wanted.operations if one != "Create" and one.lower() not in held]

@@ -1,0 +1,148 @@
+"""An Avro schema for events in JSON, inferred from samples: flat fields, with what was left out and why.
+
+A sample proves that a value occurs, never that another does not. So whole numbers become long, and every field
+but the key and the event time may be missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_TIME_WORDS = re.compile(r"(^|_)(at|ts|time|timestamp|date|datetime|when|created|updated|occurred)($|_)")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}.*")
+_FINE = re.compile(r"\.[0-9]{4,}")
+LONG_MAX = 2**63 - 1
+_MS = (946_684_800_000, 4_102_444_800_000)
+"""The years 2000 to 2099 in milliseconds."""
+FIELDS_MAX = 500
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """Kinds by field, in the order in which they were first seen, and what is not among them."""
+
+    kinds: Mapping[str, str]
+    always: frozenset[str]
+    """Fields that every sample had, and not null."""
+    left_out: Sequence[tuple[str, str]]
+    """(field, why)."""
+
+    def schema(self, name: str, required: Iterable[str]) -> dict[str, Any]:
+        """The record schema; of `required` fields those that every sample had are not nullable."""
+        firm = frozenset(required) & self.always
+        return {
+            "type": "record",
+            "name": name,
+            "doc": "Inferred from samples by 'cutwater init': check it before you rely on it.",
+            "fields": [_field(one, kind, one in firm) for one, kind in self.kinds.items()],
+        }
+
+
+def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inferred:
+    """Types of the fields of some events. `times`: fields that the user says hold a time."""
+    told = frozenset(times)
+    kinds: dict[str, str] = {}
+    left_out: list[tuple[str, str]] = []
+    names = list(dict.fromkeys(name for event in events for name in event))
+    for name in names[:FIELDS_MAX]:
+        values = [event[name] for event in events if event.get(name) is not None]
+        kind, why = _kind(name, values, name in told)
+        if kind and not why:
+            kinds[name] = kind
+        else:
+            left_out.append((name, why))
+    left_out += [(name, f"beyond the first {FIELDS_MAX} fields") for name in names[FIELDS_MAX:]]
+    always = frozenset(name for name in kinds if all(event.get(name) is not None for event in events))
+    return Inferred(kinds, always, left_out)
+
+
+def _field(name: str, kind: str, firm: bool) -> dict[str, Any]:
+    avro: Any = {"type": "long", "logicalType": kind} if kind.startswith("timestamp") else kind
+    return {"name": name, "type": avro} if firm else {"name": name, "type": ["null", avro], "default": None}
+
+
+def _kind(name: str, values: Sequence[Any], told: bool) -> tuple[str, str]:
+    """(kind, "") or ("", why it is left out)."""
+    seen = {_json_type(one) for one in values}
+    if why := _unfit(name, seen):
+        return "", why
+    if seen <= {"number", "whole number"}:
+        return _number(name, values, seen, told)
+    return (_text(values) if seen == {"text"} else "boolean"), ""
+
+
+def _unfit(name: str, seen: set[str]) -> str:
+    """Why no type suits what was seen; empty when one does."""
+    if not _NAME.fullmatch(name) or name.startswith("__"):
+        return "its name is none that Avro allows, or begins with two underscores"
+    if not seen:
+        return "it was always null"
+    if seen & {"an object", "a list"}:
+        return f"it is {' or '.join(sorted(seen & {'an object', 'a list'}))}: events are flat"
+    if len(seen) > 1 and not seen <= {"number", "whole number"}:
+        return f"it is sometimes {' and sometimes '.join(sorted(seen))}"
+    return ""
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    names = {int: "whole number", float: "number", str: "text", dict: "an object", list: "a list"}
+    return names[type(value)]
+
+
+def _number(name: str, values: Sequence[Any], seen: set[str], told: bool) -> tuple[str, str]:
+    if "number" in seen:
+        return "double", ""
+    if any(abs(one) > LONG_MAX for one in values):
+        return "", "it exceeds 64 bits"
+    if told or sounds_like_time(name):
+        for kind, unit in (("timestamp-millis", 1), ("timestamp-micros", 1_000)):
+            if all(_MS[0] * unit <= one < _MS[1] * unit for one in values):
+                return kind, ""
+    return "long", ""
+
+
+def _text(values: Sequence[str]) -> str:
+    if not all(_ISO.fullmatch(one) and _moment(one) for one in values):
+        return "string"
+    return "timestamp-micros" if any(_FINE.search(one) for one in values) else "timestamp-millis"
+
+
+def sounds_like_time(name: str) -> bool:
+    """Does a field's name speak of a time?"""
+    return bool(_TIME_WORDS.search(_CAMEL.sub("_", name).lower()))
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def time_ms(value: Any, kind: str) -> int | None:
+    """An event's time in ms since 1970: ISO 8601, a moment, or a number in the unit of `kind`; None for others."""
+    moment = _moment(value) if isinstance(value, str) else value
+    if isinstance(moment, datetime):
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
+    if isinstance(moment, int) and not isinstance(moment, bool):
+        return moment // 1_000 if kind == "timestamp-micros" else moment
+    return None
+
+
+def parse_event(value: bytes) -> dict[str, Any] | None:
+    """One event in JSON; None for what is no object in UTF-8."""
+    try:
+        found = json.loads(value.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

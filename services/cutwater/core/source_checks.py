@@ -1,0 +1,151 @@
+"""Does a source topic fit a job: there, kept long enough, not compacted, readable, not ahead of the checkpoint?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cutwater.core.acls import Acl, missing
+from cutwater.core.cluster_checks import ClusterFacts
+from cutwater.core.cuts import Cut
+from cutwater.core.findings import Finding, error, ok, skipped, warning
+from cutwater.core.job import Job
+from cutwater.core.topic_check import FoundTopic
+
+EVENT_BYTES_MAX = 1_048_588
+"""Kafka's default for a record batch, and what producers and Cutwater's own topics take."""
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where the job stands in its source, from its newest milestone."""
+
+    source_cut: Cut
+    first_kept: Cut
+    """The oldest record that the source still has, partition by partition."""
+    age_ms: int
+    """Since that milestone was written."""
+
+
+def check_source(job: Job, facts: ClusterFacts, position: Position | None) -> Iterator[Finding]:
+    """Everything about the source topic."""
+    check = f"source {job.topic}"
+    if job.topic in facts.refused:
+        yield error(check, facts.refused[job.topic], "'cutwater plan' lists the rights that are needed")
+        return
+    found = facts.found.get(job.topic)
+    if found is None:
+        yield error(check, f"does not exist at {facts.bootstrap}", "create it, or correct source.topic")
+        return
+    yield ok(check, f"{found.partitions} partitions, {found.replication} copies")
+    yield from _kept(job, found, position)
+    yield _size(found)
+    if position is not None:
+        yield _position(position)
+
+
+def _kept(job: Job, found: FoundTopic, position: Position | None) -> Iterator[Finding]:
+    check, policy = "source retention", found.config.get("cleanup.policy", "delete")
+    if "compact" in policy:
+        yield warning(
+            check,
+            f"cleanup.policy is {policy}: an event may be compacted away before it is read",
+            "fine when only the last event of a record key counts; else set cleanup.policy=delete",
+        )
+    by_size = found.config.get("retention.bytes", "-1")
+    if "delete" in policy and by_size != "-1":
+        yield warning(
+            check,
+            f"retention.bytes is {by_size}: a burst may delete events before they are read",
+            "set retention.bytes=-1, or see that it holds a day of bursts",
+        )
+    if "delete" in policy:
+        yield _time(job, int(found.config.get("retention.ms", "-1")), position)
+
+
+def _time(job: Job, kept_ms: int, position: Position | None) -> Finding:
+    check = "source retention"
+    if kept_ms < 0:
+        return ok(check, "by time: without end")
+    open_ms = job.lateness_ms + job.window.size_ms
+    said = f"by time: {span(kept_ms)}"
+    if position is not None and position.age_ms > kept_ms // 2:
+        return error(
+            check,
+            f"{said}, and the newest milestone is {span(position.age_ms)} old",
+            "start the job before events that it has not read are deleted, or raise retention.ms",
+        )
+    if kept_ms < job.lateness_ms:
+        return error(
+            check,
+            f"{said}, and the lateness is {span(job.lateness_ms)}",
+            "an event may be deleted while its window still waits: raise retention.ms",
+        )
+    if kept_ms < open_ms:
+        return warning(
+            check,
+            f"{said}, and windows stay open for {span(open_ms)}",
+            "a job that starts anew cannot fill its open windows: raise retention.ms",
+        )
+    return ok(check, said)
+
+
+def _size(found: FoundTopic) -> Finding:
+    check, most = "message size", int(found.config.get("max.message.bytes", EVENT_BYTES_MAX))
+    if most > EVENT_BYTES_MAX:
+        return warning(
+            check,
+            f"max.message.bytes of the source is {most:,}",
+            f"epochs are bounded by events: lower max_events_per_epoch if many exceed {EVENT_BYTES_MAX:,}",
+        )
+    return ok(check, f"at most {most:,} bytes")
+
+
+def _position(position: Position) -> Finding:
+    """Is what the checkpoint needs next still there?"""
+    lost = {
+        place: (low, position.source_cut.offset(place))
+        for place, low in position.first_kept
+        if low > position.source_cut.offset(place)
+    }
+    if not lost:
+        return ok("checkpoint", f"newest milestone {span(position.age_ms)} old; all that follows it is kept")
+    place, (low, cut) = next(iter(lost.items()))
+    return error(
+        "checkpoint",
+        f"{place.topic}/{place.partition} begins at {low}, and the job has read up to {cut}: {low - cut} events "
+        "are deleted that it has not read",
+        "the driver refuses to go on over the gap: start a job of another name",
+    )
+
+
+def check_rights(facts: ClusterFacts, wanted: Sequence[Acl]) -> Iterator[Finding]:
+    """What this user lacks on topics that exist; those that are missing were tried by creating them, dry."""
+    check, lacks, silent = "rights", [], False
+    for name, topic in facts.found.items():
+        of_topic = [one for one in wanted if one.resource == "topic" and covers(one, name)]
+        if topic.operations is None:
+            silent = True
+            continue
+        without = sorted({operation for one in of_topic for operation in missing(one, topic.operations)})
+        lacks += [f"{operation} on topic {name}" for operation in without]
+    if lacks:
+        yield error(check, f"this user lacks {', '.join(lacks)}", "'cutwater plan' prints the kafka-acls commands")
+    elif silent:
+        yield skipped(check, "the cluster does not say", "'cutwater plan' lists what is needed")
+    else:
+        yield ok(check, "on every topic; those on transactional ids and groups show only in use")
+
+
+def covers(acl: Acl, name: str) -> bool:
+    """Does it speak of this resource?"""
+    return name.startswith(acl.name) if acl.prefixed else name == acl.name
+
+
+def span(ms: int) -> str:
+    """A duration for people, in its largest whole units."""
+    for unit, size in (("d", 24 * HOUR_MS), ("h", HOUR_MS), ("min", 60_000), ("s", 1_000)):
+        if ms >= 2 * size or (ms >= size and ms % size == 0):
+            return f"{ms / size:.3g} {unit}"
+    return f"{ms} ms"

@@ -1,0 +1,46 @@
+"""The topics of a job on the cluster that its stack uses: the embedded broker's, or the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cutwater.adapters import admin
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import wait_for_broker
+from cutwater.adapters.settings import Settings
+from cutwater.core import replication, topics
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.local import added
+
+
+def create_embedded(cluster: Cluster, job: Job, generation: Generation) -> None:
+    """All topics, the source included; raises UsageError when one that exists has wrong settings."""
+    admin.ensure_topics(cluster, topics.owned(job.name, generation, job.shards.partitions, job.output))
+    # The source is the user's: made where it is missing, and left as it is where it exists.
+    admin.create_topics(cluster, [topics.events(job.topic, job.shards.partitions)])
+
+
+def prepare(cluster: Cluster, job: Job, settings: Settings, report: Callable[[str], None]) -> None:
+    """Cutwater's topics on the user's cluster, with copies that are safe there; what is added is written down.
+
+    The source topic must exist: a name mistyped in a job file shall not become a topic. Raises UsageError for
+    that, for settings that differ and for copies the cluster cannot hold; UnavailableError when nobody answers.
+    """
+    wait_for_broker(cluster, settings.wait_ms / 1000)
+    if job.topic not in admin.describe_topics(cluster, [job.topic]):
+        raise UsageError(
+            f"the source topic {job.topic} does not exist at {cluster.bootstrap}: create it, or correct "
+            "source.topic in the job file"
+        )
+    brokers = admin.brokers(cluster)
+    copies = replication.decide(brokers, settings.replication_factor, settings.min_insync_replicas)
+    for doubt in replication.doubts(copies, brokers):
+        report(f"warning: {doubt}")
+    specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output)
+    missing = admin.missing_topics(cluster, specs)
+    added.intend(cluster, settings.data_dir.resolve(), job.name, job.topic, [one.name for one in specs])
+    made = admin.create_topics(cluster, missing, copies)
+    if made:
+        report(f"created on your cluster: {', '.join(made)} ('cutwater down --delete' removes them)")

@@ -1,0 +1,76 @@
+"""What `cutwater doctor` looks at on this machine. Nothing is changed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+from cutwater.core.errors import CutwaterError
+from cutwater.core.machine_checks import MB, Machine
+from cutwater.local import jars
+from cutwater.local.disk import require_room
+from cutwater.local.java import find_java, java_version
+
+LIST_SECONDS_MAX = 30.0
+_HEAP = re.compile(r"([0-9]{1,9})([kmgt]?)b?", re.IGNORECASE)
+_UNITS = {"k": 1024, "m": MB, "g": 1024 * MB, "t": 1024 * 1024 * MB, "": 1}
+
+
+def look(data_dir: Path, embedded_broker: bool) -> Machine:
+    """Java, memory, disk and jars, as they are now."""
+    java, version, advice = _java()
+    problem, free = _disk(data_dir)
+    sets = ("spark", "kafka") if embedded_broker else ("spark",)
+    return Machine(
+        python=(sys.version_info.major, sys.version_info.minor),
+        java=str(java) if java else None,
+        java_version=version,
+        java_advice=advice,
+        vector_module=_has_vector_module(java) if java else False,
+        memory_free_bytes=psutil.virtual_memory().available,
+        data_dir=str(data_dir),
+        data_dir_problem=problem,
+        disk_free_bytes=free,
+        jars_present=all(jars.present(one) for one in sets),
+    )
+
+
+def heap_bytes(setting: str) -> int:
+    """Spark's way to write memory: '1g', '512m'; its default of 1 GB for what cannot be read."""
+    found = _HEAP.fullmatch(setting.strip())
+    return int(found[1]) * _UNITS[found[2].lower()] if found else 1024 * MB
+
+
+def _java() -> tuple[Path | None, int | None, str]:
+    try:
+        java = find_java()
+    except CutwaterError as error:
+        return None, None, str(error)
+    return java, java_version(java), ""
+
+
+def _has_vector_module(java: Path) -> bool:
+    try:
+        done = subprocess.run(
+            [java, "--list-modules"], capture_output=True, text=True, timeout=LIST_SECONDS_MAX, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return "jdk.incubator.vector" in done.stdout
+
+
+def _disk(data_dir: Path) -> tuple[str, int]:
+    """(why the folder cannot be used, free bytes). Looks at the nearest folder that exists: none is made."""
+    there = data_dir.resolve()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    try:
+        require_room(there, "Cutwater", free_bytes_min=0)
+        return "", shutil.disk_usage(there).free
+    except (CutwaterError, OSError) as error:
+        return str(error), 0

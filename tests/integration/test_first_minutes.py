@@ -1,0 +1,310 @@
+"""The first ten minutes on a user's own broker, which asks for a password and lets nobody do more than allowed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+import counting
+from cutwater.adapters import admin
+from cutwater.adapters.avro import load_schema
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.producing import EventWriter
+from cutwater.core import acls, topics
+from cutwater.core.generations import Generation
+from cutwater.core.topics import TopicSpec
+from harness import wait_until
+from users_broker import UsersBroker, users_broker
+
+USER = "cutwater"
+EVENTS = counting.events(600)
+GENERATION = Generation(1, "local")
+OWNED = {one.name for one in topics.owned("ticks", GENERATION, 2)}
+
+
+class Cli:
+    """Runs `cutwater` as somebody who knows the broker's address and a password."""
+
+    def __init__(self, folder: Path, broker: UsersBroker, user: str = USER) -> None:
+        self.folder, self.broker = folder, broker
+        known = {"CUTWATER_DATA_DIR": str(folder / "data"), "COLUMNS": "250", "CUTWATER_WAIT_MS": "20000"}
+        self.env = {**os.environ, **known, **broker.environment(user)}
+
+    def run(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "cutwater.cli.main", *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=300, env={**self.env, **env}, check=False
+        )
+
+    def json(self, *arguments: str) -> Any:
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    @property
+    def job_file(self) -> str:
+        return str(self.folder / "job.yaml")
+
+    @property
+    def on_broker(self) -> tuple[str, str]:
+        return ("--bootstrap-servers", self.broker.bootstrap)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> Iterator[UsersBroker]:
+    with users_broker(tmp_path_factory.mktemp("users"), kafka_jars, [USER, "stranger"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cli(tmp_path_factory: pytest.TempPathFactory, broker: UsersBroker) -> Cli:
+    """A job file, a source topic made by the user, and for USER exactly the rights that the plan lists."""
+    folder = tmp_path_factory.mktemp("first")
+    made = write_job(folder, broker, "ticks")
+    admin.create_topics(broker.admin, [topics.events("ticks.events", 2)])
+    broker.grant(USER, [one.plain() for one in acls.needed("ticks", "ticks.events", GENERATION)])
+    return made
+
+
+def write_job(folder: Path, broker: UsersBroker, name: str, user: str = USER) -> Cli:
+    (folder / "job.yaml").write_text(counting.job_text(name))
+    (folder / "event.avsc").write_text(counting.SCHEMA)
+    lines = [json.dumps(one) for one in EVENTS]
+    (folder / "events.jsonl").write_text("\n".join(lines) + "\n")
+    return Cli(folder, broker, user)
+
+
+@pytest.fixture(scope="module")
+def running(cli: Cli) -> Iterator[Cli]:
+    """The job on the user's broker, with every event committed and shown."""
+    done = cli.run("up", cli.job_file, "--detach", *cli.on_broker)
+    assert done.returncode == 0, done.stderr
+    try:
+        assert cli.json("produce", str(cli.folder / "events.jsonl"))["delivered"] == len(EVENTS)
+        wait_until(lambda: events_shown(cli) == len(EVENTS), f"all events in the view; logs in {cli.folder}")
+        yield cli
+    finally:
+        cli.run("down")
+
+
+def events_shown(cli: Cli) -> int:
+    status = cli.json("status")
+    if not status["milestone"] or status["view"].get("token") != status["milestone"]["token"]:
+        return 0
+    return sum(status["milestone"]["source_cut"].values())
+
+
+def findings(cli: Cli, *arguments: str) -> tuple[int, dict[str, dict[str, str]]]:
+    """Exit code and findings by check."""
+    done = cli.run("doctor", *arguments, "--json")
+    assert done.stdout, done.stderr
+    return done.returncode, {one["check"]: one for one in json.loads(done.stdout)["findings"]}
+
+
+def test_the_plan_lists_topics_rights_and_bytes_without_a_broker(cli: Cli) -> None:
+    """`plan` needs no cluster: every owned topic, three copies, the rights that the other tests run with."""
+    plan = cli.json("plan", cli.job_file, "--events-per-second", "10", "--keys", "30")
+    assert {one["name"] for one in plan["topics"]} == OWNED
+    assert {one["replication_factor"] for one in plan["topics"]} == {3}
+    assert plan["acls"] == [one.plain() for one in acls.needed("ticks", "ticks.events", GENERATION)]
+    assert plan["estimate"]["changelog_write_bytes_per_s"] > 0
+    assert plan["measured"] is None
+    shown = cli.run("plan", cli.job_file)
+    assert shown.returncode == 0, shown.stderr
+    assert "kafka-acls.sh" in shown.stdout
+
+
+def test_init_recognises_avro_and_drafts_a_job_that_up_accepts(cli: Cli) -> None:
+    """From single-object records of a schema at hand: key and event time of the schema, lateness as produced."""
+    admin.create_topics(cli.broker.admin, [topics.events("flown.events", 2)])
+    rights = acls.Acl("init", "topic", "flown.events", ("Read", "DescribeConfigs"))
+    cli.broker.grant(USER, [rights.plain()])
+    job = replace(load_job(Path(cli.job_file)), topic="flown.events")
+    EventWriter(cli.broker.admin, job).write_all(EVENTS)
+    out = cli.folder / "flown.yaml"
+    arguments = ("init", "--from-topic", "flown.events", *cli.on_broker, "--out", str(out))
+    drafted = cli.json(*arguments)
+    assert (drafted["format"], drafted["samples"], drafted["unreadable"]) == ("avro", len(EVENTS), 0)
+    assert (drafted["key"], drafted["event_time"]) == ("key", "at")
+    made = load_job(out)
+    assert (made.name, made.topic, made.key_field, made.time_field) == ("flown", "flown.events", "key", "at")
+    assert made.event_schema == job.event_schema
+    assert made.lateness_ms >= 9 * 60_000, "the events are in random order over ten minutes"
+    again = cli.run(*arguments)
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+    assert cli.run(*arguments, "--force").returncode == 0
+
+
+def test_init_infers_a_schema_from_json(cli: Cli) -> None:
+    """JSON records give a schema beside the job file; what cannot be a field is left out and named."""
+    produce_json(cli.broker, "orders", [order(number) for number in range(200)])
+    out = cli.folder / "json" / "orders.yaml"
+    drafted = cli.json("init", "--from-topic", "orders", *cli.on_broker, "--out", str(out))
+    assert (drafted["format"], drafted["key"], drafted["event_time"]) == ("json", "customer", "createdAt")
+    assert set(drafted["left_out"]) == {"lines", "note"}
+    schema = load_schema(Path(drafted["schema_file"]))
+    types = {one["name"]: one["type"] for one in schema["fields"]}
+    assert types["createdAt"] == {"type": "long", "logicalType": "timestamp-millis"}
+    assert types["amount"] == ["null", "double"]
+    text = out.read_text()
+    assert "format: json" in text
+    out.write_text(text.replace("  format: json\n", ""))
+    assert load_job(out).key_field == "customer"
+    wrong = cli.run("init", "--from-topic", "orders", *cli.on_broker, "--key", "amount", "--force")
+    assert wrong.returncode == 2
+    assert "'amount' is double and cannot be the key" in " ".join(wrong.stderr.split())
+
+
+def order(number: int) -> dict[str, Any]:
+    at = datetime.fromtimestamp(1_700_000_000 + number, UTC).isoformat()
+    one = {"id": f"o-{number}", "customer": f"c{number % 7}", "createdAt": at, "amount": number / 4}
+    return {**one, "lines": [number], "note": None}
+
+
+def produce_json(broker: UsersBroker, topic: str, events: list[dict[str, Any]]) -> None:
+    admin.create_topics(broker.admin, [topics.events(topic, 1)])
+    rights = acls.Acl("init", "topic", topic, ("Read", "DescribeConfigs"))
+    broker.grant(USER, [rights.plain()])
+    producer = Producer(broker.admin.librdkafka())
+    for one in events:
+        producer.produce(topic, json.dumps(one).encode())
+    assert producer.flush(30) == 0
+
+
+def test_the_doctor_finds_what_a_stranger_lacks(cli: Cli, tmp_path: Path) -> None:
+    """Without rights: exit 1, and each topic that may not be seen or created is an error with a remedy."""
+    stranger = write_job(tmp_path, cli.broker, "ticks", "stranger")
+    code, found = findings(stranger, stranger.job_file, *stranger.on_broker)
+    assert code == 1
+    for check in ("source ticks.events", *(f"topic {name}" for name in OWNED)):
+        assert found[check]["level"] == "error", check
+        assert "cutwater plan" in found[check]["remedy"]
+    refused = stranger.run("up", stranger.job_file, "--detach", *stranger.on_broker)
+    assert refused.returncode == 2, "and the stack does not start"
+    assert "this user may not" in " ".join(refused.stderr.split())
+
+
+def test_the_doctor_finds_a_wrong_password_and_a_dead_broker(cli: Cli) -> None:
+    """Both are one error on the brokers, within a bound, and nothing else about the cluster is judged."""
+    for address, env in (
+        (cli.broker.bootstrap, {"CUTWATER_KAFKA_SASL_PASSWORD": "wrong"}),
+        ("127.0.0.1:1", {}),
+    ):
+        done = cli.run("doctor", cli.job_file, "--bootstrap-servers", address, "--json", **env)
+        assert done.returncode == 1
+        found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
+        assert found["brokers"]["level"] == "error"
+        assert "copies" not in found
+
+
+def test_wrong_settings_of_a_topic_are_named_by_up_and_doctor(cli: Cli, tmp_path: Path) -> None:
+    """A changelog that deletes, with other partitions: topic, setting, found, wanted; nothing starts."""
+    odd = write_job(tmp_path, cli.broker, "odd")
+    name = topics.changelog("odd", GENERATION)
+    admin.create_topics(
+        cli.broker.admin, [topics.events("odd.events", 1), TopicSpec(name, 3, (("cleanup.policy", "delete"),))]
+    )
+    cli.broker.grant(USER, [one.plain() for one in acls.needed("odd", "odd.events", GENERATION)])
+    code, found = findings(odd, odd.job_file, *odd.on_broker)
+    assert code == 1
+    assert found[f"topic {name}"]["level"] == "error"
+    refused = odd.run("up", odd.job_file, "--detach", *odd.on_broker)
+    assert refused.returncode == 2
+    said = " ".join(refused.stderr.split())
+    for setting, was, wanted in (
+        ("partitions", "3", "2"),
+        ("cleanup.policy", "delete", "compact"),
+        ("message.timestamp.type", "CreateTime", "LogAppendTime"),
+    ):
+        assert f"topic {name}: {setting} is {was}, and must be {wanted}" in said
+    assert set(
+        admin.describe_topics(cli.broker.admin, [one.name for one in topics.owned("odd", GENERATION, 2)])
+    ) == {name}, "nothing was created"
+
+
+def test_up_names_a_source_topic_that_does_not_exist(cli: Cli, tmp_path: Path) -> None:
+    """A mistyped source is exit 2 and its name; it is not created, and neither is anything else."""
+    lost = write_job(tmp_path, cli.broker, "lost")
+    cli.broker.grant(USER, [one.plain() for one in acls.needed("lost", "lost.events", GENERATION)])
+    refused = lost.run("up", lost.job_file, "--detach", *lost.on_broker)
+    assert refused.returncode == 2
+    assert "source topic lost.events does not exist" in " ".join(refused.stderr.split())
+    owned = [one.name for one in topics.owned("lost", GENERATION, 2)]
+    assert admin.describe_topics(cli.broker.admin, ["lost.events", *owned]) == {}
+
+
+def test_the_doctor_is_content_before_and_compares_clocks_when_asked(cli: Cli) -> None:
+    """With the plan's rights nothing is an error; --probe needs the right to its own topic, and leaves none."""
+    code, found = findings(cli, cli.job_file, *cli.on_broker)
+    assert code == 0, found
+    assert found["Kafka version"]["level"] == "ok"
+    assert found["Kafka version"]["found"].startswith("4.3")
+    assert found["copies"]["level"] == "warning", "one broker holds one copy"
+    assert found["clock"]["level"] == "skipped"
+    probe = acls.Acl("doctor", "topic", "ticks.doctor-", ("Create", "Write", "Delete"), prefixed=True)
+    cli.broker.grant(USER, [probe.plain()])
+    code, found = findings(cli, cli.job_file, *cli.on_broker, "--probe")
+    assert code == 0, found
+    assert found["clock"]["level"] == "ok", "both clocks are this machine's"
+    everything = AdminClient(cli.broker.admin.librdkafka()).list_topics(timeout=20).topics
+    assert not [name for name in everything if ".doctor-" in name]
+
+
+def test_up_on_a_users_broker_starts_no_broker_and_needs_no_more_than_the_plan_says(running: Cli) -> None:
+    """With the listed rights and a password, the stack runs on the user's broker; the rows are exact."""
+    stack = running.json("status")["stack"]
+    assert stack["bootstrap_servers"] == running.broker.bootstrap
+    assert stack["security_protocol"] == "SASL_PLAINTEXT"
+    assert "broker" not in stack["logs"]
+    assert not (running.folder / "data" / "broker").exists()
+    unsaid = running.run("milestones", CUTWATER_KAFKA_SECURITY_PROTOCOL="PLAINTEXT")
+    assert unsaid.returncode == 2, "without the password the stack's brokers cannot be asked"
+    assert "CUTWATER_KAFKA_SECURITY_PROTOCOL" in unsaid.stderr
+    rows = {(row["window_start"]): row for row in running.json("get", "k7", "--limit", "100")["rows"]}
+    wanted = {start: row for (key, start), row in counting.expected(EVENTS).items() if key == "k7"}
+    assert sorted(row["ticks"] for row in rows.values()) == sorted(row["ticks"] for row in wanted.values())
+    assert sum(row["total"] for row in rows.values()) == sum(row["total"] for row in wanted.values())
+    assert running.run("milestones", "--check").returncode == 0
+
+
+def test_plan_and_doctor_of_a_running_job_measure_it(running: Cli) -> None:
+    """Without naming brokers the stack's are asked: bytes per row are measured, and the checkpoint is judged."""
+    plan = running.json("plan", running.job_file)
+    assert plan["bootstrap_servers"] == running.broker.bootstrap
+    assert all(one["exists"] for one in plan["topics"])
+    assert plan["measured"]["sampled"] > 0
+    assert plan["estimate"]["row_bytes"] == plan["measured"]["row_bytes"]
+    code, found = findings(running, running.job_file)
+    assert code == 0, found
+    assert found["checkpoint"]["level"] == "ok"
+    assert found["rights"]["level"] == "ok"
+
+
+def test_down_delete_lists_asks_and_removes_only_what_was_added(running: Cli) -> None:
+    """--dry-run names the topics and changes nothing; without --yes nothing goes; then all but the source."""
+    listed = running.json("down", "--delete", "--dry-run")
+    assert set(listed["would_delete"]["topics"]) == OWNED
+    assert listed["kept"] == ["ticks.events"]
+    refused = running.run("down", "--delete")
+    assert refused.returncode == 2
+    assert "--yes" in refused.stderr
+    names = [*OWNED, "ticks.events"]
+    assert set(admin.describe_topics(running.broker.admin, names)) == set(names), "nothing is gone yet"
+    assert running.json("status")["stack"]["ready"], "and it still runs"
+    assert set(running.json("down", "--delete", "--yes")["topics"]) == OWNED
+    wait_until(
+        lambda: set(admin.describe_topics(running.broker.admin, names)) == {"ticks.events"}, "the topics are gone"
+    )
+    assert not (running.folder / "data").exists()

@@ -1,0 +1,105 @@
+"""A broker as a user has one: it asks for a password, and lets nobody do what no ACL allows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from cutwater.adapters.cluster import Cluster, Security
+from cutwater.local.broker import Broker
+from cutwater.local.broker_config import server_properties
+from cutwater.local.java import find_java
+from cutwater.local.ports import LOOPBACK, free_ports
+from cutwater.local.supervisor import Supervisor
+
+PASSWORD = "a-user's-own"
+_OPERATIONS = {
+    "Read": AclOperation.READ,
+    "Write": AclOperation.WRITE,
+    "Create": AclOperation.CREATE,
+    "Delete": AclOperation.DELETE,
+    "Describe": AclOperation.DESCRIBE,
+    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+}
+_RESOURCES = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "transactional-id": ResourceType.TRANSACTIONAL_ID,
+}
+
+
+class UsersBroker:
+    """A running broker with two doors: `admin` may do everything, others log in and need ACLs."""
+
+    def __init__(self, admin: Cluster, bootstrap: str) -> None:
+        self.admin = admin
+        self.bootstrap = bootstrap
+
+    def environment(self, user: str) -> dict[str, str]:
+        """The settings by which Cutwater logs in."""
+        return {
+            "CUTWATER_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+            "CUTWATER_KAFKA_SASL_MECHANISM": "PLAIN",
+            "CUTWATER_KAFKA_SASL_USERNAME": user,
+            "CUTWATER_KAFKA_SASL_PASSWORD": PASSWORD,
+        }
+
+    def cluster(self, user: str) -> Cluster:
+        return Cluster(self.bootstrap, Security("SASL_PLAINTEXT", "PLAIN", user, PASSWORD))
+
+    def grant(self, user: str, acls: list[dict[str, Any]]) -> None:
+        """Exactly what `cutwater plan --json` lists."""
+        bindings = [
+            AclBinding(
+                _RESOURCES[one["resource"]],
+                one["name"],
+                ResourcePatternType.PREFIXED if one["pattern"] == "prefixed" else ResourcePatternType.LITERAL,
+                f"User:{user}",
+                "*",
+                _OPERATIONS[operation],
+                AclPermissionType.ALLOW,
+            )
+            for one in acls
+            for operation in one["operations"]
+        ]
+        admin = AdminClient(self.admin.librdkafka())
+        for future in admin.create_acls(list(set(bindings))).values():
+            future.result(20)
+
+
+@contextmanager
+def users_broker(folder: Path, kafka_jars: list[Path], users: list[str]) -> Iterator[UsersBroker]:
+    """Started, and ended with the block."""
+    door = free_ports(8)[-1]
+    plain = Broker(folder, find_java(), kafka_jars)
+    known = " ".join(f'user_{user}="{PASSWORD}"' for user in users)
+    login = f"org.apache.kafka.common.security.plain.PlainLoginModule required {known};"
+    ours = server_properties(folder, plain.port, plain.controller_port, {})
+    protocols = ours["listener.security.protocol.map"]
+    overrides = {
+        "listeners": f"{ours['listeners']},SASL_PLAINTEXT://{LOOPBACK}:{door}",
+        "advertised.listeners": f"{ours['advertised.listeners']},SASL_PLAINTEXT://{LOOPBACK}:{door}",
+        "listener.security.protocol.map": f"{protocols},SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": login,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    ports = {"port": plain.port, "controller_port": plain.controller_port}
+    broker = Broker(folder, find_java(), kafka_jars, overrides=overrides, **ports)  # type: ignore[arg-type]
+    with Supervisor([broker.supervised()]) as supervisor:
+        supervisor.start(threading.Event())
+        yield UsersBroker(broker.cluster, f"{LOOPBACK}:{door}")
