@@ -6,15 +6,18 @@ events -> decode -> watermark -> windows -> group by (window, key) -> partials -
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.avro.functions import from_avro
 
-from cutwater.adapters.avro import HEADER_BYTES, Codec
+from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
+from cutwater.core.formats import WriterSchema
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.proof import Writer
+from cutwater_spark.formats import with_events
+from cutwater_spark.sql import text
 
 INPUT_METRICS = "cutwater_input"
 """Name of the observation on the input: events read, events rejected."""
@@ -40,15 +43,12 @@ def read_events(spark: SparkSession, job: Job, cluster: Cluster) -> DataFrame:
     )
 
 
-def decode(raw: DataFrame, job: Job, origin: str) -> DataFrame:
-    """Events as columns, beside their place in the source; what cannot be used is counted and left out."""
-    header = Codec(job.event_schema).header
-    body = F.expr(f"substring(value, {HEADER_BYTES + 1})")
-    event = F.when(
-        F.expr(f"substring(value, 1, {HEADER_BYTES}) = X'{header.hex()}'"),
-        from_avro(body, json.dumps(job.event_schema), {"mode": "PERMISSIVE"}),
-    )
-    placed = raw.select(event.alias("event"), "partition", "offset", "timestamp").select(
+def decode(raw: DataFrame, job: Job, origin: str, known: Sequence[WriterSchema]) -> DataFrame:
+    """Events as columns, beside their place in the source; what cannot be used is counted and left out.
+
+    `known` are the schemas that events may be written with.
+    """
+    placed = with_events(raw.select("value", "partition", "offset", "timestamp"), job, known).select(
         "event.*",
         F.col(f"event.{job.key_field}").cast("string").alias("__key"),
         F.col(f"event.{job.time_field}").alias("__event_time"),
@@ -99,16 +99,10 @@ def row_expressions(job: Job, writer: Writer) -> list[str]:
 
 
 def _single_object(record: str, codec: Codec) -> str:
-    return f"concat(X'{codec.header.hex()}', to_avro({record}, {_text(json.dumps(codec.schema))}))"
+    return f"concat(X'{codec.header.hex()}', to_avro({record}, {text(json.dumps(codec.schema))}))"
 
 
 def _headers(writer: Writer) -> str:
     headers = {"generation": writer.generation, "attempt": writer.attempt, "epoch": writer.epoch}
     one = "named_struct('key', {}, 'value', cast({} as binary))"
-    return f"array({', '.join(one.format(_text(name), _text(str(value))) for name, value in headers.items())})"
-
-
-def _text(value: str) -> str:
-    """A string literal of Spark SQL."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return f"array({', '.join(one.format(text(name), text(str(value))) for name, value in headers.items())})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cutwater.cli import demo, produce, stack, state, stream
+from cutwater.cli import demo, produce, schemas, stack, state, stream
 
 EXIT_CODES = (
     "Exit codes: 0 fine · 1 a check found differences · 2 wrong input · 3 the machine lacks something · "
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 for module in (stack, stream, state, produce, demo):
     module.register(app)
+schemas.register_verbs(app)
 
 
 def main() -> None:

@@ -142,26 +142,16 @@ class _Resolution:
         return next((branch for branch, theirs in kinds if theirs["type"] in wider), None)
 
     def _types(self, writer: dict[str, Any], reader: dict[str, Any], path: str) -> list[str]:
-        was, is_ = writer["type"], reader["type"]
-        if was != is_ and is_ not in _PROMOTIONS.get(was, frozenset()):
-            return [_say(path, f"was {_kind(writer)} and is {_kind(reader)}: {was} cannot be read as {is_}")]
-        if [writer.get(one) for one in _LOGICAL] != [reader.get(one) for one in _LOGICAL]:
-            return [
-                _say(path, f"was {_kind(writer)} and is {_kind(reader)}: old bytes would be read as other values")
-            ]
-        if was in _NAMED and not _same_name(writer, reader):
-            return [
-                _say(path, f"{was} {writer['name']} is now {reader['name']}: keep the name, or give it as an alias")
-            ]
-        if was == "record":
+        """Obstacles between two types that are no unions."""
+        obstacle = _obstacle(writer, reader)
+        if obstacle is not None:
+            return [_say(path, obstacle)]
+        kind = writer["type"]
+        if kind == "record":
             return self._records(writer, reader, path)
-        if was == "enum":
-            return _enums(writer, reader, path)
-        if was == "fixed" and writer["size"] != reader["size"]:
-            return [_say(path, f"was {writer['size']} bytes and is {reader['size']}")]
-        if was == "array":
+        if kind == "array":
             return self.between(writer["items"], reader["items"], f"{path}[]")
-        return self.between(writer["values"], reader["values"], f"{path}{{}}") if was == "map" else []
+        return self.between(writer["values"], reader["values"], f"{path}{{}}") if kind == "map" else []
 
     def _records(self, writer: dict[str, Any], reader: dict[str, Any], path: str) -> list[str]:
         pair = (writer["name"], reader["name"])
@@ -177,7 +167,7 @@ class _Resolution:
             if source is not None:
                 found += self.between(source["type"], one["type"], place)
             elif "default" not in one:
-                found.append(_say(place, "is not in every record and has no default: give it a default or an alias"))
+                found.append(_say(place, "is not in every record: give it a default, or an alias"))
         return found
 
     def _text(self, node: Any) -> str:
@@ -187,11 +177,25 @@ class _Resolution:
         return f"[{', '.join(_kind(self.reader.type_of(one)) for one in branches)}]"
 
 
-def _enums(writer: dict[str, Any], reader: dict[str, Any], path: str) -> list[str]:
+def _obstacle(writer: dict[str, Any], reader: dict[str, Any]) -> str | None:
+    """What two types are in the way of themselves, whatever they hold."""
+    was, now = writer["type"], reader["type"]
+    if was != now and now not in _PROMOTIONS.get(was, frozenset()):
+        return f"was {_kind(writer)} and is {_kind(reader)}: {was} cannot be read as {now}"
+    if [writer.get(one) for one in _LOGICAL] != [reader.get(one) for one in _LOGICAL]:
+        return f"was {_kind(writer)} and is {_kind(reader)}: old bytes would be read as other values"
+    if was in _NAMED and not _same_name(writer, reader):
+        return f"{was} {writer['name']} is now {reader['name']}: keep the name, or make it an alias"
+    if was == "fixed" and writer["size"] != reader["size"]:
+        return f"was {writer['size']} bytes and is {reader['size']}"
+    return _lost_symbols(writer, reader) if was == "enum" else None
+
+
+def _lost_symbols(writer: dict[str, Any], reader: dict[str, Any]) -> str | None:
     lost = [one for one in writer["symbols"] if one not in reader["symbols"]]
     if not lost or reader.get("default") in reader["symbols"]:
-        return []
-    return [_say(path, f"the symbols {', '.join(lost)} are not known and enum {reader['name']} has no default")]
+        return None
+    return f"the symbols {', '.join(lost)} are not known and enum {reader['name']} has no default"
 
 
 def _same_name(writer: dict[str, Any], reader: dict[str, Any]) -> bool:
