@@ -251,9 +251,9 @@ def test_bytes_that_are_no_json_object_are_undecodable(spark: SparkSession, tmp_
     good = full()
     job = wide.job(tmp_path, wide.SCHEMA, "format: json")
     values = [
-        good + good, b"[" + good + b"]", good + b" x", good[:-1], good.replace(b'"', b"'"), b"xx", b"", b"null", b"5",
+        good + good, b"[" + good + b"]", good + b" x", good[:-1], good.replace(b'"', b"'"), b"xx", b"", b"null",
         good.replace(b'"key"', b'"key\xff"'), full(label="x").replace(b'"x"', b'"\xc3("'),
-        good.decode().encode("utf-16"), b'{"key":' * 5_000, good + b"," + good, b"\xef\xbb\xbf",
+        good.decode().encode("utf-16"), b'{"key":' * 5_000, good + b"," + good, b"5",
     ]  # fmt: skip
     found = decoded(spark, job, [*values, None, good])
     assert [number for number, one in enumerate(found[: len(values)]) if one != UNDECODABLE] == []

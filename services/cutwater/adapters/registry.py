@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential, wait_random
 
 from cutwater.adapters.avro import check_schema
 from cutwater.adapters.settings import Settings
@@ -105,7 +105,7 @@ class Registry:
     def _call(self, method: str, path: str, subject: str, params: Any = None, body: Any = None) -> Any:
         attempts = Retrying(
             stop=stop_after_attempt(self._attempts),
-            wait=wait_exponential_jitter(initial=0.2, max=WAIT_S_MAX, jitter=0.2),
+            wait=wait_exponential(multiplier=0.2, max=WAIT_S_MAX) + wait_random(0, 0.2),
             retry=retry_if_exception_type(_Passing),
             reraise=True,
         )

@@ -44,17 +44,21 @@ class JsonField:
 
 def json_fields(schema: Mapping[str, Any]) -> tuple[JsonField, ...]:
     """The fields of an event; raises UsageError for a type that JSON events cannot have here."""
-    return tuple(_field(one) for one in schema["fields"])
+    named: dict[str, Mapping[str, Any]] = {}
+    return tuple(_field(one, named, schema.get("namespace", "")) for one in schema["fields"])
 
 
-def _field(declared: Mapping[str, Any]) -> JsonField:
+def _field(declared: Mapping[str, Any], named: dict[str, Mapping[str, Any]], namespace: str) -> JsonField:
+    """A type that is defined in one field may be used by name in later ones."""
     avro, name = declared["type"], declared["name"]
     branches = avro if isinstance(avro, list) else [avro]
     others = [one for one in branches if one != "null"]
     if len(others) != 1:
         raise UsageError(f"source.schema: field '{name}' is a union, which JSON events cannot tell apart")
     plain = others[0]
-    inner: Mapping[str, Any] = plain if isinstance(plain, Mapping) else {"type": plain}
+    inner: Mapping[str, Any] = plain if isinstance(plain, Mapping) else named.get(plain, {"type": plain})
+    if isinstance(plain, Mapping) and "name" in plain:
+        named |= {plain["name"]: plain, f"{plain.get('namespace', namespace)}.{plain['name']}": plain}
     return JsonField(
         name=name,
         kind=_kind(name, inner),
