@@ -31,6 +31,7 @@ _TAKEN = frozenset({"key", "window", "window_start", "window_end"})
 """Columns that a row of the state has anyway."""
 
 _NAME = r"^[a-z][a-z0-9-]{0,62}$"
+_URL = re.compile(r"(https?://[^\s@]{1,500})?")
 _COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 
 
@@ -40,6 +41,13 @@ def parse_duration(value: object) -> int:
     if found is None:
         raise ValueError(f"'{value}' is not a duration: write a whole number and one of ms, s, m, h, d, as in 90s")
     return int(found[1]) * _UNITS_MS[found[2]]
+
+
+def _registry_url(value: object) -> str:
+    """Refuses without repeating what was given: it may hold a password."""
+    if not isinstance(value, str) or not _URL.fullmatch(value):
+        raise ValueError("write http:// or https:// and the address; user and password are settings")
+    return value
 
 
 Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=1, le=MAX_DURATION_MS)]
@@ -64,11 +72,8 @@ class SourceModel(_Model):
     format: Literal["avro", "confluent", "json"] = Field(
         "avro", description="avro (single-object encoding), confluent (a schema registry's framing) or json."
     )
-    registry: str = Field(
-        "",
-        pattern=r"^(https?://[^\s@]+)?$",
-        max_length=500,
-        description="confluent: the registry's URL, without user; CUTWATER_REGISTRY_URL goes before it.",
+    registry: Annotated[str, BeforeValidator(_registry_url)] = Field(
+        "", description="confluent: the registry's URL, without user; CUTWATER_REGISTRY_URL goes before it."
     )
     subject: str = Field(
         "", max_length=300, description="confluent: the subject of the events' schemas; default `<topic>-value`."
