@@ -11,13 +11,27 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from cutwater.core.formats import JSON, NO_VALUE, UNDECODABLE, UNKNOWN_SCHEMA, WriterSchema
+from cutwater.adapters.avro import HEADER_BYTES, MARKER
+from cutwater.core.formats import (
+    CONFLUENT,
+    CONFLUENT_HEADER_BYTES,
+    JSON,
+    NO_VALUE,
+    UNDECODABLE,
+    UNKNOWN_SCHEMA,
+    WriterSchema,
+)
 from cutwater.core.job import Job
 from cutwater_spark import jsonformat
 from cutwater_spark.sql import binary, name, text
 
 EVENT, REASON = "event", "__reason"
-_PARSED, _VALUES, _DECODED = "__parsed", "__values", "__decoded"
+_PARSED, _VALUES = "__parsed", "__values"
+# Behind the body, so that an event that ends too late or too early does not find it. No prefix of it is a suffix.
+_TAIL = bytes(range(0xF0, 0xF8))
+# What a framed value begins with, and the least bytes of its header; anything else was never framed so.
+_FRAMED_AVRO = f"substring(value, 1, {len(MARKER)}) = {binary(MARKER)} and octet_length(value) >= {HEADER_BYTES}"
+_FRAMED_CONFLUENT = f"substring(value, 1, 1) = X'00' and octet_length(value) >= {CONFLUENT_HEADER_BYTES}"
 
 
 def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema]) -> DataFrame:
@@ -27,42 +41,35 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema]) -> Data
     """
     if job.format.kind == JSON:
         return _from_json(raw, job)
-    mark = _mark(job.event_schema)
-    parsed = raw.selectExpr("*", f"{_avro_by_header(_marked(job.event_schema, mark), known)} as {_PARSED}")
+    parsed = raw.selectExpr("*", f"{_avro_by_header(job.event_schema, known)} as {_PARSED}")
+    framed = _FRAMED_CONFLUENT if job.format.kind == CONFLUENT else _FRAMED_AVRO
     reason = (
-        f"case when value is null then {text(NO_VALUE)} when {_PARSED} is null then {text(UNKNOWN_SCHEMA)} "
-        f"when {_PARSED}.{name(mark)} is null then {text(UNDECODABLE)} end"
+        f"case when value is null then {text(NO_VALUE)} when {_PARSED}.tail = {binary(_TAIL)} then null "
+        f"when {_PARSED} is null and {framed} then {text(UNKNOWN_SCHEMA)} else {text(UNDECODABLE)} end"
     )
-    whole = _PARSED if mark != _DECODED else f"struct({', '.join(_fields(_PARSED, job))})"
-    return _finished(parsed.selectExpr("*", f"{reason} as {REASON}"), raw.columns, whole)
-
-
-def _mark(schema: dict[str, Any]) -> str:
-    """A field that is never NULL in an event.
-
-    Spark gives a record that it cannot decode as a struct of NULLs, which a real event may be too. Where all
-    fields may be NULL the reader's schema gets one more, with a default that no writer overrides.
-    """
-    for one in schema["fields"]:
-        if one["type"] != "null" and not (isinstance(one["type"], list) and "null" in one["type"]):
-            return str(one["name"])
-    return _DECODED
-
-
-def _marked(schema: dict[str, Any], mark: str) -> dict[str, Any]:
-    extra = [{"name": _DECODED, "type": "boolean", "default": True}] if mark == _DECODED else []
-    return {**schema, "fields": [*schema["fields"], *extra]}
+    return _finished(parsed.selectExpr("*", f"{reason} as {REASON}"), raw.columns, f"{_PARSED}.event")
 
 
 def _avro_by_header(reader: dict[str, Any], known: Sequence[WriterSchema]) -> str:
-    """A struct of the reader's fields, which Avro resolves from the writer's; NULL for an unknown header."""
-    options = f"map('mode', 'PERMISSIVE', 'avroSchema', {text(json.dumps(reader))})"
+    """Struct (event: the reader's fields, resolved by Avro from the writer's; tail); NULL for an unknown header.
+
+    Spark gives a record that it cannot decode as a struct of NULLs, which a real event may be too, and does not
+    see bytes behind its end. So the event is read inside a record of ours, which ends with bytes of ours.
+    """
+    options = f"map('mode', 'PERMISSIVE', 'avroSchema', {text(json.dumps(_framed(reader)))})"
     branches = "".join(
         f" when substring(value, 1, {len(one.header)}) = {binary(one.header)} then "
-        f"from_avro(substring(value, {len(one.header) + 1}), {text(json.dumps(one.schema))}, {options})"
+        f"from_avro(concat(substring(value, {len(one.header) + 1}), {binary(_TAIL)}), "
+        f"{text(json.dumps(_framed(one.schema)))}, {options})"
         for one in known
     )
     return f"case{branches} end"
+
+
+def _framed(schema: dict[str, Any]) -> dict[str, Any]:
+    tail = {"type": "fixed", "name": "CutwaterTail", "size": len(_TAIL)}
+    fields = [{"name": "event", "type": schema}, {"name": "tail", "type": tail}]
+    return {"type": "record", "name": "CutwaterFrame", "fields": fields}
 
 
 def _from_json(raw: DataFrame, job: Job) -> DataFrame:
@@ -74,10 +81,6 @@ def _from_json(raw: DataFrame, job: Job) -> DataFrame:
         f"when {jsonformat.unfit('value', _PARSED, _VALUES, fields)} then {text(UNDECODABLE)} end"
     )
     return _finished(values.selectExpr("*", f"{reason} as {REASON}"), raw.columns, _VALUES)
-
-
-def _fields(struct: str, job: Job) -> list[str]:
-    return [f"{struct}.{name(one['name'])}" for one in job.event_schema["fields"]]
 
 
 def _finished(frame: DataFrame, columns: Sequence[str], whole: str) -> DataFrame:

@@ -107,19 +107,18 @@ def test_a_registry_s_numbers_name_the_writers_schema(spark: SparkSession, tmp_p
         for number, (schema, event) in zip(numbers, WRITTEN, strict=True)
     ]
     assert without_time(decoded(spark, job, values, known)) == READ
-    strangers = [confluent_header(1) + values[0][5:], b"\1" + values[0][1:], values[0][:4], b"", None]
-    assert decoded(spark, job, strangers, known) == [UNKNOWN_SCHEMA] * 4 + [NO_VALUE]
+    strangers = [confluent_header(1) + values[0][5:], b"\1" + values[0][1:], values[0][:4], values[0] + b"x", None]
+    assert decoded(spark, job, strangers, known) == [UNKNOWN_SCHEMA, *[UNDECODABLE] * 3, NO_VALUE]
 
 
 def test_what_is_no_event_has_a_reason(spark: SparkSession, tmp_path: Path) -> None:
-    """A fingerprint of nobody, a record cut short, nothing, and no value at all."""
+    """A fingerprint of nobody; a record cut short or with a byte behind it; what is not framed; no value."""
     job = versions(tmp_path)
     good = Codec(NEWEST).encode(WRITTEN[2][1])
     stranger = Codec(record({"name": "other", "type": "int"})).encode({**PLACE, "other": 1})
-    values = [good[:-3], good[:10], stranger, b"not avro", b"", None]
-    assert decoded(spark, job, values, known_schemas(job, None)) == [
-        UNDECODABLE, UNDECODABLE, UNKNOWN_SCHEMA, UNKNOWN_SCHEMA, UNKNOWN_SCHEMA, NO_VALUE,
-    ]  # fmt: skip
+    values = [stranger, stranger[:10], good[:-1], good[:10], good + b"\0", good[:9], b"not avro", b"", None]
+    found = decoded(spark, job, values, known_schemas(job, None))
+    assert found == [UNKNOWN_SCHEMA] * 2 + [UNDECODABLE] * 6 + [NO_VALUE]
 
 
 def test_an_event_of_nulls_is_an_event(spark: SparkSession, tmp_path: Path) -> None:

@@ -76,8 +76,8 @@ class Registry:
         numbers = self._call("GET", base, subject, params={"deleted": "true"})
         if not isinstance(numbers, list) or not all(isinstance(one, int) for one in numbers):
             raise UsageError(f"the registry at {self._url} answers {numbers!r:.100} for the versions of {subject}")
-        if len(numbers) > VERSIONS_MAX:
-            raise UsageError(f"subject {subject} has {len(numbers)} versions; at most {VERSIONS_MAX} can be read")
+        if not 0 < len(numbers) <= VERSIONS_MAX:
+            raise UsageError(f"subject {subject} has {len(numbers)} versions; 1 to {VERSIONS_MAX} can be read")
         return [self._version(subject, base, one) for one in sorted(numbers, reverse=True)]
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
