@@ -50,7 +50,8 @@ def text(name: str, source: str) -> str:
 
 
 def oracle(made: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
-    query = "SELECT key, at - at % 60000 AS start, count(*), sum(amount), sum(weight) FROM events GROUP BY ALL"
+    start = '"at" - "at" % 60000'
+    query = f"SELECT key, {start} AS start, count(*), sum(amount), sum(weight) FROM events GROUP BY ALL"
     with duckdb.connect() as db:
         db.register("events", pd.DataFrame(made))
         rows = db.execute(query).fetchall()
