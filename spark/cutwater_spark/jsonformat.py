@@ -32,11 +32,10 @@ _PARSED_AS = {
     "fixed": "binary",
 }
 _CORRUPT = "__corrupt"
-_BETWEEN = "\x01"
-_NO_TEXT = (
-    f"(^|{_BETWEEN})(-?[0-9][0-9.eE+-]*|true|false|[{{\\[][^{_BETWEEN}]*|[+-]?(NaN|INF|Infinity))({_BETWEEN}|$)"
-)
-"""What JSON's other values look like, among texts that are joined; texts may look so too."""
+_NO_TEXT = "(?s)^(-?[0-9][0-9.eE+-]*|[{\\[].*|[+-](NaN|INF|Infinity))$"
+_WORDS = "('true', 'false', 'NaN', 'INF', 'Infinity')"
+"""What JSON's other values look like as text; texts may look so too."""
+_ALL_TEXTS = "^OBJECT<([^:<>]+: (STRING|VOID)(, )?)*>$"
 
 
 def parse(column: str, fields: tuple[JsonField, ...]) -> str:
@@ -80,14 +79,16 @@ def _no_text(column: str, parsed: str, fields: tuple[JsonField, ...]) -> list[st
     texts = [one for one in fields if one.kind in ("string", "enum")]
     if not texts:
         return []
-    joined = f"concat_ws('{_BETWEEN}', {', '.join(f'{parsed}.e.{name(one.name)}' for one in texts)})"
     schema = text(f"e struct<{', '.join(f'{name(one.name)}: variant' for one in texts)}>")
-    others = " or ".join(
-        f"coalesce(schema_of_variant(j.e.{name(one.name)}), 'VOID') not in ('STRING', 'VOID')" for one in texts
-    )
-    # exists() over one element: the parsed object gets a name, so it is parsed once.
-    closely = f"exists(array(from_json({_wrapped(column)}, {schema})), j -> {others})"
-    return [f"case when {joined} rlike {text(_NO_TEXT)} then {closely} else false end"]
+    closely = f"schema_of_variant(to_variant_object(from_json({_wrapped(column)}, {schema}).e))"
+    suspect = " or ".join(_suspect(f"{parsed}.e.{name(one.name)}") for one in texts)
+    return [f"case when {suspect} then not coalesce({closely} rlike {text(_ALL_TEXTS)}, false) else false end"]
+
+
+def _suspect(raw: str) -> str:
+    """Might this text be made of another value? By its first character, since most need no closer look."""
+    first = f"{raw} < ':' or {raw} >= '{{' or ({raw} >= '[' and {raw} < {text(chr(92))})"
+    return f"case when {first} then {raw} rlike {text(_NO_TEXT)} else {raw} in {_WORDS} end"
 
 
 def _value(raw: str, field: JsonField) -> str:
