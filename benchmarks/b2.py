@@ -58,9 +58,9 @@ class Options:
 def parse(arguments: Sequence[str]) -> Options:
     """Exits with code 2 and the allowed values when an argument does not fit."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.b2", description=TITLE)
-    parser.add_argument("--pairs", type=_between(1, 100), default=5, help="runs of each contender (default 5)")
+    parser.add_argument("--pairs", type=between(1, 100), default=5, help="runs of each contender (default 5)")
     parser.add_argument(
-        "--size", type=_between(1_000, SIZE_MAX), default=2_000_000, help="events (default 2,000,000)"
+        "--size", type=between(1_000, SIZE_MAX), default=2_000_000, help="events (default 2,000,000)"
     )
     parser.add_argument("--seed", type=int, default=7, help="of the generated events")
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=CONTENDERS, help="default: all")
@@ -69,7 +69,7 @@ def parse(arguments: Sequence[str]) -> Options:
     return Options(found.pairs, found.size, found.seed, tuple(found.contenders), found.out)
 
 
-def _between(least: int, most: int) -> Any:
+def between(least: int, most: int) -> Any:
     def number(text: str) -> int:
         if text.isdecimal() and least <= int(text) <= most:
             return int(text)

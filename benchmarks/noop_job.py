@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from cutwater.adapters.eventschemas import known_schemas
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings, load_settings
 from cutwater.core.errors import UsageError
@@ -32,7 +33,7 @@ def to_nowhere(rows: DataFrame, _epoch: int) -> None:
 
 def start(spark: SparkSession, job: Job, settings: Settings, location: str) -> StreamingQuery:
     """The driver's query with another sink."""
-    events = decode(read_events(spark, job, settings.cluster), job, settings.region)
+    events = decode(read_events(spark, job, settings.cluster), job, known_schemas(job, None), settings.region)
     return (
         aggregate(events, job)
         .writeStream.outputMode("update")

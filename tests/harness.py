@@ -19,7 +19,8 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.producing import EventWriter
-from cutwater.adapters.settings import environment
+from cutwater.adapters.registry import registry_for
+from cutwater.adapters.settings import environment, load_settings
 from cutwater.adapters.streams import milestones, source_end
 from cutwater.core import topics
 from cutwater.core.generations import Generation
@@ -56,7 +57,7 @@ class Flow:
         self._running: list[subprocess.Popen[bytes]] = []
 
     def produce(self, events: list[dict[str, Any]]) -> None:
-        EventWriter(self.cluster, self.job).write_all(events)
+        EventWriter(self.cluster, self.job, registry_for(self.job, load_settings())).write_all(events)
 
     def start(self, module: str, **env: str) -> subprocess.Popen[bytes]:
         """Start `python -m module JOBFILE`; its output goes to <module>.log in the folder."""

@@ -16,12 +16,15 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from cutwater.adapters.eventschemas import known_schemas, unreadable
 from cutwater.adapters.kafka import partition_count, wait_for_broker
 from cutwater.adapters.process import listen, now_ms, run_service
+from cutwater.adapters.registry import registry_for
 from cutwater.adapters.settings import Settings
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.records import Start
 from cutwater.core.rejection import Seen, skew_warning
@@ -47,6 +50,7 @@ class Driver:
         self._log = log
         self._generation = settings.generation
         self._stop = threading.Event()
+        self._known: tuple[WriterSchema, ...] = ()
         self._query: StreamingQuery | None = None
         self._query_set = threading.Event()
         self._partitions = 0
@@ -58,6 +62,7 @@ class Driver:
     def run(self) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
         job, settings, cluster = self._job, self._settings, self._settings.cluster
+        self._known = self._known_schemas()
         wait_for_broker(cluster, settings.wait_ms / 1000)
         self._partitions = partition_count(cluster, job.topic)
         for listed in (topics.dead_letters(job.name), topics.late(job.name)):
@@ -91,7 +96,7 @@ class Driver:
             changelog,
             barriers,
             checkpoint,
-            Lists(spark, job, cluster),
+            Lists(spark, job, cluster, self._known),
             self._look_at_input,
             now_ms,
         )
@@ -112,6 +117,19 @@ class Driver:
         finally:
             announcer.stop()
             spark.stop()
+
+    def _known_schemas(self) -> tuple[WriterSchema, ...]:
+        """The schemas of the events, from job file or registry; those of later events count after a restart."""
+        registry = registry_for(self._job, self._settings)
+        try:
+            known = known_schemas(self._job, registry)
+        finally:
+            if registry is not None:
+                registry.close()
+        self._log.info("events", format=self._job.format.kind, schemas=[one.name for one in known])
+        for problem in unreadable(self._job, known):
+            self._log.warning("events of a schema will be undecodable", problem=problem)
+        return known
 
     def _compare(self, past: Past, checkpoint: Checkpoint, alone: bool) -> Standing:
         """Where checkpoint and stream stand; raises DivergenceError when they contradict each other."""
@@ -152,7 +170,7 @@ class Driver:
     def _start(self, spark: SparkSession, epochs: EpochWriter, location: str) -> StreamingQuery:
         job = self._job
         raw = read_events(spark, job, self._settings.cluster)
-        events = decode(raw, job, self._generation.region, self._partitions)
+        events = decode(raw, job, self._known, self._generation.region, self._partitions)
         return (
             aggregate(events, job)
             .writeStream.outputMode("update")

@@ -7,6 +7,7 @@ through the same decoding, in one action for both lists.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -17,11 +18,13 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError
+from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.proof import Writer
 from cutwater.core.rejection import Seen, may_hold_late
-from cutwater_spark.decoding import decode, literal, single_object_bytes
+from cutwater_spark.decoding import decode, single_object_bytes
 from cutwater_spark.query import kafka_options, window_of
+from cutwater_spark.sql import text
 
 _EARLIEST = -2
 """Kafka's word for the first offset that is kept: where Spark begins with a partition that is new to it."""
@@ -46,10 +49,11 @@ class Range:
 class Lists:
     """Writes the lists of one job."""
 
-    def __init__(self, spark: SparkSession, job: Job, cluster: Cluster) -> None:
+    def __init__(self, spark: SparkSession, job: Job, cluster: Cluster, known: Sequence[WriterSchema]) -> None:
         self._spark = spark
         self._job = job
         self._cluster = cluster
+        self._known = known
 
     def write(self, me: Writer, range_: Range, seen: Seen) -> int:
         """List what the epoch could not use; returns the number of late (event, window) pairs.
@@ -79,7 +83,7 @@ class Lists:
             _counted(self._events(range_), counted)
             .where("__reason is not null")
             .selectExpr(
-                f"{literal(topics.dead_letters(self._job.name))} as topic",
+                f"{text(topics.dead_letters(self._job.name))} as topic",
                 f"{single_object_bytes(f'named_struct({_PLACE})', protocol_codec('dead_letter_key'))} as key",
                 f"{single_object_bytes(value, protocol_codec('dead_letter'))} as value",
             )
@@ -102,7 +106,7 @@ class Lists:
             .selectExpr("*", f"{window_of(job)} as __window")
             .where(f"__window.end <= {closed}")
             .selectExpr(
-                f"{literal(topics.late(job.name))} as topic",
+                f"{text(topics.late(job.name))} as topic",
                 f"{single_object_bytes(key, protocol_codec('late_key'))} as key",
                 f"{single_object_bytes(value, protocol_codec('late'))} as value",
             )
@@ -129,7 +133,7 @@ class Lists:
             .option("includeHeaders", "true")
             .load()
         )
-        return decode(raw, self._job)
+        return decode(raw, self._job, self._known)
 
     def _save(self, records: DataFrame) -> None:
         (
@@ -146,7 +150,7 @@ class Lists:
         )
 
     def _who(self, me: Writer) -> str:
-        named = f"'job', {literal(self._job.name)}, 'generation', {literal(str(me.generation))}"
+        named = f"'job', {text(self._job.name)}, 'generation', {text(str(me.generation))}"
         return f"{named}, 'attempt', {me.attempt}, 'epoch', {me.epoch}L"
 
 

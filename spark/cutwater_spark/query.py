@@ -5,7 +5,7 @@ events -> decode -> watermark -> windows -> group by (window, key) -> partials -
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,10 +13,12 @@ from pyspark.sql import functions as F
 
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
+from cutwater.core.formats import WriterSchema
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.proof import Writer
 from cutwater.core.rejection import SKEW_SLOTS, Seen
 from cutwater_spark import decoding
+from cutwater_spark.sql import text
 
 INPUT_METRICS = "cutwater_input"
 """Name of the observation on the input: what `cutwater.core.rejection.Seen` holds, as `seen_of` reads it."""
@@ -42,12 +44,13 @@ def read_events(spark: SparkSession, job: Job, cluster: Cluster) -> DataFrame:
     )
 
 
-def decode(raw: DataFrame, job: Job, origin: str, partitions: int = 0) -> DataFrame:
+def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], origin: str, partitions: int = 0) -> DataFrame:
     """Usable events as columns, beside their place in the source; what cannot be used is observed and left out.
 
-    `partitions` of the source are observed for their newest event times.
+    `known` are the schemas that events may be written with; `partitions` of the source are observed for their
+    newest event times.
     """
-    placed = decoding.decode(raw, job).select(
+    placed = decoding.decode(raw, job, known).select(
         "event.*",
         F.col(f"event.{job.key_field}").cast("string").alias("__key"),
         F.col(f"event.{job.time_field}").alias("__event_time"),
@@ -118,5 +121,4 @@ def row_expressions(job: Job, writer: Writer) -> list[str]:
 def _headers(writer: Writer) -> str:
     headers = {"generation": writer.generation, "attempt": writer.attempt, "epoch": writer.epoch}
     one = "named_struct('key', {}, 'value', cast({} as binary))"
-    pairs = (one.format(decoding.literal(name), decoding.literal(str(value))) for name, value in headers.items())
-    return f"array({', '.join(pairs)})"
+    return f"array({', '.join(one.format(text(name), text(str(value))) for name, value in headers.items())})"

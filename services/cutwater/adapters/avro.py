@@ -54,8 +54,11 @@ class Codec:
 
     def encode(self, record: dict[str, Any]) -> bytes:
         """Raises UsageError when the record does not fit the schema, naming the field."""
+        return self.header + self.body(record)
+
+    def body(self, record: dict[str, Any]) -> bytes:
+        """The record without the header; raises UsageError as `encode` does."""
         body = io.BytesIO()
-        body.write(self.header)
         try:
             # The writer would put a number beyond 32 bits into an int field without a word.
             fastavro.validate(record, self._parsed, strict=False)
@@ -94,18 +97,26 @@ def load_schema(path: Path) -> dict[str, Any]:
     """Read an .avsc file; raises UsageError naming the file when it is missing or no record schema."""
     try:
         schema = json.loads(path.read_text(encoding="utf-8"))
-        parse_schema(json.loads(json.dumps(schema)))
     except FileNotFoundError:
         raise UsageError(f"{path}: no such schema file") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except _NO_SCHEMA as error:
         raise UsageError(f"{path}: not an Avro schema: {error!r:.300}") from error
+    return check_schema(schema, str(path))
+
+
+def check_schema(schema: Any, origin: str) -> dict[str, Any]:
+    """The schema itself; raises UsageError naming its origin when it is no record schema."""
+    try:
+        parse_schema(json.loads(json.dumps(schema)))
+    except _NO_SCHEMA as error:
+        raise UsageError(f"{origin}: not an Avro schema: {error!r:.300}") from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise UsageError(f"{path}: the schema of an event must be a record")
+        raise UsageError(f"{origin}: the schema of an event must be a record")
     fields = schema.get("fields")
     if not isinstance(fields, list) or not all(isinstance(field["name"], str) for field in fields):
-        raise UsageError(f"{path}: 'fields' must be a list of fields, each with a name and a type")
+        raise UsageError(f"{origin}: 'fields' must be a list of fields, each with a name and a type")
     return schema
 
 

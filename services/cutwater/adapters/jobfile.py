@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from cutwater.adapters.avro import load_schema, schema_folder
+from cutwater.adapters.jobschema import event_format, field_types, find_schema
 from cutwater.adapters.sketches import HllSketches
 from cutwater.adapters.yamlfile import read_mapping
 from cutwater.core.errors import UsageError
+from cutwater.core.formats import CONFLUENT
 from cutwater.core.job import Job, Output
 from cutwater.core.measures import KINDS, TIMES, FieldType, Measure, build
 from cutwater.core.rejection import MAX_EVENT_BYTES
@@ -32,9 +33,8 @@ _TAKEN = frozenset({"key", "window", "window_start", "window_end", "sequence", "
 """Columns that a row of the state or of the output has anyway."""
 
 _NAME = r"^[a-z][a-z0-9-]{0,62}$"
+_URL = re.compile(r"(https?://[^\s@]{1,500})?")
 _COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
-# Spark reads these as types of its own: as the bare int or long they would fail in the running query.
-_UNSUPPORTED = frozenset({"date", "local-timestamp-millis", "local-timestamp-micros"})
 
 
 def parse_duration(value: object) -> int:
@@ -43,6 +43,13 @@ def parse_duration(value: object) -> int:
     if found is None:
         raise ValueError(f"'{value}' is not a duration: write a whole number and one of ms, s, m, h, d, as in 90s")
     return int(found[1]) * _UNITS_MS[found[2]]
+
+
+def _registry_url(value: object) -> str:
+    """Refuses without repeating what was given: it may hold a password."""
+    if not isinstance(value, str) or not _URL.fullmatch(value):
+        raise ValueError("write http:// or https:// and the address; user and password are settings")
+    return value
 
 
 Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=1, le=MAX_DURATION_MS)]
@@ -64,6 +71,20 @@ class SourceModel(_Model):
     )
     key: str = Field(description="The field to group by: string, int or long.")
     event_time: str = Field(description="The field with the event time: timestamp-millis or timestamp-micros.")
+    format: Literal["avro", "confluent", "json"] = Field(
+        "avro", description="avro (single-object encoding), confluent (a schema registry's framing) or json."
+    )
+    registry: Annotated[str, BeforeValidator(_registry_url)] = Field(
+        "", description="confluent: the registry's URL, without user; CUTWATER_REGISTRY_URL goes before it."
+    )
+    subject: str = Field(
+        "", max_length=300, description="confluent: the subject of the events' schemas; default `<topic>-value`."
+    )
+
+    @property
+    def subject_of_topic(self) -> str:
+        """The subject, where there is one to look in."""
+        return self.subject or (f"{self.topic}-value" if self.format == CONFLUENT else "")
 
 
 class WindowModel(_Model):
@@ -127,7 +148,7 @@ def load_job(path: Path) -> Job:
     """
     model = _parse(path)
     try:
-        return _compile(model, _find_schema(path, model.source.schema_))
+        return _compile(model, *find_schema(path, model.source.schema_))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
@@ -165,17 +186,10 @@ def _say(error: Any) -> str:
     return f"{text} (given: {given!r:.80})" if scalar else text
 
 
-def _find_schema(job_path: Path, name: str) -> dict[str, Any]:
-    """Beside the job file, else among the project's own schemas."""
-    for candidate in (job_path.parent / name, schema_folder() / name):
-        if candidate.is_file():
-            return load_schema(candidate)
-    raise UsageError(f"source.schema: '{name}' is neither beside the job file nor in schemas/")
-
-
-def _compile(model: JobModel, schema: dict[str, Any]) -> Job:
+def _compile(model: JobModel, schema_path: Path, schema: dict[str, Any]) -> Job:
     types = field_types(schema)
-    key, time = model.source.key, model.source.event_time
+    source = model.source
+    key, time = source.key, source.event_time
     _require(types, "source.key", key, {"string", "int", "long"})
     _require(types, "source.event_time", time, TIMES)
     window = model.window
@@ -187,8 +201,9 @@ def _compile(model: JobModel, schema: dict[str, Any]) -> Job:
         raise UsageError("retention: must be at least the lateness, or open windows would leave the state")
     return Job(
         name=model.job,
-        topic=model.source.topic,
+        topic=source.topic,
         event_schema=schema,
+        format=event_format(source.format, schema_path, schema, source.registry, source.subject_of_topic),
         key_field=key,
         time_field=time,
         time_micros=types[time].name == "timestamp-micros",
@@ -231,24 +246,3 @@ def _measures(model: JobModel, types: dict[str, FieldType]) -> tuple[Measure, ..
     if twice:
         raise UsageError(f"measures: the columns {', '.join(twice)} would exist twice; rename a measure")
     return tuple(built)
-
-
-def field_types(schema: dict[str, Any]) -> dict[str, FieldType]:
-    reserved = sorted(field["name"] for field in schema["fields"] if field["name"].startswith("__"))
-    if reserved:
-        raise UsageError(f"source.schema: the fields {', '.join(reserved)} begin with two underscores, as ours do")
-    return {field["name"]: _field_type(field["type"]) for field in schema["fields"]}
-
-
-def _field_type(avro: Any) -> FieldType:
-    if isinstance(avro, list):  # a nullable field is of its other branch's type
-        branches = [branch for branch in avro if branch != "null"]
-        return _field_type(branches[0]) if len(branches) == 1 else FieldType("union")
-    if isinstance(avro, dict):
-        logical = avro.get("logicalType")
-        if logical == "decimal" and "precision" in avro:  # else it is no decimal, by Avro's rules
-            return FieldType("decimal", avro["precision"], avro.get("scale", 0))
-        if logical in TIMES | _UNSUPPORTED:
-            return FieldType(logical)
-        return FieldType("string") if avro["type"] == "enum" else _field_type(avro["type"])
-    return FieldType(str(avro))

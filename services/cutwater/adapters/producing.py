@@ -1,4 +1,4 @@
-"""Events onto a topic: Avro by the job's schema, keyed, idempotent, with back-pressure."""
+"""Events onto a topic: in the job's format, checked against its schema, keyed, idempotent, with back-pressure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.eventschemas import event_encoder
 from cutwater.adapters.kafka import explain
 from cutwater.adapters.reaching import Refusals, made
+from cutwater.adapters.registry import Registry
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 
@@ -19,11 +20,14 @@ _POLL_EVERY = 1_000
 
 
 class EventWriter:
-    """Produces the events of one job. Raises UsageError for an event that does not fit the schema."""
+    """Produces the events of one job. Raises UsageError for an event that does not fit the schema.
 
-    def __init__(self, cluster: Cluster, job: Job) -> None:
+    Events in format confluent need the registry.
+    """
+
+    def __init__(self, cluster: Cluster, job: Job, registry: Registry | None = None) -> None:
         self._job = job
-        self._codec = Codec(job.event_schema)
+        self._encode = event_encoder(job, registry)
         self._fields = {field["name"] for field in job.event_schema["fields"]}
         self._failure: KafkaError | None = None
         self._refusals = Refusals(cluster)
@@ -76,7 +80,7 @@ class EventWriter:
 
     def _write(self, event: Mapping[str, Any]) -> None:
         record = {name: value for name, value in event.items() if name in self._fields}
-        value = self._codec.encode(record)
+        value = self._encode(record)
         if record[self._job.key_field] is None:
             raise UsageError(
                 f"an event of {self._job.topic} has no {self._job.key_field}: it is the key to group by"

@@ -64,6 +64,9 @@ class Settings(BaseSettings):
     )
     hints: bool = Field(True, description="Announce 'committed N' sooner; nothing depends on it.")
     wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
+    registry_url: str = Field("", description="Schema registry, for format confluent; else the job file's.")
+    registry_username: str = Field("", description="User for the schema registry.")
+    registry_password: SecretStr = Field(SecretStr(""), description="Password for the schema registry.")
     log_json: bool = Field(False, description="Logs as JSON lines.")
 
     @field_validator("api_token")

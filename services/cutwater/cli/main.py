@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cutwater.cli import config, demo, doctor, down, init, lists, plan, produce, stack, state, stream
+from cutwater.cli import config, demo, doctor, down, init, lists, plan, produce, schemas, stack, state, stream
 
 EXIT_CODES = (
     "Exit codes: 0 fine · 1 a check found differences · 2 wrong input · 3 the machine lacks something · "
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 for module in (init, doctor, plan, stack, down, stream, state, lists, produce, demo, config):
     module.register(app)
+schemas.register_verbs(app)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.producing import EventWriter
+from cutwater.adapters.registry import registry_for
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import err, handled, out, print_json
 from cutwater.core.errors import UsageError
@@ -33,9 +34,10 @@ def produce(
 
     Examples:  cutwater produce events.jsonl  ·  cat events.jsonl | cutwater produce -
     """
-    stack = running.require(settings_for(data_dir).data_dir)
+    settings = settings_for(data_dir)
+    stack = running.require(settings.data_dir)
     job = load_job(Path(stack.job_file))
-    writer = EventWriter(stack.cluster, job)
+    writer = EventWriter(stack.cluster, job, registry_for(job, settings))
     times = {one["name"] for one in job.event_schema["fields"] if "timestamp" in json.dumps(one["type"])}
     columns = (TextColumn("produced"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.speed} events/s"))
     with Progress(*columns, TimeElapsedColumn(), console=err, disable=as_json) as progress:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from cutwater.core.formats import EventFormat
 from cutwater.core.measures import Measure
 from cutwater.core.shards import ShardMap
 from cutwater.core.windows import WindowSpec
@@ -45,6 +46,8 @@ class Job:
     max_events_per_epoch: int
     shuffle_partitions: int
     output: Output = Output()
+    format: EventFormat = field(default_factory=EventFormat)
+    """How the events stand on their topic."""
 
     @property
     def definition(self) -> str:

@@ -82,6 +82,10 @@ def replay_id(job: str) -> str:
     return f"{job}.replay"
 
 
+EVERY_CHANGE = Output()
+"""What a job file without `output` says."""
+
+
 @dataclass(frozen=True)
 class TopicSpec:
     name: str
@@ -89,7 +93,7 @@ class TopicSpec:
     config: tuple[tuple[str, str], ...]
 
 
-def owned(job: str, generation: Generation, partitions: int, output: Output = Output()) -> list[TopicSpec]:
+def owned(job: str, generation: Generation, partitions: int, output: Output = EVERY_CHANGE) -> list[TopicSpec]:
     """The topics that Cutwater itself writes for one generation of a job, the publisher's among them."""
     # Pruning deletes records explicitly: a time or size limit would break the chain by the clock.
     kept = (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1"))

@@ -1,0 +1,219 @@
+"""B5, decode: a topic of events into rows, in each format, beside Spark's own from_avro and fastavro.
+
+python -m benchmarks.b5 --pairs 5 --size 500000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks import decode_events, machine
+from benchmarks.b2 import between, order, say
+from benchmarks.figures import Run, document, markdown, spread
+from benchmarks.measuring import Sampler, cpu_at, cpu_between
+from cutwater.adapters.admin import ensure_topics
+from cutwater.adapters.cluster import Cluster
+from cutwater.core import topics
+from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.formats import AVRO, CONFLUENT, FORMATS, JSON
+from cutwater.local.broker import Broker
+from cutwater.local.children import Child
+from cutwater.local.jars import jars
+from cutwater.local.java import find_java
+from cutwater.local.restarts import RestartPolicy
+from cutwater.local.supervisor import Supervisor
+
+TITLE = "B5: a topic of events into rows"
+READ, PLAIN, PLAIN_JSON, FASTAVRO = "read", "from_avro", "from_json", "fastavro"
+TOPIC_OF = {
+    READ: AVRO,
+    PLAIN: AVRO,
+    AVRO: AVRO,
+    CONFLUENT: CONFLUENT,
+    PLAIN_JSON: JSON,
+    JSON: JSON,
+    FASTAVRO: AVRO,
+}
+"""Each contender, and the format of the topic that it reads."""
+COST_MAX = 2.0
+"""No format may cost more than so many times plain Avro decoding in Spark."""
+ROUNDS, COLD = 5, 2
+"""Rounds in one process, and those of them in which the JVM compiles: they do not count."""
+_PATIENCE_S, _EVENTS_PER_S_MIN = 180.0, 5_000
+
+
+@dataclass(frozen=True)
+class Options:
+    pairs: int
+    size: int
+    seed: int
+    out: Path
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What all contenders share."""
+
+    options: Options
+    cluster: Cluster
+    env: Mapping[str, str]
+    folder: Path
+    expected: Sequence[int]
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Exits with code 2 and the allowed values when an argument does not fit."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.b5", description=TITLE)
+    parser.add_argument("--pairs", type=between(1, 100), default=5, help="runs of each contender (default 5)")
+    parser.add_argument(
+        "--size", type=between(1_000, 10_000_000), default=500_000, help="events (default 500,000)"
+    )
+    parser.add_argument("--seed", type=int, default=7, help="of the generated events")
+    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
+    found = parser.parse_args(arguments)
+    return Options(found.pairs, found.size, found.seed, found.out)
+
+
+def bench(options: Options) -> dict[str, Any]:
+    """The whole benchmark; returns the document that it wrote."""
+    about = machine.describe()
+    work = (options.out / "b5-work").resolve()
+    shutil.rmtree(work, ignore_errors=True)
+    java = find_java()
+    broker = Broker(work / "broker", java, jars("kafka"))
+    with Supervisor([broker.supervised()]) as supervisor:
+        supervisor.start(threading.Event())
+        stage = prepare(options, java, broker.cluster, work)
+        runs: list[Run] = []
+        for pair in range(1, options.pairs + 1):
+            for name in order(tuple(TOPIC_OF), pair):
+                runs.append(contest(stage, name, pair))
+                say(f"pair {pair}/{options.pairs} {name:10} {runs[-1].events_per_s:11,.0f} events/s")
+            written = write(options, about, runs)
+    shutil.rmtree(work / "broker", ignore_errors=True)
+    return written
+
+
+def prepare(options: Options, java: Path, cluster: Cluster, folder: Path) -> Stage:
+    """Write the same events in each format, once."""
+    for kind in FORMATS:
+        made = decode_events.job(folder, kind)
+        ensure_topics(cluster, [topics.events(made.topic, decode_events.PARTITIONS)])
+        decode_events.produce(cluster, made, options.size, options.seed)
+        say(f"{options.size:,} events on {made.topic}")
+    env = {
+        "CUTWATER_BOOTSTRAP_SERVERS": cluster.bootstrap,
+        "CUTWATER_DATA_DIR": str(folder),
+        "CUTWATER_SPARK_JARS": ",".join(map(str, jars("spark"))),
+        "JAVA_HOME": str(java.resolve().parent.parent),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    return Stage(options, cluster, env, folder, decode_events.expected(options.size, options.seed))
+
+
+def contest(stage: Stage, name: str, pair: int) -> Run:
+    """One contender in a fresh process. Raises UnavailableError with its log when it does not end well."""
+    result = stage.folder / f"{name}-{pair}.json"
+    job_file = decode_events.job_file(stage.folder, TOPIC_OF[name])
+    command = [sys.executable, "-m", "benchmarks.decode_job", name, str(job_file), str(ROUNDS), str(result)]
+    child = Child(f"b5-{name}-{pair}", command, dict(stage.env), stage.folder / "log.txt", RestartPolicy())
+    deadline = time.monotonic() + _PATIENCE_S + ROUNDS * stage.options.size / _EVENTS_PER_S_MIN
+    with Sampler(child.pids) as sampler:
+        started_s = time.time()
+        child.start()
+        try:
+            while child.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.05)
+            if not result.exists():
+                raise UnavailableError(f"{name} told no result. {child.describe_end()}")
+        finally:
+            child.stop(10.0)
+    found = decode_events.result(result)
+    first_s, last_s = found["rounds"][0][0], found["rounds"][-1][1]
+    warm = found["rounds"][COLD:]
+    wanted = [stage.options.size] if name == READ else list(stage.expected)
+    return Run(
+        contender=name,
+        pair=pair,
+        events=stage.options.size,
+        start_s=first_s - started_s,
+        drain_s=median(ended - began for began, ended in warm),
+        cpu_s=cpu_between(sampler.samples, warm[0][0], last_s) / len(warm),
+        start_cpu_s=cpu_at(sampler.samples, first_s),
+        broker_cpu_s=0.0,
+        memory_mb_peak=max(sample.memory_mb for sample in sampler.samples),
+        exact=found["seen"] == wanted,
+        fault=None if found["seen"] == wanted else f"decoded {found['seen']}, expected {wanted}",
+    )
+
+
+def ratios(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
+    """Each contender's rate over plain Avro decoding's, pair by pair: with the reading, and without its time."""
+    by_place = {(run.contender, run.pair): run.drain_s for run in runs}
+    found: dict[str, dict[str, float]] = {}
+    for name in (AVRO, CONFLUENT, JSON, PLAIN_JSON, FASTAVRO):
+        whole, alone = [], []
+        for pair in sorted({run.pair for run in runs}):
+            read, plain, mine = (by_place.get((one, pair)) for one in (READ, PLAIN, name))
+            if read and plain and mine:
+                whole.append(plain / mine)
+                # fastavro's values are in memory already.
+                alone.append((plain - read) / max(mine if name == FASTAVRO else mine - read, 1e-9))
+        if whole:
+            found[f"read and decode/{name}"] = spread(whole)
+            found[f"decode alone/{name}"] = spread(alone)
+    return found
+
+
+def verdicts(found: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Per format whether it keeps the limit."""
+    lines = []
+    for label, one in found.items():
+        if label.split("/")[1] in FORMATS:
+            kept = "kept" if one["median"] >= 1 / COST_MAX else "NOT KEPT"
+            lines.append(
+                f"At most {COST_MAX:.0f} times plain Avro: {kept}: {label}: {1 / one['median']:.2f} times."
+            )
+    return lines
+
+
+def write(options: Options, about: Mapping[str, Any], runs: Sequence[Run]) -> dict[str, Any]:
+    """The result files of the runs so far."""
+    found = ratios(runs)
+    notes = [f"Ratios are over {PLAIN}, Spark's own decoding of the Avro topic.", *verdicts(found)]
+    written = document("b5", about, runs, found)
+    (options.out / "b5.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    (options.out / "b5.md").write_text(markdown(TITLE, written, runs, notes), encoding="utf-8")
+    return written
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit code: 1 when a run was not exact."""
+    options = parse(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    try:
+        written = bench(options)
+    except CutwaterError as error:
+        print(f"b5: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("b5: interrupted; broker and contenders have ended", file=sys.stderr)
+        return 130
+    for line in verdicts(written["ratios"]):
+        say(line)
+    say(f"written: {options.out / 'b5.json'}, {options.out / 'b5.md'}")
+    return 0 if written["exact"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

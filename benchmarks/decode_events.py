@@ -1,0 +1,116 @@
+"""The events of B5: ends of flights from a seed, on one topic per format, and what decoding must show."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from cutwater.adapters.avro import Codec, schema_folder
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.eventschemas import event_encoder
+from cutwater.adapters.jobfile import load_job
+from cutwater.core.errors import UnavailableError
+from cutwater.core.formats import AVRO, CONFLUENT, WriterSchema, confluent_header
+from cutwater.core.job import Job
+
+PARTITIONS = 4
+REGISTERED = 1
+"""The number under which the schema would stand in a registry: no registry takes part."""
+_SCHEMA = "flight_event.avsc"
+_FLUSH_S = 60.0
+
+
+def job(folder: Path, kind: str) -> Job:
+    """A job that reads the topic of one format; its file is `job_file(folder, kind)`."""
+    path = job_file(folder, kind)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(schema_folder() / _SCHEMA, path.parent)
+    path.write_text(
+        f"job: b5-{kind}\nsource: {{topic: b5.{kind}, schema: {_SCHEMA}, key: airport, event_time: scheduled_at, "
+        f"format: {kind}}}\nwindow: {{kind: tumbling, size: 1h}}\nlateness: 1h\nretention: 1d\n"
+        "measures: {movements: {measure: count}}\n",
+        encoding="utf-8",
+    )
+    return load_job(path)
+
+
+def job_file(folder: Path, kind: str) -> Path:
+    return folder / kind / "job.yaml"
+
+
+def known(of: Job) -> tuple[WriterSchema, ...]:
+    """The one schema that wrote the topic; none for JSON."""
+    headers = {AVRO: Codec(of.event_schema).header, CONFLUENT: confluent_header(REGISTERED)}
+    header = headers.get(of.format.kind)
+    return (WriterSchema(header, of.event_schema, "1"),) if header else ()
+
+
+def encoder(of: Job) -> Callable[[dict[str, Any]], bytes]:
+    if of.format.kind == CONFLUENT:
+        body = Codec(of.event_schema).body
+        return lambda event: confluent_header(REGISTERED) + body(event)
+    return event_encoder(of, None)
+
+
+def generate(size: int, seed: int) -> Iterator[dict[str, Any]]:
+    """`size` events; the same for the same arguments."""
+    rng = random.Random(seed)
+    airports = [f"{a}{b}X" for a in "ABCDEFGHIJ" for b in "ABCDEFGHIJ"]
+    for number in range(size):
+        carrier = rng.choice(["UA", "AA", "B6", "DL", "9E"])
+        yield {
+            "airport": rng.choice(airports),
+            "kind": rng.choice(["departure", "arrival"]),
+            "scheduled_at": 1_357_000_000_000 + number * 100,
+            "delay_minutes": None if number % 40 == 0 else rng.randrange(-30, 400),
+            "carrier": carrier,
+            "flight": f"{carrier}{rng.randrange(1, 3000)}",
+            "other_airport": rng.choice(airports),
+            "distance_miles": rng.randrange(80, 5_000),
+            "cancelled": number % 40 == 0,
+        }
+
+
+def expected(size: int, seed: int) -> list[int]:
+    """Count, sum of distances, sum of delays: what every contender must have decoded."""
+    count = miles = delays = 0
+    for event in generate(size, seed):
+        count, miles = count + 1, miles + event["distance_miles"]
+        delays += event["delay_minutes"] or 0
+    return [count, miles, delays]
+
+
+def produce(cluster: Cluster, of: Job, size: int, seed: int) -> None:
+    """Put the events on the job's topic; raises UnavailableError when the broker does not take them."""
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    settings = {"enable.idempotence": True, "compression.type": "lz4", "linger.ms": 20}
+    producer = Producer({**cluster.librdkafka(), **settings, "queue.buffering.max.messages": 500_000})
+    encode = encoder(of)
+    for number, event in enumerate(generate(size, seed)):
+        value = encode(event)
+        while not failures:
+            try:
+                producer.produce(of.topic, value=value, partition=number % PARTITIONS, on_delivery=delivered)
+                break
+            except BufferError:
+                producer.poll(1.0)
+    left = producer.flush(_FLUSH_S)
+    if failures or left:
+        raise UnavailableError(f"{of.topic}: {left or len(failures)} events were not acknowledged: {failures[:1]}")
+
+
+def result(path: Path) -> dict[str, Any]:
+    """What a contender's process wrote."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found

@@ -1,0 +1,71 @@
+"""Which schemas wrote the events of a job, and the encoder of new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cutwater.adapters.avro import MARKER, Codec, crc64
+from cutwater.adapters.registry import Registry
+from cutwater.core.compatibility import obstacles
+from cutwater.core.errors import UsageError
+from cutwater.core.formats import AVRO, CONFLUENT, JSON, WriterSchema, confluent_header
+from cutwater.core.job import Job
+from cutwater.core.jsonevents import encode, json_fields
+
+Encode = Callable[[dict[str, Any]], bytes]
+
+
+def known_schemas(job: Job, registry: Registry | None) -> tuple[WriterSchema, ...]:
+    """Every schema that an event of the job may be written with, the newest first; none for JSON."""
+    if job.format.kind == JSON:
+        return ()
+    if job.format.kind == AVRO:
+        return tuple(_by_fingerprint(schema) for schema in (job.event_schema, *job.format.older))
+    found = _required(job, registry).versions(job.format.subject)
+    # Two versions of a subject may be one schema with one number.
+    by_number = {one.id: one for one in reversed(found)}
+    return tuple(
+        WriterSchema(confluent_header(one.id), one.schema, f"number {one.id} (version {one.version})")
+        for one in sorted(by_number.values(), key=lambda one: -one.version)
+    )
+
+
+def unreadable(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
+    """Known schemas whose events the job's own schema cannot read, and why: those events are undecodable."""
+    lines = []
+    for one in known:
+        lines += [f"schema {one.name}: {problem}" for problem in obstacles(one.schema, job.event_schema)]
+    return lines
+
+
+def event_encoder(job: Job, registry: Registry | None) -> Encode:
+    """How an event becomes a value of the job's topic. It raises UsageError for one that does not fit.
+
+    With a registry the schema is registered first, if it is new there: events of an unknown number could not be
+    read by anybody.
+    """
+    codec = Codec(job.event_schema)
+    if job.format.kind == AVRO:
+        return codec.encode
+    if job.format.kind == JSON:
+        fields = json_fields(job.event_schema)
+
+        def as_json(record: dict[str, Any]) -> bytes:
+            codec.body(record)  # it must fit the schema before it is written without one
+            return encode(record, fields)
+
+        return as_json
+    header = confluent_header(_required(job, registry).register(job.format.subject, job.event_schema))
+    return lambda record: header + codec.body(record)
+
+
+def _by_fingerprint(schema: dict[str, Any]) -> WriterSchema:
+    fingerprint = crc64(schema)
+    return WriterSchema(MARKER + fingerprint, schema, fingerprint.hex())
+
+
+def _required(job: Job, registry: Registry | None) -> Registry:
+    if registry is None:
+        raise UsageError(f"job {job.name}: events in format {CONFLUENT} need a schema registry")
+    return registry

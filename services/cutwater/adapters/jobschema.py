@@ -1,0 +1,63 @@
+"""The event schema of a job file: the file, its older versions, the types of its fields, the events' format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cutwater.adapters.avro import load_schema, schema_folder
+from cutwater.adapters.schemafiles import older_versions
+from cutwater.core.compatibility import obstacles
+from cutwater.core.errors import UsageError
+from cutwater.core.formats import AVRO, CONFLUENT, JSON, EventFormat
+from cutwater.core.jsonevents import json_fields
+from cutwater.core.measures import TIMES, FieldType
+
+# Spark reads these as types of its own: as the bare int or long they would fail in the running query.
+_UNSUPPORTED = frozenset({"date", "local-timestamp-millis", "local-timestamp-micros"})
+
+
+def find_schema(job_path: Path, name: str) -> tuple[Path, dict[str, Any]]:
+    """The schema file beside the job file, else among the project's own schemas."""
+    for candidate in (job_path.parent / name, schema_folder() / name):
+        if candidate.is_file():
+            return candidate, load_schema(candidate)
+    raise UsageError(f"source.schema: '{name}' is neither beside the job file nor in schemas/")
+
+
+def event_format(kind: str, path: Path, schema: dict[str, Any], registry: str, subject: str) -> EventFormat:
+    """The format's parts, checked: an older version that cannot be read would make its events undecodable."""
+    if (registry or subject) and kind != CONFLUENT:
+        raise UsageError(f"source.registry and source.subject belong to format {CONFLUENT}; this one is {kind}")
+    if kind == JSON:
+        json_fields(schema)
+    if kind != AVRO:
+        return EventFormat(kind, registry=registry, subject=subject)
+    older = older_versions(path)
+    found = [f"{one.name}: {problem}" for one in older for problem in obstacles(one.schema, schema)]
+    if found:
+        raise UsageError(f"source.schema: {path.name} cannot read its older versions: {'; '.join(found)}")
+    return EventFormat(kind, tuple(one.schema for one in older))
+
+
+def field_types(schema: Mapping[str, Any]) -> dict[str, FieldType]:
+    """The types of a schema's fields as measures see them; raises UsageError for reserved names."""
+    reserved = sorted(field["name"] for field in schema["fields"] if field["name"].startswith("__"))
+    if reserved:
+        raise UsageError(f"source.schema: the fields {', '.join(reserved)} begin with two underscores, as ours do")
+    return {field["name"]: _field_type(field["type"]) for field in schema["fields"]}
+
+
+def _field_type(avro: Any) -> FieldType:
+    if isinstance(avro, list):  # a nullable field is of its other branch's type
+        branches = [branch for branch in avro if branch != "null"]
+        return _field_type(branches[0]) if len(branches) == 1 else FieldType("union")
+    if isinstance(avro, dict):
+        logical = avro.get("logicalType")
+        if logical == "decimal" and "precision" in avro:  # else it is no decimal, by Avro's rules
+            return FieldType("decimal", avro["precision"], avro.get("scale", 0))
+        if logical in TIMES | _UNSUPPORTED:
+            return FieldType(logical)
+        return FieldType("string") if avro["type"] == "enum" else _field_type(avro["type"])
+    return FieldType(str(avro))

@@ -1,0 +1,164 @@
+"""A schema registry over HTTP: the API of Confluent's, which Apicurio, Karapace and Redpanda speak too.
+
+Every call has a time limit and a bounded number of attempts; only what may pass by itself is tried again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential, wait_random
+
+from cutwater.adapters.avro import check_schema
+from cutwater.adapters.settings import Settings
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.formats import CONFLUENT
+from cutwater.core.job import Job
+
+ATTEMPTS = 5
+TIMEOUT_S = 10.0
+WAIT_S_MAX = 5.0
+VERSIONS_MAX = 200
+"""Versions of one subject: each is a branch of the query that decodes."""
+_CONTENT = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One version of a subject."""
+
+    version: int
+    id: int
+    """The number that stands in the header of its events."""
+    schema: dict[str, Any]
+
+
+class _Passing(UnavailableError):
+    """What another attempt may mend."""
+
+
+class Registry:
+    """A client for one registry. Close it, or use it in a `with` block."""
+
+    def __init__(
+        self,
+        url: str,
+        username: str = "",
+        password: str = "",
+        timeout_s: float = TIMEOUT_S,
+        attempts: int = ATTEMPTS,
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._attempts = attempts
+        auth = httpx.BasicAuth(username, password) if username else None
+        self._client = httpx.Client(auth=auth, timeout=timeout_s, headers=_CONTENT)
+
+    def __enter__(self) -> Registry:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def versions(self, subject: str) -> list[Registered]:
+        """Every version of a subject, the newest first; deleted ones too, since their events may be kept.
+
+        Raises UsageError when the subject does not exist or is not Avro, UnavailableError when the registry
+        does not answer in time.
+        """
+        base = f"/subjects/{quote(subject, safe='')}/versions"
+        numbers = self._call("GET", base, subject, params={"deleted": "true"})
+        if not isinstance(numbers, list) or not all(isinstance(one, int) for one in numbers):
+            raise UsageError(f"the registry at {self._url} answers {numbers!r:.100} for the versions of {subject}")
+        if not 0 < len(numbers) <= VERSIONS_MAX:
+            raise UsageError(f"subject {subject} has {len(numbers)} versions; 1 to {VERSIONS_MAX} can be read")
+        return [self._version(subject, base, one) for one in sorted(numbers, reverse=True)]
+
+    def register(self, subject: str, schema: dict[str, Any]) -> int:
+        """The number of a schema under a subject; registers it where it is new.
+
+        Raises UsageError when the registry refuses it, with the registry's reason.
+        """
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        return _number(self._call("POST", path, subject, body={"schema": json.dumps(schema)}), "id", self._url)
+
+    def _version(self, subject: str, base: str, number: int) -> Registered:
+        found = self._call("GET", f"{base}/{number}", subject, params={"deleted": "true"})
+        origin = f"version {number} of {subject} at {self._url}"
+        kind = found.get("schemaType") or "AVRO" if isinstance(found, dict) else "?"
+        if kind != "AVRO":
+            raise UsageError(f"{origin} is {kind}; only Avro can be read: name another source.subject")
+        if found.get("references"):
+            raise UsageError(f"{origin} refers to other subjects, which cannot be read: register it in one piece")
+        try:
+            schema = json.loads(found["schema"])
+        except (KeyError, ValueError, TypeError, RecursionError) as error:
+            raise UsageError(f"{origin}: not an Avro schema: {error!r:.200}") from None
+        return Registered(number, _number(found, "id", self._url), check_schema(schema, origin))
+
+    def _call(self, method: str, path: str, subject: str, params: Any = None, body: Any = None) -> Any:
+        attempts = Retrying(
+            stop=stop_after_attempt(self._attempts),
+            wait=wait_exponential(multiplier=0.2, max=WAIT_S_MAX) + wait_random(0, 0.2),
+            retry=retry_if_exception_type(_Passing),
+            reraise=True,
+        )
+        return attempts(self._once, method, path, subject, params, body)
+
+    def _once(self, method: str, path: str, subject: str, params: Any, body: Any) -> Any:
+        try:
+            answer = self._client.request(method, self._url + path, params=params, json=body)
+        except httpx.TransportError as error:
+            raise _Passing(
+                f"the schema registry at {self._url} does not answer ({type(error).__name__}): check that it runs "
+                "or set CUTWATER_REGISTRY_URL"
+            ) from None
+        except httpx.InvalidURL as error:
+            raise UsageError(f"the schema registry's URL cannot be used: {error}") from None
+        if answer.is_success:
+            try:
+                return answer.json()
+            except ValueError:
+                raise UsageError(f"{self._url} answers no JSON: is it a schema registry's address?") from None
+        raise self._refusal(answer, subject)
+
+    def _refusal(self, answer: httpx.Response, subject: str) -> Exception:
+        code, reason = answer.status_code, " ".join(answer.text.split())[:300]
+        if code >= 500 or code in (408, 429):
+            return _Passing(f"the schema registry at {self._url} answers {code}: {reason}")
+        if code in (401, 403):
+            return UsageError(
+                f"the schema registry at {self._url} refuses this client ({code}): set CUTWATER_REGISTRY_USERNAME "
+                "and CUTWATER_REGISTRY_PASSWORD"
+            )
+        if code == 404:
+            return UsageError(
+                f"the schema registry at {self._url} has no subject {subject}: name it in source.subject, or "
+                "register the job's schema with 'cutwater schemas register JOBFILE'"
+            )
+        if code == 409:
+            return UsageError(f"the schema registry refuses the schema as incompatible with {subject}: {reason}")
+        return UsageError(f"the schema registry at {self._url} answers {code}: {reason}")
+
+
+def _number(found: Any, name: str, url: str) -> int:
+    value = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(value, int) or not 0 <= value < 2**31:
+        raise UsageError(f"the registry at {url} names no usable {name}: {found!r:.100}")
+    return value
+
+
+def registry_for(job: Job, settings: Settings) -> Registry | None:
+    """The registry of a job's events; None where the format needs none. Raises UsageError when nobody names it."""
+    if job.format.kind != CONFLUENT:
+        return None
+    url = settings.registry_url or job.format.registry
+    if not url:
+        raise UsageError(f"job {job.name}: source.format confluent needs source.registry or CUTWATER_REGISTRY_URL")
+    return Registry(url, settings.registry_username, settings.registry_password.get_secret_value())

@@ -1,0 +1,112 @@
+"""`schemas`: check the evolution of schema files, show those of a job, register an event schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.adapters.avro import crc64
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.registry import registry_for
+from cutwater.adapters.schemafiles import schema_files, schema_files_at
+from cutwater.adapters.settings import load_settings
+from cutwater.cli.output import handled, out, print_json, say
+from cutwater.core.compatibility import BACKWARD
+from cutwater.core.errors import UsageError
+from cutwater.core.job import WINDOW_KEY_SCHEMA
+from cutwater.core.versions import SchemaFile, changes_problems, problems
+
+JobFile = Annotated[Path, typer.Argument(help="The job file.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+app = typer.Typer(
+    help="""Schemas: check their evolution, show those of a job, register one.
+
+    Examples:  cutwater schemas check  ·  cutwater schemas show deploy/jobs/flights.yaml
+    """,
+    no_args_is_help=True,
+)
+
+
+@app.command()
+@handled
+def check(
+    folder: Annotated[Path, typer.Argument(help="Folder with .avsc files.")] = Path("schemas"),
+    against: Annotated[
+        str | None, typer.Option(help="A folder, or a commit of the folder's git repository: how it was.")
+    ] = None,
+    rule: Annotated[str, typer.Option(help="backward, forward or full; see schemas/README.md.")] = BACKWARD,
+    as_json: JsonFlag = False,
+) -> int:
+    """May each schema follow its older versions? Exit 1 and one line per problem when not.
+
+    Examples:  cutwater schemas check schemas  ·  cutwater schemas check schemas --against HEAD~1
+    """
+    files = schema_files(folder)
+    if not files:
+        raise UsageError(f"{folder}: there is no schema (*.avsc) in it")
+    found = problems(files, rule)
+    if against is not None:
+        found += changes_problems(_before(folder, against), files, against, rule)
+    if as_json:
+        print_json({"files": [one.name for one in files], "rule": rule, "problems": found})
+    else:
+        for line in found:
+            say(line)
+        out.print(f"{len(files)} schemas, rule {rule}: {len(found) or 'no'} problem{'s'[: len(found) != 1]}")
+    return 1 if found else 0
+
+
+def _before(folder: Path, against: str) -> list[SchemaFile]:
+    """A folder of that name goes before a commit."""
+    path = Path(against)
+    return schema_files(path) if path.is_dir() else schema_files_at(folder, against)
+
+
+@app.command()
+@handled
+def show(job_file: JobFile) -> None:
+    """Print, as JSON, a job's schemas with their fingerprints: its events (all versions), state key and state.
+
+    Examples:  cutwater schemas show deploy/jobs/flights.yaml
+    """
+    job = load_job(job_file)
+    print_json(
+        {
+            "job": job.name,
+            "format": job.format.kind,
+            "event": _shown(job.event_schema),
+            "older": [_shown(one) for one in job.format.older],
+            "key": _shown(WINDOW_KEY_SCHEMA),
+            "state": _shown(job.state_schema),
+        }
+    )
+
+
+def _shown(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"fingerprint": crc64(schema).hex(), "schema": schema}
+
+
+@app.command()
+@handled
+def register(job_file: JobFile, as_json: JsonFlag = False) -> None:
+    """Register the event schema of a job with format confluent in its registry, under its subject.
+
+    Examples:  cutwater schemas register job.yaml
+    """
+    job = load_job(job_file)
+    registry = registry_for(job, load_settings())
+    if registry is None:
+        raise UsageError(f"{job_file}: source.format is {job.format.kind}: only confluent has a registry")
+    with registry:
+        number = registry.register(job.format.subject, job.event_schema)
+    if as_json:
+        print_json({"subject": job.format.subject, "id": number})
+    else:
+        out.print(f"{job.format.subject}: number {number}")
+
+
+def register_verbs(main: typer.Typer) -> None:
+    main.add_typer(app, name="schemas")

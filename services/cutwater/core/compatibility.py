@@ -1,0 +1,218 @@
+"""Can a reader with one Avro schema read what another schema wrote? Avro's resolution rules, as pure values.
+
+Each obstacle is one line that begins with the path of the field: `legs[].airport: …`. Source: the Avro
+specification, "Schema Resolution". One rule is stricter: a logical type, a decimal's precision or its scale must
+not change. Avro would read the old bytes as other values, and CRC-64-AVRO sees none of the three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cutwater.core.errors import UsageError
+
+BACKWARD, FORWARD, FULL = "backward", "forward", "full"
+RULES = (BACKWARD, FORWARD, FULL)
+DEPTH_MAX = 100
+"""Types within types: far more than any event has, far less than Python's stack."""
+
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_NAMED = frozenset({"record", "error", "enum", "fixed"})
+_PROMOTIONS: Mapping[str, frozenset[str]] = {
+    "int": frozenset({"long", "float", "double"}),
+    "long": frozenset({"float", "double"}),
+    "float": frozenset({"double"}),
+    "string": frozenset({"bytes"}),
+    "bytes": frozenset({"string"}),
+}
+_LOGICAL = ("logicalType", "precision", "scale")
+
+
+def incompatibilities(old: Any, new: Any, rule: str = BACKWARD) -> list[str]:
+    """What keeps `new` from following `old` under a rule; empty when nothing does.
+
+    backward: readers of the new schema read old records; forward: readers of the old one read new records;
+    full: both. Raises UsageError for a rule or schema that is none.
+    """
+    if rule not in RULES:
+        raise UsageError(f"'{rule}' is no rule of compatibility; allowed: {', '.join(RULES)}")
+    found = []
+    if rule in (BACKWARD, FULL):
+        found += [f"{one} (new reader, old record)" for one in obstacles(old, new)]
+    if rule in (FORWARD, FULL):
+        found += [f"{one} (old reader, new record)" for one in obstacles(new, old)]
+    return found
+
+
+def obstacles(writer: Any, reader: Any) -> list[str]:
+    """What keeps a reader of schema `reader` from reading every record of schema `writer`."""
+    resolution = _Resolution(_Schema.of(writer), _Schema.of(reader))
+    return resolution.between(resolution.writer.root, resolution.reader.root, "")
+
+
+@dataclass(frozen=True)
+class _Schema:
+    """A schema in which every named type stands once, under its full name."""
+
+    root: Any
+    """A primitive's or full name, a list (union), or a dict of array, map or annotated primitive."""
+    named: dict[str, dict[str, Any]]
+
+    @staticmethod
+    def of(schema: Any) -> _Schema:
+        named: dict[str, dict[str, Any]] = {}
+        try:
+            return _Schema(_qualified(schema, "", named, 0), named)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"not an Avro schema: {error!r}") from None
+
+    def type_of(self, node: Any) -> dict[str, Any]:
+        """The definition behind a node that is no union."""
+        if isinstance(node, dict):
+            return node
+        return {"type": node} if node in _PRIMITIVES else self.named[node]
+
+
+def _qualified(node: Any, namespace: str, named: dict[str, dict[str, Any]], depth: int) -> Any:
+    if depth > DEPTH_MAX:
+        raise UsageError(f"the schema has more than {DEPTH_MAX} types within each other")
+    if isinstance(node, list):
+        return [_qualified(one, namespace, named, depth + 1) for one in node]
+    if isinstance(node, str):
+        name = node if node in _PRIMITIVES else _full(node, namespace)
+        if name not in _PRIMITIVES and name not in named:
+            raise UsageError(f"not an Avro schema: the type '{node}' is not known")
+        return name
+    kind = node["type"]
+    if not isinstance(kind, str):
+        return _qualified(kind, namespace, named, depth + 1)
+    if kind in _NAMED:
+        return _name(node, namespace, named, depth)
+    for inner in ("items", "values"):
+        if kind == {"items": "array", "values": "map"}[inner]:
+            return {"type": kind, inner: _qualified(node[inner], namespace, named, depth + 1)}
+    return {**node, "type": kind} if kind in _PRIMITIVES else _qualified(kind, namespace, named, depth)
+
+
+def _name(node: dict[str, Any], namespace: str, named: dict[str, dict[str, Any]], depth: int) -> str:
+    name = _full(node["name"], node.get("namespace", namespace))
+    inside = name.rpartition(".")[0]
+    made = {**node, "name": name, "aliases": [_full(one, inside) for one in node.get("aliases", [])]}
+    named[name] = made  # before its fields: a record may hold itself
+    if node["type"] in ("record", "error"):
+        made["type"] = "record"
+        made["fields"] = [
+            {**one, "type": _qualified(one["type"], inside, named, depth + 1)} for one in node["fields"]
+        ]
+    return name
+
+
+def _full(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+@dataclass
+class _Resolution:
+    writer: _Schema
+    reader: _Schema
+    _begun: set[tuple[str, str]] = field(default_factory=set)
+    """Pairs of records under way: one that holds itself is looked at once."""
+
+    def between(self, writer: Any, reader: Any, path: str) -> list[str]:
+        """Obstacles between two types, either of which may be a union."""
+        if isinstance(writer, list):
+            return [one for branch in writer for one in self.between(branch, reader, path)]
+        if isinstance(reader, list):
+            branch = self._branch(writer, reader)
+            if branch is None:
+                return [_say(path, f"was {self._text(writer)}, which none of {self._union(reader)} can take")]
+            return self.between(writer, branch, path)
+        return self._types(self.writer.type_of(writer), self.reader.type_of(reader), path)
+
+    def _branch(self, writer: Any, reader: list[Any]) -> Any:
+        """The reader's branch that takes the writer's type: one of the same type before one of a wider type."""
+        mine = self.writer.type_of(writer)
+        kinds = [(branch, self.reader.type_of(branch)) for branch in reader]
+        for branch, theirs in kinds:
+            if theirs["type"] == mine["type"] and (theirs["type"] not in _NAMED or _same_name(mine, theirs)):
+                return branch
+        wider = _PROMOTIONS.get(mine["type"], frozenset())
+        return next((branch for branch, theirs in kinds if theirs["type"] in wider), None)
+
+    def _types(self, writer: dict[str, Any], reader: dict[str, Any], path: str) -> list[str]:
+        """Obstacles between two types that are no unions."""
+        obstacle = _obstacle(writer, reader)
+        if obstacle is not None:
+            return [_say(path, obstacle)]
+        kind = writer["type"]
+        if kind == "record":
+            return self._records(writer, reader, path)
+        if kind == "array":
+            return self.between(writer["items"], reader["items"], f"{path}[]")
+        return self.between(writer["values"], reader["values"], f"{path}{{}}") if kind == "map" else []
+
+    def _records(self, writer: dict[str, Any], reader: dict[str, Any], path: str) -> list[str]:
+        pair = (writer["name"], reader["name"])
+        if pair in self._begun:
+            return []
+        self._begun.add(pair)
+        written = {one["name"]: one for one in writer["fields"]}
+        found = []
+        for one in reader["fields"]:
+            place = f"{path}.{one['name']}" if path else one["name"]
+            names = [one["name"], *one.get("aliases", [])]
+            source = next((written[name] for name in names if name in written), None)
+            if source is not None:
+                found += self.between(source["type"], one["type"], place)
+            elif "default" not in one:
+                found.append(_say(place, "is not in every record: give it a default, or an alias"))
+        return found
+
+    def _text(self, node: Any) -> str:
+        return _kind(self.writer.type_of(node))
+
+    def _union(self, branches: list[Any]) -> str:
+        return f"[{', '.join(_kind(self.reader.type_of(one)) for one in branches)}]"
+
+
+def _obstacle(writer: dict[str, Any], reader: dict[str, Any]) -> str | None:
+    """What two types are in the way of themselves, whatever they hold."""
+    was, now = writer["type"], reader["type"]
+    if was != now and now not in _PROMOTIONS.get(was, frozenset()):
+        return f"was {_kind(writer)} and is {_kind(reader)}: {was} cannot be read as {now}"
+    if [writer.get(one) for one in _LOGICAL] != [reader.get(one) for one in _LOGICAL]:
+        return f"was {_kind(writer)} and is {_kind(reader)}: old bytes would be read as other values"
+    if was in _NAMED and not _same_name(writer, reader):
+        return f"{was} {writer['name']} is now {reader['name']}: keep the name, or make it an alias"
+    if was == "fixed" and writer["size"] != reader["size"]:
+        return f"was {writer['size']} bytes and is {reader['size']}"
+    return _lost_symbols(writer, reader) if was == "enum" else None
+
+
+def _lost_symbols(writer: dict[str, Any], reader: dict[str, Any]) -> str | None:
+    lost = [one for one in writer["symbols"] if one not in reader["symbols"]]
+    if not lost or reader.get("default") in reader["symbols"]:
+        return None
+    return f"the symbols {', '.join(lost)} are not known and enum {reader['name']} has no default"
+
+
+def _same_name(writer: dict[str, Any], reader: dict[str, Any]) -> bool:
+    """Are these one type by Avro's rule: the same name without namespace, or an alias?"""
+    short = [one["name"].rpartition(".")[2] for one in (writer, reader)]
+    return short[0] == short[1] or writer["name"] in reader["aliases"]
+
+
+def _kind(type_: dict[str, Any]) -> str:
+    """A type in words."""
+    logical = type_.get("logicalType")
+    if logical == "decimal":
+        return f"decimal({type_.get('precision')}, {type_.get('scale', 0)})"
+    if type_["type"] in _NAMED:
+        return f"{type_['type']} {type_['name']}"
+    return f"{type_['type']} ({logical})" if logical else str(type_["type"])
+
+
+def _say(path: str, what: str) -> str:
+    return f"{path or '(top)'}: {what}"

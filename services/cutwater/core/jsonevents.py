@@ -1,0 +1,131 @@
+"""Events in JSON: what each field of the schema may look like there, and how we write it.
+
+A field that is missing or null takes its default; without one it is null where the schema allows that. Anything
+else that does not fit makes the whole event undecodable. Fields that the schema does not name are ignored.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from cutwater.core.errors import UsageError
+
+DIRECT = frozenset({"boolean", "int", "long", "float", "double"})
+"""Kinds that are what they are in JSON."""
+TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
+_KINDS = DIRECT | {"string", "bytes"}
+_OTHER_TYPE = frozenset({"date", "time-millis", "time-micros", "duration", "local-timestamp-millis"})
+_OTHERS = _OTHER_TYPE | {"local-timestamp-micros"}
+
+
+@dataclass(frozen=True)
+class JsonField:
+    """A field of a flat event."""
+
+    name: str
+    kind: str
+    """An Avro primitive but null, or enum, fixed, decimal, timestamp-millis, timestamp-micros."""
+    nullable: bool
+    has_default: bool = False
+    default: Any = None
+    """As it stands in the schema."""
+    symbols: tuple[str, ...] = ()
+    size: int = 0
+    precision: int = 0
+    scale: int = 0
+
+
+def json_fields(schema: Mapping[str, Any]) -> tuple[JsonField, ...]:
+    """The fields of an event; raises UsageError for a type that JSON events cannot have here."""
+    named: dict[str, Mapping[str, Any]] = {}
+    return tuple(_field(one, named, schema.get("namespace", "")) for one in schema["fields"])
+
+
+def _field(declared: Mapping[str, Any], named: dict[str, Mapping[str, Any]], namespace: str) -> JsonField:
+    """A type that is defined in one field may be used by name in later ones."""
+    avro, name = declared["type"], declared["name"]
+    branches = avro if isinstance(avro, list) else [avro]
+    others = [one for one in branches if one != "null"]
+    if len(others) != 1:
+        raise UsageError(f"source.schema: field '{name}' is a union, which JSON events cannot tell apart")
+    plain = others[0]
+    inner: Mapping[str, Any] = plain if isinstance(plain, Mapping) else named.get(plain, {"type": plain})
+    if isinstance(plain, Mapping) and "name" in plain:
+        named |= {plain["name"]: plain, f"{plain.get('namespace', namespace)}.{plain['name']}": plain}
+    return JsonField(
+        name=name,
+        kind=_kind(name, inner),
+        nullable="null" in branches,
+        has_default="default" in declared,
+        default=declared.get("default"),
+        symbols=tuple(inner.get("symbols", ())),
+        size=inner.get("size", 0),
+        precision=inner.get("precision", 0),
+        scale=inner.get("scale", 0),
+    )
+
+
+def _kind(name: str, inner: Mapping[str, Any]) -> str:
+    kind, logical = inner["type"], inner.get("logicalType")
+    if logical in TIMES or (logical == "decimal" and inner.get("precision")):
+        return str(logical)
+    if logical not in _OTHERS and isinstance(kind, str) and kind in _KINDS | {"enum", "fixed"}:
+        return kind
+    raise UsageError(
+        f"source.schema: field '{name}' is {logical or kind}, which events in JSON cannot have: leave it out of "
+        "the schema (fields that the schema does not name are ignored), or write the events in Avro"
+    )
+
+
+def encode(record: Mapping[str, Any], fields: tuple[JsonField, ...]) -> bytes:
+    """A record that fits the schema, as JSON in UTF-8. Fields that it leaves out are left out."""
+    plain = {
+        one.name: None if record[one.name] is None else _PLAIN.get(one.kind, _same)(record[one.name])
+        for one in fields
+        if one.name in record
+    }
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _time(value: Any) -> Any:
+    """ISO 8601 in UTC with microseconds; a number is the schema's own unit and stays one."""
+    if not isinstance(value, datetime):
+        return value
+    moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _float(value: float) -> Any:
+    if math.isnan(value):
+        return "NaN"
+    return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _bytes(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _decimal(value: Any) -> str:
+    return format(value if isinstance(value, Decimal) else Decimal(str(value)), "f")
+
+
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "bytes": _bytes,
+    "fixed": _bytes,
+    "decimal": _decimal,
+    "float": _float,
+    "double": _float,
+    "timestamp-millis": _time,
+    "timestamp-micros": _time,
+}

@@ -1,0 +1,61 @@
+"""The arithmetic of B5, with plain values."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def part(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Imports a module of `benchmarks`, which lies at the root and is in no package that gets installed."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    return lambda name: importlib.import_module(f"benchmarks.{name}")
+
+
+def test_a_format_s_rate_is_held_against_plain_avro(part: Any) -> None:
+    """With the reading, and without the time that reading alone takes; the limit is on the median."""
+    b5 = part("b5")
+    seconds = {"read": 1.0, "from_avro": 2.0, "avro": 2.0, "json": 6.0, "fastavro": 4.0}
+    rest = {"events": 100, "start_s": 0.0, "cpu_s": 1.0, "start_cpu_s": 0.0, "broker_cpu_s": 0.0}
+    runs = [
+        part("figures").Run(contender=name, pair=1, drain_s=one, memory_mb_peak=1.0, exact=True, **rest)
+        for name, one in seconds.items()
+    ]
+    found = b5.ratios(runs)
+    assert {name: one["median"] for name, one in found.items()} == {
+        "read and decode/avro": 1.0, "decode alone/avro": 1.0,
+        "read and decode/json": 0.333, "decode alone/json": 0.2,
+        "read and decode/fastavro": 0.5, "decode alone/fastavro": 0.25,
+    }  # fmt: skip
+    told = b5.verdicts(found)
+    assert ["NOT KEPT" in line for line in told] == [False, False, True, True]
+
+
+def test_the_events_are_the_same_for_the_same_seed(part: Any) -> None:
+    """And what every contender must show is counted from them, by no contender's code."""
+    events = part("decode_events")
+    made = list(events.generate(200, seed=3))
+    assert made == list(events.generate(200, seed=3)) != list(events.generate(200, seed=4))
+    assert events.expected(200, 3) == [
+        200,
+        sum(one["distance_miles"] for one in made),
+        sum(one["delay_minutes"] for one in made if one["delay_minutes"] is not None),
+    ]
+
+
+def test_each_format_is_encoded_as_the_job_says(part: Any, tmp_path: Path) -> None:
+    """The three topics carry the same event: a fingerprint, a number, or an object before it."""
+    events = part("decode_events")
+    jobs = {kind: events.job(tmp_path, kind) for kind in ("avro", "confluent", "json")}
+    (one,) = events.generate(1, seed=1)
+    values = {kind: events.encoder(job)(one) for kind, job in jobs.items()}
+    assert values["avro"][10:] == values["confluent"][5:]
+    assert values["avro"].startswith(events.known(jobs["avro"])[0].header)
+    assert values["confluent"].startswith(events.known(jobs["confluent"])[0].header)
+    assert (values["json"][:1], events.known(jobs["json"])) == (b"{", ())

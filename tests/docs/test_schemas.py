@@ -1,0 +1,15 @@
+"""The project's own schemas keep the rules of schemas/README.md: part of `make check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cutwater.adapters.schemafiles import schema_files
+from cutwater.core.versions import problems
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_protocols_schemas_may_follow_their_older_versions() -> None:
+    """What `cutwater schemas check` says of schemas/: nothing."""
+    assert problems(schema_files(ROOT / "schemas")) == []

@@ -1,0 +1,172 @@
+"""Schema registries for tests: a real one (Apicurio's, from the jar repository) and a stand-in that can fail.
+
+The stand-in speaks the part of Confluent's API that Cutwater uses. One suite (test_registry.py) runs against both.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from cutwater.local.jars import cache_dir
+from cutwater.local.java import find_java
+from cutwater.local.ports import free_ports
+
+APICURIO = ("io.apicurio", "apicurio-registry-app", "2.6.13.Final")
+APICURIO_SHA256 = "3cda1b34aa020fb4ac4dd6a66018d757e81e437f97e20a1f92d366b70091c6ba"
+START_SECONDS_MAX = 120.0
+
+
+@contextmanager
+def apicurio(folder: Path) -> Iterator[str]:
+    """A real registry in memory, as a process; yields the URL of its Confluent API."""
+    home = _apicurio_home()
+    (port,) = free_ports(1)
+    url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
+    settings = [f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1", "-Xmx400m"]
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "apicurio.log").open("wb") as log:
+        (jar,) = home.glob("*-runner.jar")
+        process = subprocess.Popen([find_java(), *settings, "-jar", jar], stdout=log, stderr=log, cwd=home)
+    try:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not _answers(url):
+            assert process.poll() is None, f"the registry ended; log in {folder}"
+            assert time.monotonic() < deadline, f"the registry does not answer; log in {folder}"
+            time.sleep(0.2)
+        yield url
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/subjects", timeout=5).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def _apicurio_home() -> Path:
+    """The registry's folder, downloaded once and checked."""
+    from jgo.maven import MavenContext
+
+    home = cache_dir() / f"apicurio-{APICURIO_SHA256[:16]}"
+    if not home.is_dir():
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home.parent) as temp:
+            group, artifact, version = APICURIO
+            context = MavenContext(repo_cache=Path(temp) / "downloads", timeout=60)
+            archive = context.project(group, artifact).at_version(version).artifact("all", "tar.gz").resolve()
+            with archive.open("rb") as file:
+                assert hashlib.file_digest(file, "sha256").hexdigest() == APICURIO_SHA256
+            with tarfile.open(archive) as packed:
+                packed.extractall(Path(temp) / "home", filter="data")
+            (Path(temp) / "home").rename(home)
+    return home
+
+
+class StandIn:
+    """A registry of our own, which fails on demand. `requests` counts what arrived."""
+
+    def __init__(self) -> None:
+        self._subjects: dict[str, list[dict[str, Any]]] = {}
+        self._ids: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self.faults: list[int] = []
+        """Status codes to answer with, one per request, before any real answer."""
+        self.delay_s = 0.0
+        self.login: tuple[str, str] | None = None
+        self.requests = 0
+        self.url = ""
+
+    @contextmanager
+    def running(self) -> Iterator[StandIn]:
+        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join(10)
+
+    def answer(self, method: str, path: str, body: Any, login: str | None) -> tuple[int, Any]:
+        with self._lock:
+            self.requests += 1
+            time.sleep(self.delay_s)
+            if self.faults:
+                return self.faults.pop(0), {"error_code": 50001, "message": "on demand"}
+            if self.login and login != "Basic " + base64.b64encode(":".join(self.login).encode()).decode():
+                return 401, {"error_code": 401, "message": "Unauthorized"}
+            return self._route(method, path, body)
+
+    def _route(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        path, _, query = path.partition("?")
+        found = re.fullmatch(r"/subjects/([^/]+)/versions(?:/(\d+))?", path)
+        if found is None:
+            return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+        subject, number = found[1], found[2]
+        if method == "POST":
+            return self._register(subject, body)
+        kept = [one for one in self._subjects.get(subject, []) if "deleted=true" in query or not one["deleted"]]
+        if not kept:
+            return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
+        if number is None:
+            return 200, [one["version"] for one in kept]
+        named = [one for one in kept if one["version"] == int(number)]
+        return self._one(method, named[0]) if named else (404, {"error_code": 40402, "message": "no such version"})
+
+    def _one(self, method: str, version: dict[str, Any]) -> tuple[int, Any]:
+        if method == "DELETE":
+            version["deleted"] = True
+            return 200, version["version"]
+        return 200, {name: value for name, value in version.items() if name != "deleted"}
+
+    def _register(self, subject: str, body: Any) -> tuple[int, Any]:
+        text = json.dumps(json.loads(body["schema"]))
+        versions = self._subjects.setdefault(subject, [])
+        known = {one["schema"]: one for one in versions}
+        if text not in known:
+            number = self._ids.setdefault(text, len(self._ids) + 1)
+            kind = {"schemaType": body["schemaType"]} if "schemaType" in body else {}
+            made = {"subject": subject, "version": len(versions) + 1, "id": number, "schema": text, **kind}
+            versions.append({**made, "references": body.get("references", []), "deleted": False})
+        return 200, {"id": self._ids[text]}
+
+
+def _handler(registry: StandIn) -> Callable[..., BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def _serve(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            status, value = registry.answer(self.command, self.path, body, self.headers.get("Authorization"))
+            data = json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_DELETE = _serve
+
+        def log_message(self, *_arguments: Any) -> None:
+            """Tests read no access log."""
+
+    return Handler
