@@ -13,9 +13,6 @@ from cutwater.core.job import Job
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
-# Names, or values, of what Spark shows as redacted.
-_SECRETS = "(?i)secret|password|token|access[.]?key|url|jaas|keystore"
-
 
 def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, str]:
     """Every Spark setting of a driver, by name."""
@@ -27,9 +24,6 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         "spark.ui.enabled": "true" if settings.spark_ui_port else "false",
         "spark.ui.port": str(settings.spark_ui_port or 4040),
         "spark.ui.showConsoleProgress": "false",
-        # Options of the Kafka source and sink stand in query plans, which logs and UI show.
-        "spark.redaction.regex": _SECRETS,
-        "spark.sql.redaction.options.regex": _SECRETS,
         "spark.sql.session.timeZone": "UTC",
         # A second copy of a task would write its rows twice.
         "spark.speculation": "false",

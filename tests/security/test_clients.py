@@ -166,5 +166,3 @@ def test_a_user_without_rights_is_told_so(sasl_ssl: Secured, unique: Callable[[s
         partition_count(nobody, topic)
     with pytest.raises(UsageError, match=r"docs/SECURITY\.md"):
         TransactionalWriter(nobody, f"{topic}.writer").initialise()
-    with pytest.raises(UsageError, match=r"docs/SECURITY\.md"):
-        list(read_range(make_consumer(nobody), topic, 0, 0))

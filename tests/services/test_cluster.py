@@ -31,8 +31,8 @@ def test_without_security_each_client_gets_address_and_protocol_only() -> None:
     assert plain.aiokafka() == {"bootstrap_servers": "b:1", "security_protocol": "PLAINTEXT"}
 
 
-def test_certificates_go_to_the_jvm_as_text_and_to_librdkafka_as_files(tmp_path: Path) -> None:
-    """A file would have to lie at the same place on every executor; its text travels."""
+def test_java_gets_certificates_as_text_and_only_the_places_of_secrets(tmp_path: Path) -> None:
+    """A certificate's text travels to every executor; password and key are read where they are used."""
     for name in ("ca", "own"):
         (tmp_path / name).write_text(f"-----{name}-----\n")
     (tmp_path / "key").write_text("-----BEGIN PRIVATE KEY-----\n")
@@ -41,7 +41,13 @@ def test_certificates_go_to_the_jvm_as_text_and_to_librdkafka_as_files(tmp_path:
     assert cluster.librdkafka()["ssl.key.location"] == str(tmp_path / "key")
     jvm = cluster.jvm()
     assert jvm["ssl.truststore.certificates"] == "-----ca-----\n"
-    assert (jvm["ssl.keystore.key"], jvm["ssl.key.password"]) == ("-----BEGIN PRIVATE KEY-----\n", "k")
+    assert jvm["ssl.keystore.key"] == f"${{directory:{tmp_path}:key}}"
+    assert jvm["ssl.key.password"] == "${env:CUTWATER_KAFKA_SSL_KEY_PASSWORD}"
+    assert 'username="alice" password="${env:CUTWATER_KAFKA_SASL_PASSWORD}";' in jvm["sasl.jaas.config"]
+    assert SECRET not in str(jvm)
+    with pytest.raises(UsageError, match="CUTWATER_KAFKA_SASL_PASSWORD holds a quote") as raised:
+        Cluster("b:1", scram(password='with"quote')).jvm()
+    assert "with" not in str(raised.value).partition("holds")[0]
 
 
 def test_a_password_cannot_leave_its_quotes() -> None:
@@ -78,7 +84,7 @@ def test_a_key_that_java_cannot_read_is_refused_with_the_remedy(tmp_path: Path) 
     """PKCS 1 keys, and PKCS 8 keys encrypted in today's usual way: Java 17 reads neither. PBES1 passes."""
     made = Authority(tmp_path).issue("client", "key password")
     files = {"certificate_file": str(made.certificate_file), "key_password": "key password"}
-    assert "ENCRYPTED" in Cluster("b:1", scram(key_file=str(made.key_file), **files)).jvm()["ssl.keystore.key"]
+    assert "directory" in Cluster("b:1", scram(key_file=str(made.key_file), **files)).jvm()["ssl.keystore.key"]
     usual, old = tmp_path / "usual.key", tmp_path / "old.key"
     convert = ["openssl", "pkcs8", "-topk8", "-in", str(tmp_path / "client.key"), "-passout", "pass:x"]
     subprocess.run([*convert, "-out", str(usual)], check=True)

@@ -20,6 +20,14 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 MECHANISMS = tuple(_LOGIN_MODULES)
+_PROVIDER = "org.apache.kafka.common.config.provider"
+_PROVIDERS = {
+    "config.providers": "env,directory",
+    "config.providers.env.class": f"{_PROVIDER}.EnvVarConfigProvider",
+    "config.providers.env.param.allowlist.pattern": "CUTWATER_KAFKA_.*",
+    "config.providers.directory.class": f"{_PROVIDER}.DirectoryConfigProvider",
+}
+"""By which a Java client reads a value written as ${env:NAME} or ${directory:FOLDER:FILE}."""
 _PBES2 = bytes.fromhex("06092a864886f70d01050d")
 """The object identifier of today's way to encrypt a key, which Java 17 cannot read from PEM."""
 _CONVERT = "convert it with 'openssl pkcs8 -topk8 -nocrypt', or '-topk8 -v1 PBE-SHA1-3DES' to keep it encrypted"
@@ -82,24 +90,26 @@ class Cluster:
         return settings
 
     def jvm(self) -> dict[str, str]:
-        """For Java clients; Spark takes each with the prefix `kafka.`. Certificates go in as text.
+        """For Java clients; Spark takes each with the prefix `kafka.`.
 
-        As files they would have to lie at the same place on every executor. Raises MachineError for a file that
-        cannot be read, UsageError for a key that Java cannot use.
+        No secret is among them, since Spark shows options in its plans and pages, passwords too. Java reads the
+        passwords from its own environment and the key from its file. Certificates go in as text: as files they
+        would have to lie at the same place on every executor. Raises MachineError for a file that cannot be read,
+        UsageError for a password or key that Java cannot use.
         """
         one = self.security
         settings = {"bootstrap.servers": self.bootstrap, "security.protocol": one.protocol}
         if one.sasl:
             module = _LOGIN_MODULES[one.mechanism]
-            login = f"username={jaas_quoted(one.username)} password={jaas_quoted(one.password)}"
+            login = f"username={jaas_quoted(one.username)} password={_jaas_variable(one.password)}"
             settings |= {"sasl.mechanism": one.mechanism, "sasl.jaas.config": f"{module} required {login};"}
         if one.tls and one.ca_file:
             settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _text(one.ca_file)}
         if one.tls and one.key_file:
             settings |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": _text(one.certificate_file)}
             settings |= {"ssl.keystore.key": _java_key(one.key_file)}
-            settings |= {"ssl.key.password": one.key_password} if one.key_password else {}
-        return settings
+            settings |= {"ssl.key.password": "${env:CUTWATER_KAFKA_SSL_KEY_PASSWORD}"} if one.key_password else {}
+        return settings | (_PROVIDERS if one.sasl or one.key_file else {})
 
     def aiokafka(self) -> dict[str, Any]:
         """Keyword arguments of an aiokafka client, which Faust passes on."""
@@ -134,15 +144,28 @@ def jaas_quoted(value: str) -> str:
     return f'"{escaped}"'
 
 
+def _jaas_variable(password: str) -> str:
+    """The password's place; it is put in as it stands, so that it must not need escapes."""
+    if set(password) & set('"\\\n\r'):
+        raise UsageError(
+            "CUTWATER_KAFKA_SASL_PASSWORD holds a quote, a backslash or a line's end: such a password cannot be "
+            "handed to Java unseen; choose one without"
+        )
+    return '"${env:CUTWATER_KAFKA_SASL_PASSWORD}"'
+
+
 def _java_key(file: str) -> str:
-    """The text of a key; Java's own words for one that it cannot use do not help."""
+    """Where Java finds a key; its own words for one that it cannot use do not help."""
     text = _text(file)
     if "-----BEGIN PRIVATE KEY" not in text and "-----BEGIN ENCRYPTED PRIVATE KEY" not in text:
         raise UsageError(f"CUTWATER_KAFKA_SSL_KEY_FILE: {file} is not in PKCS 8 form; {_CONVERT}")
     body = "".join(line for line in text.splitlines() if not line.startswith("-----"))
     if "ENCRYPTED" in text and _PBES2 in _decoded(body):
         raise UsageError(f"CUTWATER_KAFKA_SSL_KEY_FILE: Java cannot read how {file} is encrypted; {_CONVERT}")
-    return text
+    path = Path(file).resolve()
+    if set(str(path)) & set(":{}"):
+        raise UsageError(f"CUTWATER_KAFKA_SSL_KEY_FILE: {path} holds one of : {{ }}; move it elsewhere")
+    return f"${{directory:{path.parent}:{path.name}}}"
 
 
 def _decoded(body: str) -> bytes:

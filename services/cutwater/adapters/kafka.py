@@ -129,7 +129,7 @@ def read_range(
             message = consumer.poll(TIMEOUT_S)
             if message is None:
                 raise UnavailableError(
-                    f"{topic}/{partition}: no answer within {TIMEOUT_S:.0f} s; is the broker up?"
+                    f"{topic}/{partition}: no answer within {TIMEOUT_S:.0f} s; is the broker up, and may we read?"
                 )
             if message.error() is not None:
                 if message.error().code() == KafkaError._PARTITION_EOF:
