@@ -110,12 +110,13 @@ def test_rows_and_late_pairs_are_all_pairs(times: list[int], data: st.DataObject
     assert late.lost(events, window, checked._replace(faults=["x"]), counted)
 
 
-def test_the_copied_job_file_differs_in_its_lateness_only(tmp_path: Path) -> None:
+def test_the_copied_job_file_differs_in_lateness_and_epochs_only(tmp_path: Path) -> None:
     """The demonstration's own file stays as it is; its schemas come along."""
     copy = with_lateness(FLIGHTS, "3h", tmp_path / "demo")
     assert copy.parent == tmp_path / "demo"
     before, after = load_job(FLIGHTS), load_job(copy)
     assert (before.definition, before.retention_ms) == (after.definition, after.retention_ms)
+    assert after.max_events_per_epoch == 300
     assert (before.lateness_ms, after.lateness_ms) == (48 * HOUR_MS, 3 * HOUR_MS)
 
 
