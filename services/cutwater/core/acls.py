@@ -81,7 +81,7 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl("rehydrator", "topic", topics.milestones(job), ("Read",))
     yield _group("rehydrator")
     yield Acl(TOOLS, "topic", topics.milestones(job), ("Read",))
-    yield Acl(TOOLS, "topic", source, ("Read", "Write"))
+    yield Acl(TOOLS, "topic", source, ("Write",))
     yield _group(TOOLS)
 
 
