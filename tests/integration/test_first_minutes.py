@@ -22,6 +22,7 @@ from cutwater.adapters.avro import load_schema
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.producing import EventWriter
 from cutwater.core import acls, topics
+from cutwater.core.estimate import row_bytes_of
 from cutwater.core.generations import Generation
 from cutwater.core.topics import TopicSpec
 from harness import wait_until
@@ -286,6 +287,8 @@ def test_plan_and_doctor_of_a_running_job_measure_it(running: Cli) -> None:
     assert all(one["exists"] for one in plan["topics"])
     assert plan["measured"]["sampled"] > 0
     assert plan["estimate"]["row_bytes"] == plan["measured"]["row_bytes"]
+    by_types = row_bytes_of(load_job(Path(running.job_file)))
+    assert 0.6 < by_types / plan["measured"]["row_bytes"] < 1.6, "the types alone are a fair guess"
     code, found = findings(running, running.job_file)
     assert code == 0, found
     assert found["checkpoint"]["level"] == "ok"

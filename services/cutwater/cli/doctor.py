@@ -47,7 +47,7 @@ def doctor(
 
     Without --probe nothing is written anywhere. Where no brokers are named, those of the running stack are asked.
 
-    Exit 0: fine, warnings included. 1: at least one error. 2: the job file or a setting cannot be read.
+    Exit 0: fine, warnings included. 1: at least one error. 2: a setting or an option is wrong.
 
     Examples:  cutwater doctor  ·  cutwater doctor deploy/jobs/flights.yaml
     ·  cutwater doctor job.yaml --bootstrap-servers kafka-1:9092 --probe --json

@@ -49,17 +49,17 @@ class Acl:
 
 def needed(job: str, source: str, generation: Generation) -> list[Acl]:
     """Every right that a job needs, service by service."""
-    return [*_setup(job, source), *_driver(job, source, generation), *_others(job, source)]
+    return [*_setup(job, source, generation), *_driver(job, source, generation), *_others(job, source)]
 
 
-def _setup(job: str, source: str) -> Iterator[Acl]:
+def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:
     yield Acl(SETUP, "topic", source, ("Describe", "DescribeConfigs"))
-    # Read, to see that the driver has begun.
-    yield Acl(SETUP, "topic", topics.barriers(job), ("Create", "DescribeConfigs", "Read", "Delete"))
-    yield Acl(SETUP, "topic", topics.milestones(job), ("Create", "DescribeConfigs", "Read", "Delete"))
-    yield Acl(SETUP, "topic", _changelogs(job), ("Create", "DescribeConfigs", "Read", "Delete"), prefixed=True)
-    for name in (topics.dead_letters(job), topics.late(job), topics.output(job), topics.published(job)):
-        yield Acl(SETUP, "topic", name, ("Create", "DescribeConfigs", "Delete"))
+    # Read, to see that the driver has begun, and to measure.
+    every = ("Create", "DescribeConfigs", "Read", "Delete")
+    for one in topics.owned(job, generation, 1):
+        if not one.name.startswith(_changelogs(job)):
+            yield Acl(SETUP, "topic", one.name, every)
+    yield Acl(SETUP, "topic", _changelogs(job), every, prefixed=True)
     yield _group(SETUP)
 
 
@@ -91,7 +91,7 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl("publisher", "transactional-id", topics.publisher_id(job), ("Write",))
     yield _group("publisher")
     yield Acl(TOOLS, "topic", topics.milestones(job), ("Read",))
-    yield Acl(TOOLS, "topic", source, ("Read", "Write"))
+    yield Acl(TOOLS, "topic", source, ("Write",))
     yield Acl(TOOLS, "topic", topics.dead_letters(job), ("Read", "Write"))
     yield Acl(TOOLS, "topic", topics.late(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.output(job), ("Read",))

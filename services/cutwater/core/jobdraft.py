@@ -59,6 +59,7 @@ def _body(draft: Draft) -> list[str]:
         "window:",
         "  kind: tumbling",
         f"  size: {duration(one.window_ms)}   # {one.window_why}",
+        "# A first run over a backlog reads partitions unevenly in time: it may need more than this.",
         _line("lateness", one.lateness_ms, one.lateness_why),
         _line("retention", one.retention_ms, "how long a window can be read after its end"),
         *ahead,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from cutwater.core.topics import TopicSpec
 
-_AT_LEAST = frozenset({"min.compaction.lag.ms", "delete.retention.ms"})
-"""Longer is as good: the protocol asks for a least time."""
+_AT_LEAST = frozenset({"min.compaction.lag.ms", "delete.retention.ms", "max.message.bytes"})
+"""More is as good: the protocol asks for a least time or size."""
 
 
 @dataclass(frozen=True)
