@@ -159,9 +159,7 @@ def test_init_infers_a_schema_from_json(cli: Cli) -> None:
     types = {one["name"]: one["type"] for one in schema["fields"]}
     assert types["createdAt"] == {"type": "long", "logicalType": "timestamp-millis"}
     assert types["amount"] == ["null", "double"]
-    text = out.read_text()
-    assert "format: json" in text
-    out.write_text(text.replace("  format: json\n", ""))
+    assert "format: json" in out.read_text()
     assert load_job(out).key_field == "customer"
     wrong = cli.run("init", "--from-topic", "orders", *cli.on_broker, "--key", "amount", "--force")
     assert wrong.returncode == 2

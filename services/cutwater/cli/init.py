@@ -13,10 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from cutwater.adapters.avro import schema_folder
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.jobfile import SourceModel, load_job
+from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.jobschema import field_types
 from cutwater.adapters.kafka import partition_count, wait_for_broker
-from cutwater.adapters.recognise import AVRO, Recognised, recognise
+from cutwater.adapters.recognise import Recognised, recognise
 from cutwater.adapters.sampling import Sample, sample
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, cluster_for, settings_for
 from cutwater.cli.output import err, handled, out, print_json
@@ -88,8 +88,7 @@ def init(
         proposal=event.proposal,
     )
     _write(draft, event.schema, target, schema_target, found)
-    if found.format == AVRO or "format" in SourceModel.model_fields:
-        load_job(target)  # a draft that 'cutwater up' would refuse is our mistake: say so now
+    load_job(target)  # a draft that 'cutwater up' would refuse is our mistake: say so now
     _show(draft, target, schema_target, as_json)
 
 
