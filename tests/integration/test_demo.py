@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -60,6 +62,7 @@ class Demo:
         marks = {
             "commit-signal": "cutwater.commit_signal",
             "rehydrator": "cutwater.rehydrator",
+            "publisher": "cutwater.publisher",
             "broker": "kafka.Kafka",
         }
         member, _, part = victim.partition("-") if victim.startswith("driver") else (victim, "", "")
@@ -93,7 +96,7 @@ def test_the_demonstration_is_exact(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "victim", ["driver-python", "driver-jvm", "driver-both", "commit-signal", "rehydrator", "broker"]
+    "victim", ["driver-python", "driver-jvm", "driver-both", "commit-signal", "rehydrator", "publisher", "broker"]
 )
 def test_kill_9_in_the_middle_of_the_demonstration(tmp_path: Path, victim: str) -> None:
     """After kill -9 of one process with events still to come, the demonstration ends exact all the same."""
@@ -110,6 +113,43 @@ def test_kill_9_in_the_middle_of_the_demonstration(tmp_path: Path, victim: str) 
     assert EXACT in demo.text()
     member = victim.partition("-")[0] if victim.startswith("driver") else victim
     assert re.search(rf"{member} ended with exit code -?\d+; restarting", demo.text())
+
+
+def test_kill_9_of_the_publisher_at_random(tmp_path: Path) -> None:
+    """Killed again and again while it publishes: the output is exact, and `committed()` never yields a part."""
+    demo, rng, kills = Demo(tmp_path, 31), random.Random(5), 0
+    wait_until(lambda: demo.committed() > 0 or demo.process.poll() is not None, "a first milestone")
+    while kills < 5 and demo.process.poll() is None:
+        time.sleep(rng.uniform(0.5, 2.5))
+        for pid in demo.pids("publisher"):
+            os.kill(pid, 9)
+            kills += 1
+    assert kills == 5, "the publisher must have been alive each time"
+    assert demo.finish() == 0, demo.text()
+    assert demo.text().count(EXACT) == 3  # served, published, in whole milestones
+    assert len(re.findall(r"publisher ended with exit code -9; restarting", demo.text())) == 5
+
+
+@pytest.mark.parametrize(("victim", "bytes_max"), [("broker", 100_000), ("driver-jvm", 2_000)])
+def test_a_disk_that_is_full_for_a_while(tmp_path: Path, victim: str, bytes_max: int) -> None:
+    """No file of the process can grow any more: it ends, says so, and once there is room all goes on, exact.
+
+    The limit is the process's own (RLIMIT_FSIZE): the one that the supervisor starts after it has room again.
+    """
+    demo = Demo(tmp_path, DAYS)
+    wait_until(lambda: demo.committed() > 0 or demo.process.poll() is not None, "a first milestone")
+    reached, pids = demo.committed(), demo.pids(victim)
+    for pid in pids:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (bytes_max, bytes_max))
+    assert pids, "the victim must have been alive"
+    assert 0 < reached < EVENTS, "the disk must fill up in the middle"
+    wait_until(lambda: not any(_alive(pid) for pid in pids), "the end of the victim")
+    assert demo.finish() == 0, demo.text()
+    assert EXACT in demo.text()
+    member = victim.partition("-")[0]
+    assert re.search(rf"{member} ended with exit code -?\d+; restarting", demo.text())
+    log = (demo.data_dir / "logs" / f"{member}.log").read_text(encoding="utf-8", errors="replace")
+    assert "File too large" in log, "the full disk must be what ended it"
 
 
 def _alive(pid: int) -> bool:
