@@ -121,13 +121,14 @@ def test_kill_9_of_the_publisher_at_random(tmp_path: Path) -> None:
     wait_until(lambda: demo.committed() > 0 or demo.process.poll() is not None, "a first milestone")
     while kills < 5 and demo.process.poll() is None:
         time.sleep(rng.uniform(0.5, 2.5))
-        for pid in demo.pids("publisher"):
+        pids = demo.pids("publisher")
+        for pid in pids:
             os.kill(pid, 9)
-            kills += 1
+        kills += bool(pids)
     assert kills == 5, "the publisher must have been alive each time"
     assert demo.finish() == 0, demo.text()
     assert demo.text().count(EXACT) == 3  # served, published, in whole milestones
-    assert len(re.findall(r"publisher ended with exit code -9; restarting", demo.text())) == 5
+    assert len(re.findall(r"publisher ended with exit code -?\d+; restarting", demo.text())) == 5
 
 
 @pytest.mark.parametrize(("victim", "bytes_max"), [("broker", 100_000), ("driver-jvm", 2_000)])

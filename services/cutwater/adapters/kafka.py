@@ -36,6 +36,8 @@ class Batch(NamedTuple):
     """Each with `value`, and `key` where it has one."""
 
 
+_MOVING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+"""A partition that is just being made, or moves to another broker: soon there is a leader."""
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
 
@@ -103,11 +105,16 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
 
     With `read_committed` the end is the last stable offset: an open transaction hides what follows it.
     """
-    try:
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
-    except KafkaException as error:
-        raise explain(error, f"reading the offsets of {topic}/{partition}") from None
-    return int(low), int(high)
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() not in _MOVING or time.monotonic() > deadline:
+                raise explain(error, f"reading the offsets of {topic}/{partition}") from None
+            time.sleep(0.1)
+        else:
+            return int(low), int(high)
 
 
 def end_offsets(consumer: Consumer, topic: str, partitions: int) -> dict[int, int]:

@@ -1,0 +1,110 @@
+"""A changelog with its milestones, written by hand: what a publisher or a view has to read."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from benchmarks.contenders import load
+from cutwater.adapters import wire
+from cutwater.adapters.admin import ensure_topics
+from cutwater.adapters.avro import Codec, crc64
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.hashing import key_hash, row_hash
+from cutwater.adapters.kafka import Batch, TransactionalWriter, end_offsets, make_consumer, read_tail
+from cutwater.adapters.process import now_ms
+from cutwater.core import topics
+from cutwater.core.chain import ROOT_HASH
+from cutwater.core.cuts import Cut
+from cutwater.core.digest import fold, signed
+from cutwater.core.generations import Generation
+from cutwater.core.job import WINDOW_KEY_SCHEMA
+from cutwater.core.output import Published, nothing
+from cutwater.core.records import Milestone
+
+
+class Position:
+    """How far the publisher has come."""
+
+    def __init__(self, cluster: Cluster, topic: str, last: bytes) -> None:
+        self._consumer = make_consumer(cluster)
+        self._topic = topic
+        self._last = last
+
+    def reached(self) -> bool:
+        """Is the last milestone published whole?"""
+        found = wire.decode(read_tail(self._consumer, self._topic, 0, bool, step=4)[-1])
+        return isinstance(found, Published) and found.milestone == self._last
+
+
+class Changelog:
+    """`rows` rows of the B2 job in milestones of `per_milestone`, behind an empty first one."""
+
+    def __init__(self, cluster: Cluster, rows: int, per_milestone: int) -> None:
+        self.job, self.generation = load(), Generation(1, "local")
+        self._cluster = cluster
+        owned = topics.owned(self.job.name, self.generation, self.job.shards.partitions, self.job.output)
+        ensure_topics(cluster, owned)
+        self._output = [
+            one for one in owned if one.name in (topics.output(self.job.name), topics.published(self.job.name))
+        ]
+        self._topic = topics.changelog(self.job.name, self.generation)
+        self._keys, self._values = Codec(WINDOW_KEY_SCHEMA), Codec(self.job.state_schema)
+        producer = Producer({**cluster.librdkafka(), "linger.ms": 20, "queue.buffering.max.messages": 500_000})
+        self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted"})
+        self._records: list[bytes] = []
+        last = self._milestone(None, {})
+        for epoch in range(1, -(-rows // per_milestone) + 1):
+            first = (epoch - 1) * per_milestone
+            last = self._milestone(
+                last, self._rows(producer, epoch, range(first, min(rows, first + per_milestone)))
+            )
+        self.rows, self.milestones = rows, len(self._records)
+        writer = TransactionalWriter(cluster, topics.signal_id(self.job.name))
+        writer.initialise()
+        writer.write(topics.milestones(self.job.name), self._records)
+
+    def restart(self) -> Position:
+        """An empty output, and a publisher's position behind the first milestone."""
+        admin = AdminClient(self._cluster.librdkafka())
+        for future in admin.delete_topics([one.name for one in self._output]).values():
+            future.result(30)
+        time.sleep(1.0)  # the broker deletes in its own time
+        ensure_topics(self._cluster, self._output)
+        place = topics.published(self.job.name)
+        writer = TransactionalWriter(self._cluster, topics.publisher_id(self.job.name))
+        writer.initialise()
+        seeded = replace(nothing(self.job.name, self.generation), milestone=self._records[0])
+        record = {"key": topics.output(self.job.name).encode(), "value": wire.encode(seeded)}
+        writer.write_all([Batch(place, 0, [record])])
+        return Position(self._cluster, place, self._records[-1])
+
+    def _rows(self, producer: Producer, epoch: int, numbers: range) -> dict[bytes, bytes]:
+        headers = [("generation", str(self.generation)), ("attempt", "1"), ("epoch", str(epoch))]
+        written: dict[bytes, bytes] = {}
+        for number in numbers:
+            name, start = f"key-{number % 5_000:06}", (number // 5_000) * 20_000
+            key = self._keys.encode({"key": name, "window_start": start, "window_end": start + 60_000})
+            written[key] = self._values.encode({"ticks": number, "total": number, "highest": number})
+            partition = self.job.shards.partition(self.job.shards.shard(key_hash(name)))
+            producer.produce(self._topic, key=key, value=written[key], partition=partition, headers=headers)
+        producer.flush(60)
+        return written
+
+    def _milestone(self, last: Milestone | None, written: dict[bytes, bytes]) -> Milestone:
+        ends = end_offsets(self._consumer, self._topic, self.job.shards.partitions)
+        now, epoch = now_ms(), last.epoch + 1 if last else 0
+        milestone = Milestone(
+            job=self.job.name, generation=self.generation, attempt=1, epoch=epoch, sequence=epoch + 1,
+            parent_hash=wire.hash_of(last) if last else ROOT_HASH, barriers_position=0, source_cut=Cut(),
+            changelog_cut=Cut.of_topic(self._topic, [ends[number] for number in sorted(ends)]), watermark_ms=0,
+            horizon_ms=0, rows=len(written), digest=signed(fold(row_hash(*one) for one in written.items())),
+            events=len(written), rejected=0, late=0, skew_ms=0,
+            schema_fingerprint=crc64(self.job.state_schema).hex(), epoch_started_ms=now, written_ms=now,
+            committed_ms=now,
+        )  # fmt: skip
+        self._records.append(wire.encode(milestone))
+        return milestone
