@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import xxhash
 
 from cutwater.core.digest import signed
@@ -12,6 +14,14 @@ _SPARK_SEED = 42
 def key_hash(key: str) -> int:
     """Spark's `xxhash64(key)` of a string column, signed."""
     return signed(xxhash.xxh64_intdigest(key.encode(), seed=_SPARK_SEED))
+
+
+def rows_hash(rows: Iterable[tuple[bytes, bytes]]) -> int:
+    """The XOR of `row_hash` over (key, value) pairs; 0 for none. In one loop: there may be millions."""
+    found, hash_ = 0, xxhash.xxh64_intdigest
+    for key, value in rows:
+        found ^= hash_(value, hash_(key, _SPARK_SEED))
+    return int(found)
 
 
 def row_hash(key: bytes, value: bytes) -> int:

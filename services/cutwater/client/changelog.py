@@ -102,12 +102,12 @@ class _Reading:
         since = self._done.milestone.changelog_cut if self._done else Cut()
         horizon_ms = plan.to.milestone.horizon_ms
         changes: dict[bytes, Change] = {}
-        for row in self._updates.rows(plan, since):
-            window = self._keys.window(row.key)
+        for _, _, key, value in self._updates.rows(plan, since):
+            window = self._keys.window(key)
             if window.end_ms <= horizon_ms:
                 continue  # not part of the state
-            values = self._presenter.values(row.value)
-            changes[row.key] = Change(window.key, window.start_ms, window.end_ms, "update", values)
+            values = self._presenter.values(value)
+            changes[key] = Change(window.key, window.start_ms, window.end_ms, "update", values)
             if len(changes) > self._rows_max:
                 raise UsageError(
                     f"{self._ranges.topic}: milestone {plan.to.milestone.token} has more than {self._rows_max:,} "

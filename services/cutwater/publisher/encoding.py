@@ -36,8 +36,9 @@ class AvroEncoder:
 
     def value(self, key: bytes, value: bytes) -> bytes:
         """The output value of a changelog record."""
-        body = value[HEADER_BYTES:] if self._plain else self._present(value)
-        return self._prefix + key[HEADER_BYTES:] + body
+        if self._plain:
+            return self._prefix + key[HEADER_BYTES:] + value[HEADER_BYTES:]
+        return self._prefix + key[HEADER_BYTES:] + self._present(value)
 
     def _present(self, value: bytes) -> bytes:
         body = io.BytesIO()
@@ -77,6 +78,8 @@ ENCODERS: dict[str, type[Encoder]] = {"avro": AvroEncoder, "json": JsonEncoder}
 
 def group_key(key: bytes) -> bytes:
     """The group's key as UTF-8 text, out of a changelog record's key: Avro's string is its length, then bytes."""
+    if key[HEADER_BYTES] < 0x80:  # nearly always: below 64 bytes
+        return key[HEADER_BYTES + 1 : HEADER_BYTES + 1 + (key[HEADER_BYTES] >> 1)]
     at, shift, length = HEADER_BYTES, 0, 0
     while key[at] & 0x80:
         length |= (key[at] & 0x7F) << shift

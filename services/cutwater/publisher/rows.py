@@ -99,7 +99,7 @@ class Finals:
         for storage, value in pinned.rows(first, stop):
             window = layout.parse(storage)
             if after_ms < window.end_ms <= up_to_ms:
-                yield Row(self._partition(window.key), 0, self._key(window), value)
+                yield self._partition(window.key), 0, self._key(window), value
 
     def _key(self, window: layout.Window) -> bytes:
         return self._keys.encode({"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms})
@@ -110,5 +110,5 @@ class Finals:
 
 def reached(since: Cut, topic: str, rows: Sequence[Row]) -> Cut:
     """How far on the changelog rows in log order have come."""
-    offsets = since.as_dict() | {TopicPartition(topic, row.partition): row.next_offset for row in rows}
-    return Cut.of(offsets)
+    newest = {partition: next_offset for partition, next_offset, _, _ in rows}
+    return Cut.of(since.as_dict() | {TopicPartition(topic, at): offset for at, offset in newest.items()})

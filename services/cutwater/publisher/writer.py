@@ -66,9 +66,9 @@ class OutputWriter:
         """
         self._encoder.begin(plan.to.milestone.sequence, kind)
         batches = [Batch(self._topic, number, []) for number in range(self._job.shards.partitions)]
-        for row in rows:
-            record = {"key": group_key(row.key), "value": self._encoder.value(row.key, row.value)}
-            batches[row.partition].records.append(record)
+        encode, records = self._encoder.value, [batch.records for batch in batches]
+        for partition, _, key, value in rows:
+            records[partition].append({"key": group_key(key), "value": encode(key, value)})
         counts = [len(batch.records) for batch in batches]
         before = position.progress if position.parts or whole is None else whole.changelog_cut
         part = Part(counts, reached(before, self._changelog, rows), last)

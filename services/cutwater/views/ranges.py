@@ -82,12 +82,22 @@ class Range:
         self.first_above_ms: dict[int, int | None] = {}
         """Per partition that was looked at: the log time of the first record above the cut, None for no record."""
 
+    @property
+    def records_max(self) -> int:
+        """How many records the range holds at most; fewer where compaction or transactions left gaps."""
+        return sum(max(0, end - first) for first, end in self._todo.values())
+
     def __iter__(self) -> Iterator[Message]:
         """Every record below the cut, in log order within a partition.
 
         A partition ends by the consumer's position or by end-of-partition, since compaction leaves gaps. Raises
         UnavailableError when the cut is not reached and nothing more comes; Stopped at the process's end.
         """
+        for batch in self.batches():
+            yield from batch
+
+    def batches(self) -> Iterator[list[Message]]:
+        """The same in the pieces in which they came: for readers of many rows, which count microseconds."""
         if not self._todo:
             return
         starts = [TopicPartition(self._topic, partition, first) for partition, (first, _) in self._todo.items()]
@@ -102,18 +112,16 @@ class Range:
             # Nothing above the cut stays anywhere: the next range starts from its own offsets.
             self._consumer.unassign()
 
-    def _read(self) -> Iterator[Message]:
+    def _read(self) -> Iterator[list[Message]]:
         deadline = time.monotonic() + self._stall_s
         while self._ends:
             if self._stopping():
                 raise Stopped
-            for message in self._batch():
-                if message.error() is not None:
-                    self._event(message)
-                elif self._below(message):
-                    yield message
-                    # Counted from here: what the caller does with a record is no stall.
-                    deadline = time.monotonic() + self._stall_s
+            batch = self._below(self._batch())
+            if batch:
+                yield batch
+                # Counted from here: what the caller does with a record is no stall.
+                deadline = time.monotonic() + self._stall_s
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"{self._topic}: nothing came for {self._stall_s:g} s below the cut "
@@ -125,18 +133,24 @@ class Range:
         first = self._consumer.poll(_POLL_S)
         return [] if first is None else [first, *self._consumer.consume(_BATCH, timeout=0)]
 
-    def _below(self, message: Message) -> bool:
-        """Is the record below its partition's cut? Takes note when the partition is done."""
-        partition, offset = message.partition(), message.offset()
-        end = self._ends.get(partition)
-        if end is None:
-            return False
-        if offset >= end:
-            self._finish(partition, message.timestamp()[1])
-            return False
-        if offset == end - 1 and not self._look_above:
-            self._finish(partition, None)
-        return True
+    def _below(self, messages: list[Message]) -> list[Message]:
+        """The records below their partition's cut. Takes note of partitions that are done."""
+        below: list[Message] = []
+        for message in messages:
+            if message.error() is not None:
+                self._event(message)
+                continue
+            partition, offset = message.partition(), message.offset()
+            end = self._ends.get(partition)
+            if end is None:
+                continue
+            if offset < end:
+                below.append(message)
+            if offset >= end:
+                self._finish(partition, message.timestamp()[1])
+            elif offset == end - 1 and not self._look_above:
+                self._finish(partition, None)
+        return below
 
     def _event(self, message: Message) -> None:
         error, partition = message.error(), message.partition()
