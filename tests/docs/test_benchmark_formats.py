@@ -19,22 +19,19 @@ def part(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_format_s_rate_is_held_against_plain_avro(part: Any) -> None:
-    """With the reading, and without the time that reading alone takes; the limit is on the median."""
+    """From the topic with the same from the topic, from memory with from memory; the limit is on the median."""
     b5 = part("b5")
-    seconds = {"read": 1.0, "from_avro": 2.0, "avro": 2.0, "json": 6.0, "fastavro": 4.0}
+    seconds = {"from_avro": 2.0, "avro": 2.0, "json": 6.0, "from_avro in memory": 1.0, "json in memory": 1.9}
     rest = {"events": 100, "start_s": 0.0, "cpu_s": 1.0, "start_cpu_s": 0.0, "broker_cpu_s": 0.0}
     runs = [
         part("figures").Run(contender=name, pair=1, drain_s=one, memory_mb_peak=1.0, exact=True, **rest)
-        for name, one in seconds.items()
+        for name, one in {**seconds, "fastavro in memory": 4.0}.items()
     ]
     found = b5.ratios(runs)
     assert {name: one["median"] for name, one in found.items()} == {
-        "read and decode/avro": 1.0, "decode alone/avro": 1.0,
-        "read and decode/json": 0.333, "decode alone/json": 0.2,
-        "read and decode/fastavro": 0.5, "decode alone/fastavro": 0.25,
+        "avro": 1.0, "json": 0.333, "json in memory": 0.526, "fastavro in memory": 0.25,
     }  # fmt: skip
-    told = b5.verdicts(found)
-    assert ["NOT KEPT" in line for line in told] == [False, False, True, True]
+    assert ["NOT KEPT" in line for line in b5.verdicts(found)] == [False, True, False]
 
 
 def test_the_events_are_the_same_for_the_same_seed(part: Any) -> None:
