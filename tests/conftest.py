@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,8 +14,7 @@ from cutwater.local.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.supervisor import Supervisor
-
-_numbers = itertools.count()
+from naming import unique
 
 
 @dataclass(frozen=True)
@@ -41,11 +38,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> 
     with Supervisor([embedded.supervised()]) as supervisor:
         supervisor.start(threading.Event())
         yield RunningBroker(embedded.cluster, embedded.log_path)
-
-
-def unique(name: str) -> str:
-    """`name` with a suffix that no other test of this run uses: for topics, groups, transactional ids."""
-    return f"{name}-{os.getpid()}-{next(_numbers)}"
 
 
 @pytest.fixture(name="unique", scope="session")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from cutwater.adapters.admin import create_topics
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.adapters.kafka import (
     TransactionalWriter,
-    create_topics,
     make_consumer,
     partition_count,
     read_range,

@@ -12,13 +12,13 @@ import pytest
 from pydantic import SecretStr
 
 import wide
-from conftest import unique
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.eventschemas import event_encoder, known_schemas, unreadable
 from cutwater.adapters.registry import Registry, registry_for
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.formats import confluent_header
+from naming import unique
 from registries import StandIn, apicurio
 
 V1 = {"type": "record", "name": "Event", "namespace": "test", "fields": [{"name": "n", "type": "int"}]}

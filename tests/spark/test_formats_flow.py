@@ -13,7 +13,6 @@ import pytest
 from confluent_kafka import Producer
 
 import counting
-from conftest import unique
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.registry import registry_for
@@ -22,6 +21,7 @@ from cutwater.adapters.streams import Tail
 from cutwater.core import topics
 from cutwater.core.records import Barrier
 from harness import Flow, flow
+from naming import unique
 from registries import apicurio
 
 OLD: dict[str, Any] = json.loads(counting.SCHEMA)
