@@ -40,10 +40,10 @@ class Safe:
     def __init__(self, stack: Stack, found: running.RunningStack, tls: Path) -> None:
         self.stack = stack
         self.found = found
-        security = stack.broker.cluster.security
+        security = stack.cluster.security
         key = Path(security.key_file).read_text(encoding="utf-8").splitlines()[1:-1]
         self.secrets = {PASSWORD, TOKEN, KEY_PASSWORD, *key}
-        self.env = {**os.environ, **environment(stack.broker.cluster), "CUTWATER_API_TOKEN": TOKEN}
+        self.env = {**os.environ, **environment(stack.cluster), "CUTWATER_API_TOKEN": TOKEN}
         self.env |= {"CUTWATER_DATA_DIR": found.data_dir, "COLUMNS": "200"}
 
     def leaks(self, text: str) -> list[str]:
@@ -56,7 +56,7 @@ class Safe:
         )
 
     def shows_all(self) -> bool:
-        cluster, job = self.stack.broker.cluster, self.stack.job
+        cluster, job = self.stack.cluster, self.stack.job
         found = milestones(cluster, job.name, limit=1)
         if not found or not found[0][0].source_cut.covers(source_end(cluster, job.topic)):
             return False
@@ -81,7 +81,7 @@ def safe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Safe]:
     with started(stack, threading.Event()) as found:
         assert found is not None
         made = Safe(stack, found, folder / "tls")
-        EventWriter(stack.broker.cluster, stack.job).write_all(EVENTS)
+        EventWriter(stack.cluster, stack.job).write_all(EVENTS)
         wait_until(made.shows_all, "all events in the view")
         yield made
 

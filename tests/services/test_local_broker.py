@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cutwater.core.errors import MachineError, UnavailableError
-from cutwater.local.broker import Broker
+from cutwater.local.broker import Broker, new_cluster_id
 from cutwater.local.broker_config import read_properties, render_properties, server_properties
 from cutwater.local.java import find_java
 from cutwater.local.ports import LOOPBACK
@@ -197,3 +197,9 @@ def test_properties_survive_the_file_format() -> None:
     assert "num.io.threads=9\n" in text
     assert "x=a\\\\b\n" in text
     assert read_properties("#comment\n cluster.id = abc\n") == {"cluster.id": "abc"}
+
+
+def test_a_cluster_id_is_never_taken_for_an_option() -> None:
+    """An id that would begin with a dash (one in 64 does) begins with another letter; others stay as they are."""
+    assert new_cluster_id(b"\xf8" + bytes(15)) == "A" + "A" * 21
+    assert new_cluster_id(b"\x10" + bytes(15)) == "EAAAAAAAAAAAAAAAAAAAAA"

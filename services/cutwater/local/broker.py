@@ -42,6 +42,15 @@ _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
 
 
+def new_cluster_id(random: bytes) -> str:
+    """A cluster's id from 16 random bytes: URL-safe base64, as Kafka writes them.
+
+    Never with a dash in front: Kafka's own tool would take it for an option, one time in 64.
+    """
+    text = base64.urlsafe_b64encode(random).decode().rstrip("=")
+    return "A" + text[1:] if text.startswith("-") else text
+
+
 class Broker:
     """A broker that is prepared, but not running: `child()` or `supervised()` runs it.
 
@@ -172,7 +181,7 @@ class Broker:
         """Format beside, then rename: a `log` folder exists only when it is whole."""
         fresh, properties = self.data_dir / "log.formatting", self.data_dir / "format.properties"
         shutil.rmtree(fresh, ignore_errors=True)
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        cluster_id = new_cluster_id(uuid.uuid4().bytes)
         # The least of a JVM: this one lives for a second.
         jvm = self._jvm("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
         command = [*jvm, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)]
