@@ -26,6 +26,9 @@ _NOT_ALLOWED = frozenset(
     }
 )
 
+# A topic just made, or a broker just gone: the next leader is about to be known.
+_PASSING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+
 
 class Batch(NamedTuple):
     """Records for one partition. (A partition named in a record itself is not heeded: confluent-kafka 2.16.)"""
@@ -103,11 +106,15 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
 
     With `read_committed` the end is the last stable offset: an open transaction hides what follows it.
     """
-    try:
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
-    except KafkaException as error:
-        raise explain(error, f"reading the offsets of {topic}/{partition}") from None
-    return int(low), int(high)
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
+            return int(low), int(high)
+        except KafkaException as error:
+            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                raise explain(error, f"reading the offsets of {topic}/{partition}") from None
+            time.sleep(0.1)
 
 
 def end_offsets(consumer: Consumer, topic: str, partitions: int) -> dict[int, int]:
