@@ -10,6 +10,7 @@ from cutwater.core.chain import ROOT_HASH, link
 from cutwater.core.commit import SignalState, step
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.generations import Generation
+from cutwater.core.output import End, Published
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
 
 JOB = "flights"
@@ -155,6 +156,30 @@ RECORDS = st.one_of(
         parent_hash=st.binary(min_size=32, max_size=32),
         barriers_position=LONGS,
         committed_ms=TIMES_MS,
+    ),
+    st.builds(
+        End,
+        job=NAMES,
+        generation=GENERATIONS,
+        first_sequence=LONGS,
+        sequence=LONGS,
+        part=st.integers(0, 2**31 - 1),
+        last=st.booleans(),
+        rows=LONGS,
+        watermark_ms=TIMES_MS,
+        committed_ms=TIMES_MS,
+        published_ms=TIMES_MS,
+    ),
+    st.builds(
+        Published,
+        job=NAMES,
+        generation=GENERATIONS,
+        milestone=st.binary(max_size=40),
+        stream_offset=LONGS,
+        target=LONGS,
+        parts=st.integers(0, 2**31 - 1),
+        progress=CUTS,
+        rows=st.lists(LONGS, max_size=4).map(tuple),
     ),
 )
 """Any record of the protocol, with any values that its schema can hold."""

@@ -99,6 +99,25 @@ def test_milestones_are_contiguous_and_chained(cli: Cli) -> None:
     assert "contiguous and chained" in done.stdout
 
 
+def _told(lines: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """The last values of each row, over the milestones of `tail --json`."""
+    milestones = [json.loads(line) for line in lines.splitlines()]
+    assert [one["first_sequence"] for one in milestones] == [1, *(one["sequence"] + 1 for one in milestones[:-1])]
+    return {(row["key"], row["window_start"]): row["values"] for one in milestones for row in one["changes"]}
+
+
+@pytest.mark.parametrize("source", [[], ["--changelog"]], ids=["output", "changelog"])
+def test_tail_tells_whole_milestones(cli: Cli, source: list[str]) -> None:
+    """One line of JSON a milestone, contiguous from the first on; together they are the state."""
+    newest = cli.json("status")["milestone"]["token"]
+    wait_until(lambda: cli.json("status")["published"] == newest, "everything on the output")
+    done = cli.run("tail", "--json", "--idle", "3", *source)
+    assert done.returncode == 0, done.stderr
+    expected = counting.expected(EVENTS)
+    assert _told(done.stdout) == {(key, f"{_iso(start)[:19]}Z"): row for (key, start), row in expected.items()}
+    assert json.loads(done.stdout.splitlines()[-1])["token"] == newest
+
+
 def test_at_least_a_token_of_the_future_is_not_answered(cli: Cli) -> None:
     """A token that the view has not reached ends in exit code 4 and names what is shown; nonsense in 2."""
     done = cli.run("get", "k7", "--at-least", "g1-local-00000000:999999")
@@ -140,7 +159,7 @@ def test_services_stay_below_300_mb(cli: Cli) -> None:
 
 def test_commands_without_a_stack_say_how_to_start_one(tmp_path: Path) -> None:
     """Where nothing runs, each verb ends with exit code 2 and names `cutwater up`."""
-    for verb in (["status"], ["get", "k1"], ["milestones"], ["produce", "-"]):
+    for verb in (["status"], ["get", "k1"], ["milestones"], ["tail"], ["produce", "-"]):
         done = Cli(tmp_path).run(*verb)
         assert done.returncode == 2, verb
         assert "cutwater up" in done.stderr

@@ -20,7 +20,7 @@ GOLDEN: dict[str, Any] = json.loads((ROOT / "tests/core/golden/format.json").rea
 def test_fingerprints_are_crc_64_avro() -> None:
     """Of the Avro specification, written here a second time from its text; the vector is a published one."""
     assert crc64_by_specification(b'"int"') == crc64("int").hex() == GOLDEN["crc64_of_int"] == "8f5c393f1ad57572"
-    for name in ("start", "barrier", "committed", "heartbeat", "milestone"):
+    for name in ("start", "barrier", "committed", "heartbeat", "milestone", "end", "published"):
         assert protocol_codec(name).header.hex() == "c301" + GOLDEN["fingerprints"][name]
     assert Codec(WINDOW_KEY_SCHEMA).header.hex() == "c301" + GOLDEN["fingerprints"]["window_key"]
     job = load_job(ROOT / "deploy/jobs/flights.yaml")
@@ -97,7 +97,8 @@ def test_the_page_of_the_format_shows_the_golden_bytes() -> None:
     unbroken = page.replace("\n", "")
     changelog = GOLDEN["changelog"]
     shown = [*GOLDEN["records"].values(), *GOLDEN["lists"].values(), *GOLDEN["fingerprints"].values()]
-    shown.append(GOLDEN["milestone_hash"])
+    shown += [GOLDEN["milestone_hash"], GOLDEN["output"]["json_end"]]
+    shown += [*GOLDEN["output"]["avro"], *GOLDEN["output"]["json"]]
     shown += [str(row[name]) for row in changelog["rows"] for name in row if name not in {"key", "value"}]
     assert [one for one in [*shown, str(changelog["digest"])] if one not in unbroken] == []
 

@@ -11,18 +11,22 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from output_samples import example_job, golden_end, golden_published
 
 from cutwater.adapters import wire
 from cutwater.adapters.avro import HEADER_BYTES, MARKER, Codec, protocol_codec
 from cutwater.adapters.hashing import key_hash, row_hash
+from cutwater.client.decoding import DECODERS
 from cutwater.core import rejection
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold, signed
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
+from cutwater.core.output import End, Published
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
 from cutwater.core.shards import ShardMap
+from cutwater.publisher.encoding import AvroEncoder, JsonEncoder
 from protocol_samples import RECORDS, barrier, milestone, start
 
 ROOT = Path(__file__).parents[2]
@@ -33,11 +37,16 @@ TYPES: dict[str, type[wire.Record]] = {
     "committed": Committed,
     "heartbeat": Heartbeat,
     "milestone": Milestone,
+    "end": End,
+    "published": Published,
 }
 
 
 def golden_record(name: str) -> wire.Record:
     """The record whose bytes are fixed in the golden file."""
+    if name in {"end", "published"}:
+        milestone = bytes.fromhex(GOLDEN["records"]["milestone"])
+        return golden_end() if name == "end" else golden_published(milestone)
     when = 1_700_000_000_000
     written: dict[str, Any] = {"job": "flights", "generation": Generation(1, "local"), "attempt": 2}
     if name == "start":
@@ -141,6 +150,33 @@ def test_changelog_rows_are_the_published_ones() -> None:
         assert row_hash(key, value) == row["row_hash"]
         hashes.append(row_hash(key, value))
     assert signed(fold(hashes)) == changelog["digest"]
+
+
+def test_output_records_are_the_published_ones(tmp_path: Path) -> None:
+    """Rows and end marker in both formats, made from the golden rows of the changelog."""
+    job, golden = example_job(tmp_path), GOLDEN["output"]
+    assert job.state_schema == GOLDEN["changelog"]["state_schema"]
+    assert job.output_schema == golden["schema"]
+    assert Codec(job.output_schema).header.hex() == "c301" + GOLDEN["fingerprints"]["example_output"]
+    avro, plain = AvroEncoder(job), JsonEncoder(job)
+    for encoder in (avro, plain):
+        encoder.begin(8, "update")
+    rows = [[bytes.fromhex(row[name]) for name in ("key_hex", "value_hex")] for row in GOLDEN["changelog"]["rows"]]
+    assert [avro.value(*row).hex() for row in rows] == golden["avro"]
+    assert [plain.value(*row).decode() for row in rows] == golden["json"]
+    assert avro.end(bytes.fromhex(GOLDEN["records"]["end"]), golden_end()).hex() == GOLDEN["records"]["end"]
+    assert plain.end(b"", golden_end()).decode() == golden["json_end"]
+
+
+def test_output_records_of_both_formats_read_the_same(tmp_path: Path) -> None:
+    """The client library makes equal changes and ends of the fixed bytes, whatever the format."""
+    job, golden = example_job(tmp_path), GOLDEN["output"]
+    avro, plain = DECODERS["avro"](job), DECODERS["json"](replace(job, name="flights"))
+    rows = [avro.change(bytes.fromhex(value)) for value in golden["avro"]]
+    assert rows == [plain.change(value.encode()) for value in golden["json"]]
+    assert [row.values for row in rows] == [row["value"] for row in GOLDEN["changelog"]["rows"]]
+    assert avro.end(bytes.fromhex(GOLDEN["records"]["end"])) == golden_end()
+    assert plain.end(golden["json_end"].encode()) == golden_end()
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc3", MARKER, MARKER + bytes(8), b"not avro at all", b"\x00" * 40])

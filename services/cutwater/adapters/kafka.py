@@ -26,6 +26,9 @@ _NOT_ALLOWED = frozenset(
     }
 )
 
+# A topic just made, or a broker just gone: the next leader is about to be known.
+_PASSING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+
 
 class Batch(NamedTuple):
     """Records for one partition. (A partition named in a record itself is not heeded: confluent-kafka 2.16.)"""
@@ -36,8 +39,6 @@ class Batch(NamedTuple):
     """Each with `value`, and `key` where it has one."""
 
 
-_MOVING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
-"""A partition that is just being made, or moves to another broker: soon there is a leader."""
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
 
@@ -110,7 +111,7 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
         try:
             low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
         except KafkaException as error:
-            if error.args[0].code() not in _MOVING or time.monotonic() > deadline:
+            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
                 raise explain(error, f"reading the offsets of {topic}/{partition}") from None
             time.sleep(0.1)
         else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -12,25 +13,53 @@ from cutwater.adapters.eventschemas import event_encoder
 from cutwater.adapters.kafka import explain
 from cutwater.adapters.reaching import Refusals, made
 from cutwater.adapters.registry import Registry
-from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job import Job
 
-FLUSH_S = 60.0
-_POLL_EVERY = 1_000
+WAIT_S = 60.0
+QUEUE_MAX = 100_000
+_REPORT_EVERY = 1_000
+_STEP_S = 0.5
+"""How soon a refusal is heard while waiting."""
+
+Acknowledged = Callable[[CutwaterError | None], None]
+"""Told once of each event: None when the brokers have it, else why it was not delivered."""
+
+
+class Encoded(NamedTuple):
+    """An event that fits the schema."""
+
+    key: bytes
+    value: bytes
 
 
 class EventWriter:
     """Produces the events of one job. Raises UsageError for an event that does not fit the schema.
 
-    Events in format confluent need the registry.
+    Events in format confluent need the registry. `queue_max` bounds the events that are not acknowledged yet,
+    `wait_s` how long one may take. Fields that the schema does not have are left out; with `strict` they are
+    refused.
     """
 
-    def __init__(self, cluster: Cluster, job: Job, registry: Registry | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        registry: Registry | None = None,
+        *,
+        queue_max: int = QUEUE_MAX,
+        wait_s: float = WAIT_S,
+        strict: bool = False,
+    ) -> None:
         self._job = job
+        self._wait_s = wait_s
+        self._strict = strict
         self._encode = event_encoder(job, registry)
         self._fields = {field["name"] for field in job.event_schema["fields"]}
-        self._failure: KafkaError | None = None
+        self._failure: CutwaterError | None = None
         self._refusals = Refusals(cluster)
+        self.acknowledged = 0
+        """Events that the brokers have, since the writer was made."""
         self._producer: Producer = made(
             Producer,
             {
@@ -39,7 +68,8 @@ class EventWriter:
                 "enable.idempotence": True,
                 "linger.ms": 20,
                 "compression.type": "lz4",
-                "queue.buffering.max.messages": 100_000,
+                "queue.buffering.max.messages": queue_max,
+                "message.timeout.ms": max(1, int(wait_s * 1000)),
             },
         )
 
@@ -54,53 +84,108 @@ class EventWriter:
         count = 0
         try:
             for event in events:
-                self._write(event)
+                self.send(event)
                 count += 1
-                if count % _POLL_EVERY == 0:
-                    self._producer.poll(0)
-                    self._raise_failure()
+                if count % _REPORT_EVERY == 0:
                     report(count)
-        finally:  # what was taken before a bad event is delivered all the same
-            left = self._flush()
-        self._raise_failure()
-        if left:
-            raise UnavailableError(f"{left} events to {self._job.topic} were not acknowledged in {FLUSH_S:.0f} s")
+        except BaseException:
+            self._drain()  # what was taken before a bad event is delivered all the same
+            raise
+        self.flush()
         report(count)
         return count
 
-    def _flush(self) -> int:
-        """How many are not acknowledged after the bound; in steps, so that a refusal is heard."""
-        left = 0
-        for _ in range(int(FLUSH_S)):
-            left = self._producer.flush(1.0)
-            if not left:
-                break
-            self._refusals.raise_final()
-        return left
+    def send(self, event: Mapping[str, Any]) -> None:
+        """Hand one event to the client; waits while its queue is full.
 
-    def _write(self, event: Mapping[str, Any]) -> None:
+        Raises UsageError for an event that does not fit, which is not sent; UnavailableError where the queue stays
+        full, or where an event sent before was not delivered: so does every call until `flush` has said it.
+        """
+        self.poll(0)
+        self._raise_failure()
+        encoded, deadline = self.encoded(event), time.monotonic() + self._wait_s
+        while not self.offer(encoded, self._note):
+            if time.monotonic() > deadline:
+                raise UnavailableError(
+                    f"{self._job.topic} takes no events for {self._wait_s:g} s; check the broker"
+                )
+            self.poll(_STEP_S)
+            self._raise_failure()
+
+    def flush(self) -> None:
+        """Wait until all are acknowledged. Returns only where every event since the last `flush` was delivered.
+
+        Raises UnavailableError when the broker does not take them in time; UsageError when it never will.
+        """
+        left = self._drain()
+        self._raise_failure(forget=True)
+        if left:
+            raise UnavailableError(
+                f"{left} events to {self._job.topic} were not acknowledged in {self._wait_s:g} s"
+            )
+
+    def encoded(self, event: Mapping[str, Any]) -> Encoded:
+        """Key and value; raises UsageError naming what does not fit."""
+        unknown = event.keys() - self._fields if self._strict else ()
+        if unknown:
+            raise UsageError(
+                f"an event of {self._job.topic} has fields that its schema has not: {', '.join(sorted(unknown))}"
+            )
         record = {name: value for name, value in event.items() if name in self._fields}
-        value = self._encode(record)
-        if record[self._job.key_field] is None:
+        value, key = self._encode(record), record.get(self._job.key_field)
+        if key is None:
             raise UsageError(
                 f"an event of {self._job.topic} has no {self._job.key_field}: it is the key to group by"
             )
-        key = str(record[self._job.key_field]).encode()
-        for _ in range(int(FLUSH_S)):
-            try:
-                self._producer.produce(self._job.topic, value=value, key=key, on_delivery=self._delivered)
-            except BufferError:  # the bounded queue is full: wait for acknowledgements
-                self._producer.poll(1.0)
-                self._raise_failure()
-            else:
-                return
-        raise UnavailableError(f"{self._job.topic} takes no events for {FLUSH_S:.0f} s; check the broker")
+        if self._strict and len(value) > self._job.max_event_bytes:
+            raise UsageError(
+                f"an event of {self._job.topic} has {len(value):,} bytes: max_event_bytes of the job file is "
+                f"{self._job.max_event_bytes:,}"
+            )
+        return Encoded(str(key).encode(), value)
 
-    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
-        if error is not None:
+    def offer(self, event: Encoded, acknowledged: Acknowledged) -> bool:
+        """Hand an event to the client, without waiting; False where its bounded queue is full."""
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            acknowledged(None if error is None else self._explain(KafkaException(error)))
+
+        try:
+            self._producer.produce(self._job.topic, value=event.value, key=event.key, on_delivery=delivered)
+        except BufferError:
+            return False
+        except KafkaException as error:
+            raise self._explain(error) from None
+        return True
+
+    def poll(self, timeout_s: float) -> None:
+        """Let acknowledgements come in. Raises UsageError where waiting for them is in vain."""
+        self._producer.poll(timeout_s)
+        self._refusals.raise_final()
+
+    def _drain(self) -> int:
+        """How many are not acknowledged after the bound; in steps, so that a refusal is heard."""
+        deadline = time.monotonic() + self._wait_s
+        while (left := self._producer.flush(_STEP_S)) and time.monotonic() < deadline:
+            self._refusals.raise_final()
+        return int(left)
+
+    def _note(self, error: CutwaterError | None) -> None:
+        if error is None:
+            self.acknowledged += 1
+        else:
             self._failure = self._failure or error
 
-    def _raise_failure(self) -> None:
+    def _explain(self, error: KafkaException) -> CutwaterError:
+        cause = error.args[0]
+        if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return UsageError(f"an event is larger than a record of {self._job.topic} may be ({cause.str()})")
+        return explain(error, f"producing to {self._job.topic}")
+
+    def _raise_failure(self, forget: bool = False) -> None:
         self._refusals.raise_final()
-        if self._failure is not None:
-            raise explain(KafkaException(self._failure), f"producing to {self._job.topic}")
+        failure = self._failure
+        if forget:
+            self._failure = None
+        if failure is not None:
+            raise failure

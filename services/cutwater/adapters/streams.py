@@ -11,6 +11,8 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count, raise_read_error, read_range, read_tail
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
+from cutwater.core.generations import Token
+from cutwater.core.output import Published
 from cutwater.core.records import Milestone, Start
 
 
@@ -48,6 +50,22 @@ def newest_start_ms(cluster: Cluster, job: str) -> int | None:
 def _only_milestones(values: list[bytes]) -> list[tuple[Milestone, bytes]]:
     decoded = ((wire.decode(value), value) for value in values)
     return [(record, value) for record, value in decoded if isinstance(record, Milestone)]
+
+
+def published(cluster: Cluster, job: str) -> Token | None:
+    """The newest milestone that the output holds whole, by the publisher's position; None before the first."""
+    topic = topics.published(job)
+    partition_count(cluster, topic)
+    consumer = make_consumer(cluster)
+    try:
+        values = read_tail(consumer, topic, 0, bool)
+    finally:
+        consumer.close()
+    position = wire.decode(values[-1]) if values else None
+    if not isinstance(position, Published) or not position.milestone:
+        return None
+    milestone = wire.decode(position.milestone)
+    return milestone.token if isinstance(milestone, Milestone) else None
 
 
 def source_end(cluster: Cluster, topic: str) -> Cut:

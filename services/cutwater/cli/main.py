@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import typer
 
-from cutwater.cli import config, demo, doctor, down, init, lists, plan, produce, schemas, stack, state, stream
+from cutwater.cli import (
+    config,
+    demo,
+    doctor,
+    down,
+    init,
+    lists,
+    plan,
+    produce,
+    schemas,
+    stack,
+    state,
+    stream,
+    tail,
+)
 
 EXIT_CODES = (
     "Exit codes: 0 fine · 1 a check found differences · 2 wrong input · 3 the machine lacks something · "
@@ -20,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for module in (init, doctor, plan, stack, down, stream, state, lists, produce, demo, config):
+for module in (init, doctor, plan, stack, down, stream, tail, state, lists, produce, demo, config):
     module.register(app)
 schemas.register_verbs(app)
 

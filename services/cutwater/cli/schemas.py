@@ -68,7 +68,7 @@ def _before(folder: Path, against: str) -> list[SchemaFile]:
 @app.command()
 @handled
 def show(job_file: JobFile) -> None:
-    """Print, as JSON, a job's schemas with their fingerprints: its events (all versions), state key and state.
+    """Print, as JSON, a job's schemas and fingerprints: events (all versions), state key, state, output.
 
     Examples:  cutwater schemas show deploy/jobs/flights.yaml
     """
@@ -81,6 +81,7 @@ def show(job_file: JobFile) -> None:
             "older": [_shown(one) for one in job.format.older],
             "key": _shown(WINDOW_KEY_SCHEMA),
             "state": _shown(job.state_schema),
+            "output": _shown(job.output_schema),
         }
     )
 

@@ -120,7 +120,7 @@ def _show(stack: RunningStack, as_json: bool) -> None:
 
 @handled
 def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
-    """Show what runs, the newest milestone and what the view serves.
+    """Show what runs, the newest milestone, what the view serves and what the output holds.
 
     Examples:  cutwater status  ·  cutwater status --json
     """
@@ -128,10 +128,12 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
     stack = running.require(settings.data_dir)
     newest = streams.milestones(stack.cluster, stack.job, limit=1)
     view = _view(stack, settings)
+    published = _published(stack)
     if as_json:
         newest_json = milestone_json(newest[-1][0]) if newest else None
         warnings = _warnings(stack, newest[-1][0]) if newest else []
-        print_json({"stack": stack.__dict__, "milestone": newest_json, "view": view, "warnings": warnings})
+        found = {"stack": stack.__dict__, "milestone": newest_json, "view": view, "published": published}
+        print_json({**found, "warnings": warnings})
         return
     _show(stack, False)
     if newest:
@@ -142,12 +144,21 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
         for warning in _warnings(stack, one):
             out.print(f"[yellow]warning:[/yellow] {warning}")
     out.print(f"view: {view.get('token') or view.get('detail') or 'nothing yet'}")
+    out.print(f"published: {published or 'nothing'}")
 
 
 def _warnings(stack: RunningStack, newest: Milestone) -> list[str]:
     """What the newest milestone says that somebody should look into."""
     warning = skew_warning(newest.skew_ms, load_job(Path(stack.job_file)).lateness_ms)
     return [f"{warning} (cutwater late list)"] if warning else []
+
+
+def _published(stack: RunningStack) -> str | None:
+    """The token of the newest milestone on the output; None before the first, or where the job has no output."""
+    if load_job(Path(stack.job_file)).output.mode == "none":
+        return None
+    token = streams.published(stack.cluster, stack.job)
+    return str(token) if token else None
 
 
 def _view(stack: RunningStack, settings: Settings) -> dict[str, object]:

@@ -1,6 +1,7 @@
-"""The client library: whole milestones in Python, one after the other.
+"""The client library: events in, whole milestones out.
 
-from cutwater.client import committed
+with EventProducer("job.yaml", Cluster("127.0.0.1:9092")) as producer:
+    producer.send({"key": "a", "at": 1_700_000_000_000, "value": 1})
 
 for milestone in committed("job.yaml", Cluster("127.0.0.1:9092"), after=token):
     for change in milestone.changes:
@@ -10,6 +11,16 @@ for milestone in committed("job.yaml", Cluster("127.0.0.1:9092"), after=token):
 
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.client.committed import committed, committed_async
+from cutwater.client.producer import AsyncEventProducer, EventProducer
 from cutwater.client.values import Change, CommittedMilestone
 
-__all__ = ["Change", "Cluster", "CommittedMilestone", "Security", "committed", "committed_async"]
+__all__ = [
+    "AsyncEventProducer",
+    "Change",
+    "Cluster",
+    "CommittedMilestone",
+    "EventProducer",
+    "Security",
+    "committed",
+    "committed_async",
+]

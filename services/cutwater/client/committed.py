@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -80,3 +80,5 @@ async def committed_async(
         ended = True
         if waiting is not None and not waiting.done():
             await asyncio.wait([waiting])  # the thread notices within a fraction of a second
+        if isinstance(milestones, Generator):
+            await asyncio.to_thread(milestones.close)  # its consumer goes now, not when memory is short

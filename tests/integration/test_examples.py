@@ -1,0 +1,144 @@
+"""The consumers of examples/ run on a real output, and read from it what `committed()` does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyspark
+import pytest
+from changelogs import Sold, Writing, make_job
+from publishing import publishing, read, wait_published
+
+from cutwater.adapters.avro import schema_folder
+from cutwater.adapters.cluster import Cluster
+from cutwater.client import CommittedMilestone
+from cutwater.core import topics
+from cutwater.core.job import Job, Output
+from cutwater.local.java import find_java
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples/consumers"
+PAGE = (ROOT / "docs/CONSUMING.md").read_text(encoding="utf-8")
+
+
+class Published(NamedTuple):
+    """A job's output, and what the client library says of it."""
+
+    cluster: Cluster
+    job: Job
+    milestones: list[CommittedMilestone]
+    folder: Path
+
+    def arguments(self) -> list[str]:
+        """Brokers, topic and the two schemas."""
+        schema = self.folder / "output.avsc"
+        schema.write_text(json.dumps(self.job.output_schema))
+        return [
+            self.cluster.bootstrap,
+            topics.output(self.job.name),
+            str(schema),
+            str(schema_folder() / "end.avsc"),
+        ]
+
+
+def _publish(cluster: Cluster, folder: Path, format_: str) -> Published:
+    """Three milestones, the second empty and the third split into parts."""
+    job = replace(make_job(folder)[0], output=Output(format=format_))
+    writing = Writing(cluster, job)
+    epochs = ([Sold("ä", 1, 5), Sold("b", 1, 7)], [], [Sold(f"shop-{one}", 2, one) for one in range(60)])
+    with publishing(cluster, job, folder / "store", part_rows=25):
+        for sequence, rows in enumerate(epochs, 1):
+            writing.epoch(rows)
+            wait_published(cluster, job, sequence)
+        found = read(cluster, job, 3)
+    writing.close()
+    assert [len(one.changes) for one in found] == [2, 0, 60]
+    return Published(cluster, job, found, folder)
+
+
+@pytest.fixture(scope="module")
+def avro(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Published:
+    return _publish(broker.cluster, tmp_path_factory.mktemp("avro"), "avro")
+
+
+@pytest.fixture(scope="module")
+def plain(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Published:
+    return _publish(broker.cluster, tmp_path_factory.mktemp("json"), "json")
+
+
+def run(*command: str, timeout_s: float = 120) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def pieces(milestone: CommittedMilestone) -> list[tuple[str, int]]:
+    return sorted((one.key, int(one.values["pieces"])) for one in milestone.changes)
+
+
+def test_the_python_consumer_reads_whole_milestones(avro: Published) -> None:
+    """Tokens and rows are those of `committed()`; it imports nothing of Cutwater."""
+    example = EXAMPLES / "python_consumer.py"
+    assert "cutwater" not in example.read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in run(sys.executable, str(example), *avro.arguments()).splitlines()]
+    assert [one["token"] for one in lines] == [str(one.token) for one in avro.milestones]
+    read_ = [sorted((row["key"], int(row["pieces"])) for row in one["rows"]) for one in lines]
+    assert read_ == [pieces(one) for one in avro.milestones]
+
+
+def test_the_python_consumer_goes_on_behind_a_sequence(avro: Published) -> None:
+    """With the last sequence that was dealt with, the next milestone comes first."""
+    output = run(sys.executable, str(EXAMPLES / "python_consumer.py"), *avro.arguments(), "2")
+    assert [json.loads(line)["token"] for line in output.splitlines()] == [str(avro.milestones[2].token)]
+
+
+def test_the_java_consumer_reads_whole_milestones(avro: Published, kafka_jars: list[Path]) -> None:
+    """The single source file runs with kafka-clients and avro, and prints the same milestones and rows."""
+    # PySpark brings Avro's jar and what it needs.
+    jars = sorted((Path(pyspark.__file__).parent / "jars").glob("avro-1*.jar"))
+    wanted = ("jackson-core", "jackson-databind", "jackson-annotations", "kafka-clients", "lz4", "slf4j-api")
+    others = [path for path in kafka_jars if path.name.startswith(wanted)]
+    class_path = os.pathsep.join(map(str, [*jars, *others]))
+    source = str(EXAMPLES / "JavaConsumer.java")
+    java = [str(find_java()), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", class_path, source]
+    tokens, rows = [], []
+    for line in run(*java, *avro.arguments()).splitlines():
+        if line.startswith("{"):
+            row = json.loads(line)
+            rows[-1].append((row["key"], int(row["sales"])))
+        else:
+            tokens.append(line)
+            rows.append([])
+    assert tokens == [str(one.token) for one in avro.milestones]
+    assert [sorted(one) for one in rows] == [pieces(one) for one in avro.milestones]
+
+
+def test_kcat_reads_the_json_output(plain: Published) -> None:
+    """Rows have a key, end markers none; by the markers' counts the milestones are whole."""
+    assert shutil.which("kcat"), "kcat is not installed: apt-get install kcat, as .ci/run does"
+    output = run(str(EXAMPLES / "kcat.sh"), plain.cluster.bootstrap, topics.output(plain.job.name))
+    records = [line.split("\t") for line in output.splitlines()]
+    values = [(key, json.loads(value)) for _, _, key, value in records]
+    for milestone in plain.milestones:
+        sequence = milestone.token.sequence
+        rows = [(key, row) for key, row in values if key and row["sequence"] == sequence]
+        ends = [end for key, end in values if not key and end["sequence"] == sequence and end["last"]]
+        assert sorted((key, row["pieces"]) for key, row in rows) == pieces(milestone)
+        assert all(key == row["key"] for key, row in rows)
+        assert sum(end["rows"] for end in ends) == len(rows)
+        assert len(ends) == plain.job.shards.partitions
+    offsets = [int(offset) for partition, offset, _, _ in records if partition == "0"]
+    assert offsets != list(range(len(offsets))), "transactions leave gaps: the page says so"
+
+
+@pytest.mark.parametrize("name", ["python_consumer.py", "JavaConsumer.java", "kcat.sh"])
+def test_the_page_shows_the_examples_as_they_are(name: str) -> None:
+    """Each code block of docs/CONSUMING.md that an example is shown in is that file."""
+    assert f"\n{(EXAMPLES / name).read_text(encoding='utf-8')}```" in PAGE

@@ -1,0 +1,70 @@
+"""The output of docs/FORMAT.md's example job: its job, its end marker, and the publisher's position after it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cutwater.adapters.jobfile import load_job
+from cutwater.core.cuts import Cut
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.output import End, Published
+
+_WHEN = 1_700_000_000_000
+_EVENT = {
+    "type": "record",
+    "name": "Movement",
+    "fields": [
+        {"name": "airport", "type": "string"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "delay", "type": ["null", "int"], "default": None},
+    ],
+}
+_JOB = """
+job: example
+source: {topic: example.events, schema: movement.avsc, key: airport, event_time: at}
+window: {kind: tumbling, size: 1h}
+lateness: 1h
+retention: 24h
+measures:
+  movements: {measure: count}
+  worst_delay: {measure: max, field: delay}
+"""
+
+
+def example_job(folder: Path) -> Job:
+    """The job whose state the golden rows of the changelog are."""
+    (folder / "movement.avsc").write_text(json.dumps(_EVENT))
+    (folder / "example.yaml").write_text(_JOB)
+    return load_job(folder / "example.yaml")
+
+
+def golden_end() -> End:
+    """The end of milestone 8 in a partition that holds two rows of it."""
+    return End(
+        job="flights",
+        generation=Generation(1, "local"),
+        first_sequence=8,
+        sequence=8,
+        part=0,
+        last=True,
+        rows=2,
+        watermark_ms=1_357_002_000_000,
+        committed_ms=_WHEN + 310,
+        published_ms=_WHEN + 350,
+    )
+
+
+def golden_published(milestone: bytes) -> Published:
+    """Milestone 8 is published whole, and the first part of milestone 9."""
+    return Published(
+        job="flights",
+        generation=Generation(1, "local"),
+        milestone=milestone,
+        stream_offset=15,
+        target=9,
+        parts=1,
+        progress=Cut.of_topic("flights.changelog.g1-local-00000000", [60, 0, 300, 1]),
+        rows=(20, 0, 0, 0),
+    )
