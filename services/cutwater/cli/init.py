@@ -13,7 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from cutwater.adapters.avro import schema_folder
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.jobfile import SourceModel, load_job
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.jobmodels import SourceModel
 from cutwater.adapters.jobschema import field_types
 from cutwater.adapters.kafka import partition_count, wait_for_broker
 from cutwater.adapters.recognise import AVRO, Recognised, recognise
