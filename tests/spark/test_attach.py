@@ -68,7 +68,8 @@ def test_an_attached_query_is_exact_after_kill_9(shop: Shop) -> None:
             found: dict[str, Any] = httpx.get(f"http://127.0.0.1:{port}/v1/state/north", timeout=5).json()
         except (httpx.HTTPError, ValueError):
             return None
-        return found if found.get("token") == str(milestone.token) else None
+        shown = found.get("milestone", {}).get("token")
+        return found if shown == str(milestone.token) else None
 
     served = wait_until(answer, "the view at the newest milestone")
     assert len(served["rows"]) == len([key for key, _ in expected if key == "north"])
