@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.adapters.avro import load_schema
-from cutwater.adapters.jobmodels import AttachedModel, output_of, window_spec
+from cutwater.adapters.jobmodels import (
+    MAX_DURATION_MS,
+    MAX_EVENTS_PER_EPOCH,
+    AttachedModel,
+    output_of,
+    window_spec,
+)
 from cutwater.adapters.jobschema import field_types
 from cutwater.core.errors import UsageError
 from cutwater.core.job import TAKEN_COLUMNS, Attached, Job
 from cutwater.core.measures import Measure, value
 from cutwater.core.shards import ShardMap
+from cutwater.core.topics import LISTED_BYTES_MAX
 
 _NO_SOURCE: dict[str, Any] = {"type": "record", "name": "None", "fields": []}
 
@@ -37,10 +44,10 @@ def compile_attached(path: Path, model: AttachedModel) -> Job:
         retention_ms=model.retention,
         shards=ShardMap(model.shards, model.partitions),
         measures=_columns(load_schema(schema), query.key, query.window),
-        # The bounds of a source and the query's partitions are the user's business; these numbers are not used.
-        max_ahead_ms=1,
-        max_event_bytes=1,
-        max_events_per_epoch=1,
+        # The bounds of a source and the query's partitions are the user's business: none is set here.
+        max_ahead_ms=MAX_DURATION_MS,
+        max_event_bytes=LISTED_BYTES_MAX,
+        max_events_per_epoch=MAX_EVENTS_PER_EPOCH,
         shuffle_partitions=1,
         output=output_of(model),
         attached=Attached(query.key, query.window),
