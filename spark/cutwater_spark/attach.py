@@ -68,16 +68,17 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
             .start()
         )
 
-    return AttachedQuery(job, attempt, stop, start)
+    return AttachedQuery(job, attempt, stop, start, log)
 
 
 class AttachedQuery:
     """A running query. Spark may end it after a commit (SPARK-55271); it is then started again."""
 
-    def __init__(self, job: Job, attempt: Attempt, stop: threading.Event, start: Any) -> None:
+    def __init__(self, job: Job, attempt: Attempt, stop: threading.Event, start: Any, log: Any) -> None:
         self.job = job
         self._attempt = attempt
         self._stop = stop
+        self._log = log
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, args=(start,), name=f"attached-{job.name}", daemon=True)
         self._thread.start()
@@ -106,6 +107,7 @@ class AttachedQuery:
             self._attempt.run(start)
         except BaseException as error:  # raised where somebody waits
             self._failure = error
+            self._log.error("the attached query has ended", job=self.job.name, error=str(error)[:2_000])
 
 
 def events_of(execution: Any) -> Seen:
