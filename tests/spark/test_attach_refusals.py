@@ -31,6 +31,7 @@ def spark() -> Iterator[SparkSession]:
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "600m")
+        .config("spark.sql.shuffle.partitions", "1")
         .config("spark.jars", ",".join(map(str, jars("spark"))))
         .getOrCreate()
     )
