@@ -14,8 +14,9 @@ TOPIC = os.environ.get("ORDERS_TOPIC", "orders")
 
 def main(count: int) -> None:
     brokers = {"bootstrap.servers": os.environ["CUTWATER_BOOTSTRAP_SERVERS"]}
-    if TOPIC not in AdminClient(brokers).list_topics(timeout=10).topics:
-        AdminClient(brokers).create_topics([NewTopic(TOPIC, 2)])[TOPIC].result(10)
+    admin = AdminClient(brokers)
+    if TOPIC not in admin.list_topics(timeout=10).topics:
+        admin.create_topics([NewTopic(TOPIC, 2)])[TOPIC].result(10)
     producer, now = Producer(brokers), datetime.now(UTC)
     for number in range(count):
         customer = f"c{random.randrange(20)}"

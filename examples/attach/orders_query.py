@@ -45,6 +45,7 @@ def revenue(spark: SparkSession) -> DataFrame:
 
 def main() -> None:
     spark = SparkSession.builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
     query = attach(revenue(spark), JOB_FILE)
     signal.signal(signal.SIGTERM, lambda *_: query.stop())  # ends between two epochs
     query.awaitTermination()
