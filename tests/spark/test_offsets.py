@@ -13,7 +13,7 @@ HEAD = 'v1\n{"batchWatermarkMs":7}\n'
 
 def test_the_cut_is_over_all_kafka_sources() -> None:
     """Other sources are no part of it; of a partition that two sources read, the smaller offset counts."""
-    lines = ['{"a":{"0":5,"1":9}}', '{"logOffset":3}', "-", "17", '{"a":{"1":4},"b":{"0":2}}']
+    lines = ['{"a":{"0":5,"1":9}}', '{"logOffset":3}', "-", "17", '{"a":{"0":6,"1":4},"b":{"0":2}}']
     plan = parse_plan(HEAD + "\n".join(lines) + "\n", "offsets/1")
     places = {("a", 0): 5, ("a", 1): 4, ("b", 0): 2}
     assert plan.watermark_ms == 7
