@@ -46,14 +46,15 @@ def wait_until(done: Callable[[], Any], what: str, patience_s: float = PATIENCE_
 class Flow:
     """One job on a broker: its topics, its processes, what it wrote."""
 
-    def __init__(self, cluster: Cluster, job_file: Path, folder: Path) -> None:
+    def __init__(self, cluster: Cluster, job_file: Path, folder: Path, source: str | None = None) -> None:
         self.cluster = cluster
         self.job_file = job_file
         self.folder = folder
         self.job: Job = load_job(job_file)
+        self.source = source or self.job.topic
         partitions = self.job.shards.partitions
         owned = topics.owned(self.job.name, GENERATION, partitions)
-        ensure_topics(cluster, [*owned, topics.events(self.job.topic, partitions)])
+        ensure_topics(cluster, [*owned, topics.events(self.source, partitions)])
         self._running: list[subprocess.Popen[bytes]] = []
 
     def produce(self, events: list[dict[str, Any]]) -> None:
@@ -61,6 +62,12 @@ class Flow:
 
     def start(self, module: str, **env: str) -> subprocess.Popen[bytes]:
         """Start `python -m module JOBFILE`; its output goes to <module>.log in the folder."""
+        return self.start_command(module, [sys.executable, "-m", module, str(self.job_file)], **env)
+
+    def start_command(
+        self, name: str, command: list[str], cwd: Path | None = None, **env: str
+    ) -> subprocess.Popen[bytes]:
+        """Start a command with the settings of this flow; its output goes to <name>.log in the folder."""
         java_home = str(find_java().resolve().parent.parent)
         settings = {
             **environment(self.cluster),
@@ -70,9 +77,10 @@ class Flow:
             "JAVA_HOME": java_home,
             "PYSPARK_PYTHON": sys.executable,
         }
-        with self.log(module).open("ab") as log:
+        with self.log(name).open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", module, str(self.job_file)],
+                command,
+                cwd=cwd,
                 env={**os.environ, **settings, **env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -97,7 +105,7 @@ class Flow:
 
     def wait_committed(self, patience_s: float = PATIENCE_S) -> Milestone:
         """The newest milestone once it covers every event produced so far."""
-        end = source_end(self.cluster, self.job.topic)
+        end = source_end(self.cluster, self.source)
 
         def newest() -> Milestone | None:
             found = self.milestones()

@@ -81,24 +81,40 @@ class Checkpoint:
 
 
 def parse_plan(text: str, where: str) -> Plan:
-    """Line 1 `v1`, line 2 JSON with the watermark, then one line of offsets per source, in union order."""
+    """Line 1 `v1`, line 2 JSON with the watermark, then one line of offsets per source, in union order.
+
+    Sources that are not Kafka's are no part of the cut. A partition that two sources read is cut at the smaller
+    offset: what is below it, both have read.
+    """
     lines = text.strip().split("\n")
     try:
         if lines[0] != "v1":
             raise ValueError(f"version {lines[0]!r}")
-        offsets = json.loads(lines[2])
-        cut = Cut.of(
-            {
-                TopicPartition(topic, int(partition)): int(offset)
-                for topic, partitions in offsets.items()
-                for partition, offset in partitions.items()
-            }
-        )
-        return Plan(cut, int(json.loads(lines[1])["batchWatermarkMs"]))
-    except (ValueError, IndexError, KeyError, AttributeError) as error:
+        parts = [_offsets(line) for line in lines[2:]]
+        if all(part is None for part in parts):
+            raise ValueError("no source is Kafka's")
+        offsets: dict[TopicPartition, int] = {}
+        for place, offset in (entry for part in parts if part for entry in part.items()):
+            offsets[place] = min(offset, offsets.get(place, offset))
+        return Plan(Cut.of(offsets), int(json.loads(lines[1])["batchWatermarkMs"]))
+    except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
         raise ProtocolError(
-            f"{where}: not an offset log of the form v1 ({error!r}); is Spark 4.1 in use?"
+            f"{where}: not an offset log of the form v1 with a Kafka source ({error!r}); is Spark 4.1 in use?"
         ) from error
+
+
+def _offsets(line: str) -> dict[TopicPartition, int] | None:
+    """One source's line; None when it is not Kafka's. `-` is a source that has read nothing yet."""
+    if line == "-":
+        return {}
+    found = json.loads(line)
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        return None
+    return {
+        TopicPartition(topic, int(partition)): int(offset)
+        for topic, partitions in found.items()
+        for partition, offset in partitions.items()
+    }
 
 
 def _differences(kept: str, wanted: str) -> str:

@@ -1,4 +1,4 @@
-"""One epoch, step by step: write, prove, list, tell. This is `foreachBatch` of the main job."""
+"""One epoch, step by step: write, prove, list, tell. This is `foreachBatch` of every query."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EpochWriter:
         changelog: Changelog,
         barriers: BarrierLog,
         checkpoint: Checkpoint,
-        lists: Lists,
+        lists: Lists | None,
         look: LookAtInput,
         now_ms: Callable[[], int],
     ) -> None:
@@ -87,7 +87,7 @@ class EpochWriter:
         before = self._past.before(epoch)
         changelog_cut = self._changelog.prove(before.changelog_cut if before else Cut(), me, written)
         plan, seen = self._checkpoint.plan(epoch), self._look()
-        late = self._lists.write(me, self._range(plan, epoch), seen) if seen.events else 0
+        late = self._lists.write(me, self._range(plan, epoch), seen) if self._lists and seen.events else 0
         barrier = Barrier(
             job=self._job.name,
             generation=me.generation,

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.avro.functions import to_avro
 
 from cutwater.adapters.settings import Settings
+from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 
+_STATE = "spark.sql.streaming.stateStore.providerClass"
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -31,7 +36,7 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         "spark.sql.shuffle.partitions": str(job.shuffle_partitions),
         # With Kafka's V1 sink an Observation never returns: take Kafka off the list.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
-        "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
+        _STATE: _PROVIDER,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
         "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
@@ -61,6 +66,27 @@ def open_session(job: Job, settings: Settings, checkpoint: str) -> SparkSession:
     _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")  # warns of every nullable column, every task
     _quiet(session, "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor")
     return session
+
+
+def adapt(session: SparkSession) -> None:
+    """Make a user's own session fit: what can still be set is set; raises UsageError naming what cannot."""
+    conf = session.conf
+    if session.sparkContext.getConf().get("spark.speculation", "false") == "true":
+        raise UsageError("spark.speculation is true: a second copy of a task would write rows twice; turn it off")
+    formats = [one.strip() for one in str(conf.get("spark.sql.sources.useV1SourceList") or "").split(",")]
+    # With Kafka's V1 sink an Observation never returns.
+    conf.set("spark.sql.sources.useV1SourceList", ",".join(one for one in formats if one.lower() != "kafka"))
+    if "HDFSBackedStateStoreProvider" in str(conf.get(_STATE)):  # Spark's default, which holds all state in memory
+        conf.set(_STATE, _PROVIDER)
+        conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+    try:
+        session.range(1).select(to_avro("id"))
+    except (PySparkException, TypeError, Py4JError) as error:
+        raise UsageError(
+            "the Spark session has no spark-avro: start it with the connectors' jars, as in spark-submit --jars "
+            f'"$CUTWATER_SPARK_JARS" ({str(error)[:200]})'
+        ) from None
+    _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")
 
 
 def _quiet(session: SparkSession, logger: str) -> None:

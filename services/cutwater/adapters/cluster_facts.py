@@ -45,7 +45,7 @@ def look(
     """`facts` with the topics: those that exist, and for the others whether they could be created."""
     found: dict[str, FoundTopic] = {}
     refused: dict[str, str] = {}
-    for name in (source, *(one.name for one in specs)):
+    for name in (*([source] if source else []), *(one.name for one in specs)):
         try:
             found |= admin.describe_topics(cluster, [name], operations=True)
         except CutwaterError as error:

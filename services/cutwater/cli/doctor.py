@@ -111,8 +111,10 @@ def _topics(cluster: Cluster, facts: ClusterFacts, job: Job, settings: Settings)
     copies = replication.decide(facts.brokers, settings.replication_factor, settings.min_insync_replicas)
     specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output)
     facts = cluster_facts.look(cluster, facts, job.topic, specs, copies)
-    position = cluster_facts.position(cluster, job.name, job.topic, now_ms())
-    yield from check_source(job, facts, position)
+    if job.attached:
+        yield skipped("source", "the query is your own", "look after the topics that it reads yourself")
+    else:
+        yield from check_source(job, facts, cluster_facts.position(cluster, job.name, job.topic, now_ms()))
     yield from check_topics(facts, specs, copies)
     yield from check_rights(facts, acls.needed(job.name, job.topic, settings.generation))
 

@@ -62,7 +62,7 @@ def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: tuple[flo
     if cluster:
         wait_for_broker(cluster, ANSWER_S)
         brokers = admin.brokers(cluster)
-        found = admin.describe_topics(cluster, [job.topic, *(one.name for one in specs)])
+        found = admin.describe_topics(cluster, [*([job.topic] if job.topic else []), *(one.name for one in specs)])
         existing = frozenset(found)
         source_partitions = found[job.topic].partitions if job.topic in found else None
         changelog = topics.changelog(job.name, settings.generation)

@@ -37,6 +37,8 @@ def produce(
     settings = settings_for(data_dir)
     stack = running.require(settings.data_dir)
     job = load_job(Path(stack.job_file))
+    if job.attached:
+        raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
     writer = EventWriter(stack.cluster, job, registry_for(job, settings))
     times = {one["name"] for one in job.event_schema["fields"] if "timestamp" in json.dumps(one["type"])}
     columns = (TextColumn("produced"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.speed} events/s"))

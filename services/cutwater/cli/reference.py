@@ -11,7 +11,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from cutwater.adapters.jobfile import JobModel, MeasureModel, OutputModel, SourceModel, WindowModel
+from cutwater.adapters.jobmodels import (
+    AttachedModel,
+    AttachedQueryModel,
+    JobModel,
+    MeasureModel,
+    OutputModel,
+    SourceModel,
+    WindowModel,
+)
 from cutwater.adapters.settings import Settings
 from cutwater.core.measures import KINDS
 
@@ -37,6 +45,12 @@ def job_page() -> str:
     parts.append(_table("measures: one per name", MeasureModel))
     kinds = "\n".join(f"| `{kind}` | {', '.join(sorted(types))} |" for kind, (types, _) in KINDS.items())
     parts.append(f"## Measures and the types of their fields\n\n| measure | types |\n|---|---|\n{kinds}\n")
+    parts.append(
+        "## A query of your own\n\nWith `attached` instead of `source` and `measures`: see "
+        "[ATTACH.md](ATTACH.md).\n"
+    )
+    parts.append(_table("attached: top level", AttachedModel))
+    parts.append(_table("attached", AttachedQueryModel))
     return "\n".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import time
@@ -43,6 +44,7 @@ def up(
 ) -> None:
     """Start driver, commit-signal and rehydrator on this machine, and a broker unless you name your own.
 
+    For a job that is attached to a query of your own the driver is your program: it prints how to run it.
     On your own brokers the source topic must exist; Cutwater's topics are created with three copies where there
     are three brokers. 'cutwater plan' says what will be added, 'cutwater down --delete' removes it.
 
@@ -111,11 +113,23 @@ def _show(stack: RunningStack, as_json: bool) -> None:
     rows = [
         ("Kafka", stack.bootstrap_servers),
         ("API", stack.api_url),
-        ("Spark UI", stack.spark_ui_url),
+        ("Spark UI", stack.spark_ui_url or "your program's"),
         ("data", stack.data_dir),
         *((f"log of {name}", path) for name, path in stack.logs.items()),
     ]
     out.print(table(f"job {stack.job}, generation {stack.generation}", ("what", "where"), rows))
+    if stack.program:
+        _show_program(stack)
+
+
+def _show_program(stack: RunningStack) -> None:
+    """What to run: lines that a shell takes as they are."""
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in stack.program.items()]
+    lines.append('spark-submit --jars "$CUTWATER_SPARK_JARS" YOUR_PROGRAM.py')
+    out.print("the query is yours; run its program in another shell:")
+    out.print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)
+    if stack.security_protocol != "PLAINTEXT":
+        out.print("with the other variables CUTWATER_KAFKA_* as you have set them for 'cutwater up'")
 
 
 @handled

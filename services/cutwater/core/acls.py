@@ -48,8 +48,9 @@ class Acl:
 
 
 def needed(job: str, source: str, generation: Generation) -> list[Acl]:
-    """Every right that a job needs, service by service."""
-    return [*_setup(job, source, generation), *_driver(job, source, generation), *_others(job, source)]
+    """Every right that a job needs, service by service; `source` is empty where the query is the user's own."""
+    every = (*_setup(job, source, generation), *_driver(job, source, generation), *_others(job, source))
+    return [one for one in every if one.name]
 
 
 def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:

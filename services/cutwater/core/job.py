@@ -24,6 +24,14 @@ class Output:
 
 
 @dataclass(frozen=True)
+class Attached:
+    """A user's own query: the columns that name a row. Every measure is one column more."""
+
+    key: str
+    window: str
+
+
+@dataclass(frozen=True)
 class Job:
     name: str
     topic: str
@@ -48,6 +56,8 @@ class Job:
     output: Output = Output()
     format: EventFormat = field(default_factory=EventFormat)
     """How the events stand on their topic."""
+    attached: Attached | None = None
+    """Set where the aggregation is the user's own query: then there is no source topic, and no list."""
 
     @property
     def definition(self) -> str:
@@ -109,6 +119,9 @@ class Job:
 
 KINDS = ("update", "final", "correction")
 """What an output record is: a changed row, a closed window's last word, or a correction after a rewind."""
+
+TAKEN_COLUMNS = frozenset({"key", "window", "window_start", "window_end", "sequence", "kind"})
+"""Columns that a row of the state or of the output has anyway."""
 
 _TIME = {"type": "long", "logicalType": "timestamp-millis"}
 

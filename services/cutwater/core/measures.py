@@ -63,7 +63,9 @@ TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
 NUMBERS = frozenset({"int", "long", "float", "double", "decimal"})
 ORDERED = NUMBERS | TIMES | {"string", "boolean"}
 COUNTABLE = frozenset({"int", "long", "string", "bytes"})
-PLAIN = frozenset({"count", "sum", "min", "max"})
+VALUE = "value"
+"""The kind of a column of a user's own query: Cutwater keeps it, and does not know how it was made."""
+PLAIN = frozenset({"count", "sum", "min", "max", VALUE})
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,23 @@ class Measure:
     def plain(self) -> bool:
         """Is what users see the one partial as it is?"""
         return self.kind in PLAIN
+
+
+def value(name: str, of: FieldType) -> Measure:
+    """A column of a user's own query; raises UsageError for a type that cannot be kept."""
+    if of.name not in ORDERED:
+        raise UsageError(
+            f"column '{name}' is {of}; allowed types: {', '.join(sorted(ORDERED))}: cast it in your query"
+        )
+
+    def refuse(_one: Any, _other: Any) -> Any:
+        raise UsageError(
+            f"column '{name}' comes from a query of your own: how two of its values merge is not known. "
+            "Starting a generation from a milestone needs declared measures (docs/JOBFILE.md)"
+        )
+
+    partial = Partial(name, of.avro, f"`{name}`", f"`{name}`", refuse)
+    return Measure(name, VALUE, (partial,), lambda row: row[name], of.avro)
 
 
 def merge(measure: Measure, one: Partials, other: Partials) -> dict[str, Any]:

@@ -16,8 +16,10 @@ from cutwater.local import added
 
 
 def create_embedded(cluster: Cluster, job: Job, generation: Generation) -> None:
-    """All topics, the source included; raises UsageError when one that exists has wrong settings."""
+    """All topics, a declared source included; raises UsageError when one that exists has wrong settings."""
     admin.ensure_topics(cluster, topics.owned(job.name, generation, job.shards.partitions, job.output))
+    if job.attached:
+        return  # what a query of the user's own reads is not known here
     # The source is the user's: made where it is missing, and left as it is where it exists.
     admin.create_topics(cluster, [topics.events(job.topic, job.shards.partitions)])
 
@@ -29,7 +31,7 @@ def prepare(cluster: Cluster, job: Job, settings: Settings, report: Callable[[st
     that, for settings that differ and for copies the cluster cannot hold; UnavailableError when nobody answers.
     """
     wait_for_broker(cluster, settings.wait_ms / 1000)
-    if job.topic not in admin.describe_topics(cluster, [job.topic]):
+    if not job.attached and job.topic not in admin.describe_topics(cluster, [job.topic]):
         raise UsageError(
             f"the source topic {job.topic} does not exist at {cluster.bootstrap}: create it, or correct "
             "source.topic in the job file"

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psutil
@@ -36,6 +36,8 @@ class RunningStack:
     logs: dict[str, str]
     security_protocol: str = "PLAINTEXT"
     """How its brokers are spoken to. Who is let in stands in no file: see `cluster`."""
+    program: dict[str, str] = field(default_factory=dict)
+    """Of an attached job: the variables with which the user's own program runs, without any secret."""
 
     def write(self) -> None:
         """Whole or not at all."""

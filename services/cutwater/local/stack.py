@@ -36,6 +36,15 @@ Report = Callable[[str], None]
 READY_SECONDS_MAX = 180.0
 
 _SERVICES = ("commit-signal", "rehydrator", "publisher", "driver")
+# What a program of the user's own needs of the stack; secrets stay where they are.
+_FOR_A_PROGRAM = (
+    "CUTWATER_BOOTSTRAP_SERVERS",
+    "CUTWATER_KAFKA_SECURITY_PROTOCOL",
+    "CUTWATER_DATA_DIR",
+    "CUTWATER_SPARK_JARS",
+    "JAVA_HOME",
+    "PYSPARK_PYTHON",
+)
 
 
 class Stack:
@@ -71,7 +80,8 @@ class Stack:
         java = find_java()
         report("fetching jars (the first time only) …")
         spark_jars = jars("spark")
-        members = _SERVICES if own_cluster else ("broker", *_SERVICES)
+        services = _SERVICES[:-1] if self.job.attached else _SERVICES
+        members = services if own_cluster else ("broker", *services)
         self._logs = {name: self._data_dir / "logs" / f"{name}.log" for name in members}
         self._broker = None if own_cluster else self._embedded(java, security)
         self.cluster: Cluster = self._broker.cluster if self._broker else settings.cluster
@@ -113,9 +123,10 @@ class Stack:
             bootstrap_servers=self.cluster.bootstrap,
             security_protocol=self.cluster.security.protocol,
             api_url=self.api_url,
-            spark_ui_url=f"http://127.0.0.1:{self._ui_port}",
+            spark_ui_url="" if self.job.attached else f"http://127.0.0.1:{self._ui_port}",
             data_dir=str(self._data_dir),
             logs={name: str(path) for name, path in self._logs.items()},
+            program={name: self._env[name] for name in _FOR_A_PROGRAM} if self.job.attached else {},
         )
 
     def _embedded(self, java: Path, security: BrokerSecurity | None) -> Broker:
@@ -139,8 +150,11 @@ class Stack:
             self._service("commit-signal", "cutwater.commit_signal"),
             self._service("rehydrator", "cutwater.rehydrator", self._api_answers),
             *self._publisher(),
-            self._service("driver", "cutwater_spark.driver", self._driver_started, leader_only=True),
         ]
+        if not self.job.attached:
+            services.append(
+                self._service("driver", "cutwater_spark.driver", self._driver_started, leader_only=True)
+            )
         if self._broker is None:
             return services
         broker = self._broker.supervised()

@@ -1,0 +1,174 @@
+"""The models of job files, field by field: what pydantic checks, and what docs/JOBFILE.md is made of."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from cutwater.core.errors import UsageError
+from cutwater.core.formats import CONFLUENT
+from cutwater.core.job import Output
+from cutwater.core.rejection import MAX_EVENT_BYTES
+from cutwater.core.shards import MAX_SHARDS
+from cutwater.core.topics import LISTED_BYTES_MAX
+from cutwater.core.windows import WindowSpec
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+# 15 digits: more than any time there is, and far below what int() refuses to read.
+_DURATION = re.compile(r"([0-9]{1,15})\s*(ms|s|m|h|d)")
+MAX_DURATION_MS = 36_500 * 86_400_000
+"""A century: Spark and Avro hold times of this size in microseconds with room to spare."""
+MAX_EVENTS_PER_EPOCH = 1_000_000_000
+_NAME = r"^[a-z][a-z0-9-]{0,62}$"
+_URL = re.compile(r"(https?://[^\s@]{1,500})?")
+_COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
+
+
+def parse_duration(value: object) -> int:
+    """'90s', '1h', '400d' as milliseconds; raises ValueError with the allowed form."""
+    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"'{value}' is not a duration: write a whole number and one of ms, s, m, h, d, as in 90s")
+    return int(found[1]) * _UNITS_MS[found[2]]
+
+
+def _registry_url(value: object) -> str:
+    """Refuses without repeating what was given: it may hold a password."""
+    if not isinstance(value, str) or not _URL.fullmatch(value):
+        raise ValueError("write http:// or https:// and the address; user and password are settings")
+    return value
+
+
+Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=1, le=MAX_DURATION_MS)]
+# Strict: `partitions: yes` would be 1 otherwise.
+Count = Annotated[int, Field(strict=True, ge=1)]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SourceModel(Model):
+    topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$", description="The topic with the events.")
+    schema_: str = Field(
+        alias="schema",
+        min_length=1,
+        max_length=200,
+        description="The events' Avro schema: a file beside the job file, or in schemas/.",
+    )
+    key: str = Field(description="The field to group by: string, int or long.")
+    event_time: str = Field(description="The field with the event time: timestamp-millis or timestamp-micros.")
+    format: Literal["avro", "confluent", "json"] = Field(
+        "avro", description="avro (single-object encoding), confluent (a schema registry's framing) or json."
+    )
+    registry: Annotated[str, BeforeValidator(_registry_url)] = Field(
+        "", description="confluent: the registry's URL, without user; CUTWATER_REGISTRY_URL goes before it."
+    )
+    subject: str = Field(
+        "", max_length=300, description="confluent: the subject of the events' schemas; default `<topic>-value`."
+    )
+
+    @property
+    def subject_of_topic(self) -> str:
+        """The subject, where there is one to look in."""
+        return self.subject or (f"{self.topic}-value" if self.format == CONFLUENT else "")
+
+
+class WindowModel(Model):
+    kind: Literal["tumbling", "sliding"] = Field(description="tumbling or sliding; session windows are refused.")
+    size: Duration = Field(description="How long a window is.")
+    slide: Duration | None = Field(None, description="Time between the starts of sliding windows.")
+
+
+class MeasureModel(Model):
+    measure: str = Field(description="Which aggregate; see the table below.")
+    field: str | None = Field(None, description="Over which field; only count can do without (it counts events).")
+
+
+class OutputModel(Model):
+    mode: Literal["updates", "final", "none"] = Field(
+        "updates",
+        description="updates: every changed row of every milestone; final: each window once, when it is closed; "
+        "none: no output topic.",
+    )
+    format: Literal["avro", "json"] = Field(
+        "avro", description="How output records are written: avro (single objects) or json."
+    )
+    retention: Duration = Field(7 * 86_400_000, description="How long the output topic keeps records; default 7d.")
+
+
+class JobModel(Model):
+    """The job file, field by field."""
+
+    job: str = Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")
+    source: SourceModel = Field(description="Where the events come from; see below.")
+    window: WindowModel = Field(description="The windows; see below.")
+    lateness: Duration = Field(description="How long after the newest event time a window stays open.")
+    retention: Duration = Field(description="How long after its end a window stays in the state.")
+    max_ahead: Duration = Field(
+        86_400_000,
+        description="An event time further ahead of its Kafka record's timestamp is rejected; default 1d.",
+    )
+    max_event_bytes: Count = Field(
+        MAX_EVENT_BYTES, le=LISTED_BYTES_MAX, description="An event with a larger value is rejected."
+    )
+    shards: Count = Field(
+        1024, le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever."
+    )
+    partitions: Count = Field(4, le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
+    measures: dict[Annotated[str, Field(pattern=_COLUMN)], MeasureModel] = Field(
+        min_length=1, description="The aggregates, by name; see below."
+    )
+    output: OutputModel = Field(OutputModel(), description="What the output topic carries; see below.")
+    max_events_per_epoch: Count = Field(
+        100_000, le=MAX_EVENTS_PER_EPOCH, description="At most so many events in one epoch."
+    )
+    shuffle_partitions: Count = Field(
+        2, le=10_000, description="Spark's state partitions: fixed by the first epoch."
+    )
+
+
+class AttachedQueryModel(Model):
+    key: str = Field(
+        min_length=1, max_length=200, description="The column to group by: string, int or long, never null."
+    )
+    window: str = Field("window", min_length=1, max_length=200, description="The column that window() made.")
+    schema_: str = Field(
+        alias="schema",
+        min_length=1,
+        max_length=200,
+        description="An Avro record schema with a field per column, but for key and window; beside the job file.",
+    )
+
+
+class AttachedModel(Model):
+    """The job file of a query that the user wrote."""
+
+    job: str = Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")
+    attached: AttachedQueryModel = Field(description="Your query's columns; see below.")
+    window: WindowModel = Field(description="The windows, as your query makes them.")
+    lateness: Duration = Field(description="The delay that your query gives to withWatermark.")
+    retention: Duration = Field(description="How long after its end a window stays in the state.")
+    shards: Count = Field(
+        1024, le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever."
+    )
+    partitions: Count = Field(4, le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
+    output: OutputModel = Field(OutputModel(), description="What the output topic carries; see below.")
+
+
+def window_spec(model: JobModel | AttachedModel) -> WindowSpec:
+    """The windows of a file; raises UsageError when its times do not fit together."""
+    window = model.window
+    if window.kind == "sliding" and window.slide is None:
+        raise UsageError("window.slide: a sliding window needs it")
+    if window.kind == "tumbling" and window.slide not in (None, window.size):
+        raise UsageError("window.slide: a tumbling window has none; write kind: sliding")
+    if model.retention < model.lateness:
+        raise UsageError("retention: must be at least the lateness, or open windows would leave the state")
+    return WindowSpec(window.size, window.slide or window.size)
+
+
+def output_of(model: JobModel | AttachedModel) -> Output:
+    return Output(model.output.mode, model.output.format, model.output.retention)

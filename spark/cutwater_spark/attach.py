@@ -1,0 +1,121 @@
+"""A streaming aggregation of your own, under Cutwater: changelog, proof of rows, barriers and so milestones.
+
+    query = attach(frame, "orders.yaml")
+    query.awaitTermination()
+
+The tutorial is docs/ATTACH.md.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.kafka import wait_for_broker
+from cutwater.adapters.logs import configure
+from cutwater.adapters.settings import load_settings
+from cutwater.core.errors import UsageError
+from cutwater.core.job import Job
+from cutwater.core.rejection import Seen
+from cutwater_spark.attempt import Attempt
+from cutwater_spark.columns import rows
+from cutwater_spark.describing import describe
+from cutwater_spark.epochs import EpochWriter
+from cutwater_spark.query import kafka_options
+from cutwater_spark.session import adapt
+
+__all__ = ["AttachedQuery", "attach", "describe", "kafka"]
+
+
+def kafka() -> dict[str, str]:
+    """Options of Spark's Kafka source for the brokers that the settings name, without any secret."""
+    return kafka_options(load_settings().cluster)
+
+
+def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = None) -> AttachedQuery:
+    """Start the query in update mode and keep it; `cutwater up JOBFILE` runs everything else.
+
+    Brokers, region and folders come from the environment (docs/SETTINGS.md); `checkpoint` goes before the setting
+    of that name. Raises CutwaterError, before an older driver is disturbed, when the query, the session, the
+    topics or the checkpoint do not fit; what fails later is raised by `awaitTermination`.
+    """
+    settings = load_settings()
+    if checkpoint:
+        settings = settings.model_copy(update={"checkpoint": checkpoint})
+    job = load_job(Path(job_file))
+    if job.attached is None:
+        raise UsageError(f"{job_file} has no 'attached', so 'cutwater up' runs its query; describe() writes one")
+    adapt(frame.sparkSession)
+    made = rows(frame, job, job.attached)
+    wait_for_broker(settings.cluster, settings.wait_ms / 1000)
+    stop = threading.Event()
+    log = configure("driver", settings.log_json)
+    attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of)
+    attempt.take_over()
+
+    def start(epochs: EpochWriter) -> StreamingQuery:
+        return (
+            made.writeStream.outputMode("update")
+            .queryName(job.name)
+            .option("checkpointLocation", attempt.location)
+            .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
+            .foreachBatch(epochs)
+            .start()
+        )
+
+    return AttachedQuery(job, attempt, stop, start, log)
+
+
+class AttachedQuery:
+    """A running query. Spark may end it after a commit (SPARK-55271); it is then started again."""
+
+    def __init__(self, job: Job, attempt: Attempt, stop: threading.Event, start: Any, log: Any) -> None:
+        self.job = job
+        self._attempt = attempt
+        self._stop = stop
+        self._log = log
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(start,), name=f"attached-{job.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def query(self) -> StreamingQuery | None:
+        """Spark's own handle of the query that runs now; None before the first."""
+        return self._attempt.query
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:
+        """Wait until the query has ended, at most `timeout` seconds; has it?
+
+        Raises what ended it: a CutwaterError, or Spark's StreamingQueryException.
+        """
+        self._thread.join(timeout)
+        if self._failure is not None:
+            raise self._failure
+        return not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End the query soon, between two epochs; `awaitTermination` returns when it has ended."""
+        self._stop.set()
+
+    def _run(self, start: Any) -> None:
+        try:
+            self._attempt.run(start)
+        except BaseException as error:  # raised where somebody waits
+            self._failure = error
+            self._log.error("the attached query has ended", job=self.job.name, error=str(error)[:2_000])
+
+
+def events_of(execution: Any) -> Seen:
+    """What an epoch read from its streaming sources, as Spark's progress counts it; 0 where it does not."""
+    leaves = execution.executedPlan().collectLeaves()
+    read = 0
+    for leaf in (leaves.apply(number) for number in range(leaves.size())):
+        metric = leaf.metrics().get("numOutputRows")
+        if leaf.nodeName().startswith("MicroBatchScan") and metric.isDefined():
+            read += int(metric.get().value())
+    return Seen(events=read)

@@ -1,0 +1,182 @@
+"""One attempt of one generation, whoever wrote the query: takes over, compares, runs until it is told to stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from cutwater.adapters.kafka import partition_count
+from cutwater.adapters.process import now_ms
+from cutwater.adapters.settings import Settings
+from cutwater.core import topics
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.job import Job
+from cutwater.core.records import Start
+from cutwater.core.rejection import Seen
+from cutwater.core.startup import NONE, Standing, require_match
+from cutwater_spark.announcer import Announcer
+from cutwater_spark.barriers import BarrierLog, Past, newest_milestone
+from cutwater_spark.changelog import Changelog
+from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.epochs import EpochWriter
+from cutwater_spark.lists import Lists
+
+STOP_AFTER_COMMIT_S = 10.0
+
+StartQuery = Callable[[EpochWriter], StreamingQuery]
+"""Starts the query with an epoch writer as its `foreachBatch`, on the attempt's checkpoint."""
+LookAtExecution = Callable[[Any], Seen]
+"""What an epoch read, from the JVM's object of its execution."""
+
+
+def location_of(job: Job, settings: Settings) -> str:
+    """Where the checkpoint lies."""
+    below = settings.data_dir / "checkpoints" / job.name / str(settings.generation)
+    return settings.checkpoint or str(below.resolve())
+
+
+class Attempt:
+    """`take_over`, then `run`. `stop` ends the run after a commit. `query` is the query that runs now."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: Job,
+        settings: Settings,
+        log: Any,
+        stop: threading.Event,
+        lists: Lists | None,
+        look: LookAtExecution,
+    ) -> None:
+        self._job = job
+        self._settings = settings
+        self._log = log
+        self._generation = settings.generation
+        self._stop = stop
+        self._lists = lists
+        self._look = look
+        self.location = location_of(job, settings)
+        self._checkpoint = Checkpoint(spark, self.location)
+        self.query: StreamingQuery | None = None
+        self._query_set = threading.Event()
+        self._number = 0
+
+    def take_over(self) -> None:
+        """Fence older drivers and say so; raises CutwaterError before anything is written when this may not be."""
+        cluster, job = self._settings.cluster, self._job
+        topic = topics.changelog(job.name, self._generation)
+        self._changelog = Changelog(cluster, topic, job.shards.partitions)
+        if (found := partition_count(cluster, topic)) != self._changelog.partitions:
+            raise UsageError(f"{topic} has {found} partitions, and the job file says {self._changelog.partitions}")
+        self._checkpoint.pin(job.definition)
+        self._barriers = BarrierLog(cluster, job.name, self._generation)
+        # Before fencing: a driver with the wrong checkpoint must not end a healthy one.
+        self._compare(self._barriers.read_past(), alone=False)
+        self._past = self._barriers.open()
+        self._number = self._past.attempt + 1
+        standing = self._compare(self._past, alone=True)
+        before = self._past.before(standing.next_epoch)
+        baseline = before.changelog_cut if before else Cut()
+        self._changelog.check_start(baseline, self._generation, standing.next_epoch, self._number)
+        self._barriers.write(Start(job.name, self._generation, self._number, now_ms()))
+
+    def run(self, start: StartQuery) -> None:
+        """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
+        if not self._number:
+            raise UsageError("take_over comes before run")
+        epochs = EpochWriter(
+            self._job,
+            self._generation,
+            self._number,
+            self._past,
+            self._changelog,
+            self._barriers,
+            self._checkpoint,
+            self._lists,
+            self._look_at_epoch,
+            now_ms,
+        )
+        announcer = Announcer(
+            self._settings.cluster,
+            epochs,
+            self._number,
+            self._barriers,
+            self._changelog,
+            self._checkpoint,
+            self._settings.heartbeat_ms,
+            self._settings.hints,
+            now_ms,
+        )
+        announcer.start()
+        try:
+            self._run_queries(start, epochs, announcer)
+        finally:
+            announcer.stop()
+
+    def _compare(self, past: Past, alone: bool) -> Standing:
+        """Where checkpoint and stream stand; raises DivergenceError when they contradict each other."""
+        job = self._job.name
+        newest = past.newest
+        milestone = newest_milestone(self._settings.cluster, job, self._generation)
+        standing = Standing(
+            planned=self._checkpoint.newest_planned(),
+            committed=self._checkpoint.newest_committed(),
+            barrier=newest.epoch if newest else NONE,
+            milestone=milestone.epoch if milestone else NONE,
+        )
+        self._log.info("found", attempts=past.attempt, **vars(standing))
+        has_plan = newest is not None and standing.planned >= newest.epoch
+        planned = self._checkpoint.plan(newest.epoch).source_cut if newest and has_plan else None
+        require_match(job, standing, planned, newest.source_cut if newest else None, alone)
+        return standing
+
+    def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: Announcer) -> None:
+        """Run the query; again when Spark ended it by an error of its own after a commit (SPARK-55271)."""
+        while not self._stop.is_set():
+            committed = self._checkpoint.newest_committed()
+            self.query = start(epochs)
+            self._query_set.set()
+            try:
+                self._watch(self.query, epochs, announcer)
+            except StreamingQueryException as error:
+                if epochs.failure is not None:
+                    raise epochs.failure from error
+                if self._checkpoint.newest_committed() <= committed:
+                    raise
+                self._log.warning("the query failed after a commit; starting it again", error=str(error)[:300])
+            finally:
+                self._query_set.clear()
+
+    def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: Announcer) -> None:
+        while not query.awaitTermination(0.2):
+            if announcer.failure is not None:
+                query.stop()
+                raise announcer.failure
+            if self._stop.is_set():
+                self._stop_after_commit(query, epochs)
+                return
+
+    def _stop_after_commit(self, query: StreamingQuery, epochs: EpochWriter) -> None:
+        """Stop between two epochs, so that the next start has nothing to replay."""
+        with epochs.lock:
+            deadline = time.monotonic() + STOP_AFTER_COMMIT_S
+            # An earlier attempt's barrier is committed by the replay, which waits for this very lock.
+            newest = epochs.newest_own
+            while newest and not self._checkpoint.is_committed(newest.epoch) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            epochs.stopping = True
+        # Outside the lock: stopping waits for an epoch that waits for it.
+        query.stop()
+
+    def _look_at_epoch(self) -> Seen:
+        if not self._query_set.wait(timeout=60):
+            raise UnavailableError("the query's handle did not arrive within 60 s of its first epoch")
+        query: Any = self.query
+        return self._look(query._jsq.streamingQuery().lastExecution())

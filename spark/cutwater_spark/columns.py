@@ -1,0 +1,118 @@
+"""A user's own query as rows of a changelog: its columns checked against the job file, and its plan looked at."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from cutwater.core.errors import UsageError
+from cutwater.core.job import Attached, Job
+from cutwater.core.measures import TIMES, FieldType
+from cutwater_spark.sql import name, text
+
+_KEYS = ("string", "int", "bigint")
+_WINDOW = "struct<start:timestamp,end:timestamp>"
+_TYPES = {
+    "boolean": "boolean",
+    "tinyint": "int",
+    "smallint": "int",
+    "int": "int",
+    "bigint": "long",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "timestamp": "timestamp-micros",
+}
+_DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
+
+
+def rows(frame: DataFrame, job: Job, query: Attached) -> DataFrame:
+    """The query's columns as the changelog wants them; raises UsageError when frame and job file do not fit."""
+    require_attachable(frame, query)
+    found = value_types(frame, query)
+    for measure in job.measures:
+        if measure.name not in found:
+            raise UsageError(f"job {job.name}: the query has no column '{measure.name}'; {_again(found)}")
+        if not _fits(found.pop(measure.name), measure.output):
+            raise UsageError(f"job {job.name}: column '{measure.name}' is not {measure.output}; {_again({})}")
+    if found:
+        raise UsageError(f"job {job.name}: {', '.join(found)} are not in the schema; {_again({})}, or drop them")
+    size, key, window = job.window.size_ms, name(query.key), name(query.window)
+    long = f"unix_millis({window}.end) - unix_millis({window}.start)"
+    wrong_size = f"cutwater: the job file says windows of {size} ms, and the query makes others"
+    no_key = f"cutwater: column {query.key} is null, and a row cannot be named: filter such events in the query"
+    values = [name(measure.name) for measure in job.measures]
+    return frame.selectExpr(
+        f"if({long} = {size}L, {window}, raise_error({text(wrong_size)})) as __window",
+        f"coalesce(cast({key} as string), raise_error({text(no_key)})) as __key",
+        *values,
+    )
+
+
+def require_attachable(frame: DataFrame, query: Attached) -> None:
+    """Raise UsageError unless it is a streaming aggregation by one event-time window and one key."""
+    if not frame.isStreaming:
+        raise UsageError("the DataFrame is not streaming: read its events with spark.readStream")
+    types = dict(frame.dtypes)
+    if types.get(query.window) != _WINDOW:
+        raise UsageError(
+            f"the query has no window column '{query.window}' (a struct of start and end): without event-time "
+            "windows there is no horizon, and this version does not take such a query. Group by "
+            "window(event_time, ...) and select the column"
+        )
+    if types.get(query.key) not in _KEYS:
+        raise UsageError(
+            f"the key column '{query.key}' is {types.get(query.key, 'missing')}; allowed: {', '.join(_KEYS)}. "
+            "Of several columns make one text, before grouping"
+        )
+    _require_plan(frame, query)
+
+
+def value_types(frame: DataFrame, query: Attached) -> dict[str, FieldType]:
+    """The types of the other columns, in their order; raises UsageError for one that cannot be kept."""
+    found = {}
+    for column, kind in frame.dtypes:
+        if column in (query.key, query.window):
+            continue
+        if decimal := _DECIMAL.fullmatch(kind):
+            found[column] = FieldType("decimal", int(decimal[1]), int(decimal[2]))
+        elif kind in _TYPES:
+            found[column] = FieldType(_TYPES[kind])
+        else:
+            allowed = ", ".join([*_TYPES, "decimal"])
+            raise UsageError(f"column '{column}' is {kind}; allowed: {allowed}: cast it, or leave it out")
+    return found
+
+
+def _require_plan(frame: DataFrame, query: Attached) -> None:
+    jvm: Any = frame._jdf
+    plan = jvm.queryExecution().analyzed()
+    if "EventTimeWatermark" not in plan.toString():
+        raise UsageError("the query has no watermark, so no window would ever close: call withWatermark")
+    while plan.nodeName() != "Aggregate":
+        if plan.children().size() != 1:
+            raise UsageError(
+                "no aggregation is on top of the query: attach the result of groupBy(...).agg(...); join below it"
+            )
+        plan = plan.children().apply(0)
+    keys = [plan.groupingExpressions().apply(number) for number in range(plan.groupingExpressions().size())]
+    if any("session_window" in one.toString() for one in keys):
+        raise UsageError("session windows are not supported: a session's bounds change while it is open")
+    if len(keys) != 2:
+        raise UsageError(
+            f"the query groups by {len(keys)} columns, and a row is named by '{query.window}' and '{query.key}' "
+            "alone: make one text of several key columns, as in concat_ws('|', a, b)"
+        )
+
+
+def _fits(found: FieldType, wanted: Any) -> bool:
+    if found.name in TIMES:
+        return bool(isinstance(wanted, dict) and wanted.get("logicalType") in TIMES)
+    return bool(found.avro == wanted)
+
+
+def _again(found: dict[str, FieldType]) -> str:
+    there = f"it has {', '.join(found)}; " if found else ""
+    return f"{there}write the files again with describe() for a new job"

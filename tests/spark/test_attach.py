@@ -1,0 +1,82 @@
+"""A user's own query under Cutwater: the example of docs/ATTACH.md as a real process, killed and started again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import shop as example
+from cutwater.client.committed import committed
+from cutwater.core.chain import breaks
+from cutwater.local.ports import free_ports
+from harness import kill_session, wait_until
+from shop import PROGRAM, Shop
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def shop(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Shop]:
+    made = Shop(broker.cluster, tmp_path, unique("orders"))
+    yield made
+    made.close()
+
+
+def test_an_attached_query_is_exact_after_kill_9(shop: Shop) -> None:
+    """The tutorial's query, killed in the middle of its backlog: the newest milestone's state is exact.
+
+    The kill came between the first and the last epoch; the milestones are one unbroken chain of two attempts, and
+    count each event once. Output, `committed()` and the view know no difference to a job of ours.
+    """
+    made = example.orders(9_000)
+    assert len(made) > len({one["event_id"] for one in made}), "some orders must come twice"
+    shop.orders(made)
+    shop.signal()
+    first = shop.program()
+    wait_until(lambda: len(shop.milestones()) >= 3 or first.poll() is not None, "three milestones")
+    assert first.poll() is None, shop.log(PROGRAM).read_text()[-3000:]
+    kill_session(first.pid)
+    first.wait(60)
+    assert len(shop.milestones()) < 10, "the kill must come in the middle of the backlog"
+    shop.program()
+    milestone = shop.wait_committed()
+    expected = example.expected(made)
+    assert shop.state(milestone) == expected
+    stream = shop.milestones()
+    assert list(breaks(stream)) == []
+    assert {one.attempt for one, _ in stream} == {1, 2}
+    assert sum(one.events for one, _ in stream) == len(made)
+
+    port = free_ports(1)[0]
+    shop.start("cutwater.rehydrator", CUTWATER_PORT=str(port))
+    shop.start("cutwater.publisher")
+    for source in ("changelog", "output"):
+        told = {}
+        for whole in committed(shop.job, shop.cluster, source=source, idle_s=60):  # type: ignore[arg-type]
+            told |= {(row.key, row.window_start_ms): row.values for row in whole.changes}
+            if whole.token.sequence == milestone.sequence:
+                break
+        assert told == expected, source
+
+    def answer() -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = httpx.get(f"http://127.0.0.1:{port}/v1/state/north", timeout=5).json()
+        except (httpx.HTTPError, ValueError):
+            return None
+        shown = found.get("milestone", {}).get("token")
+        return found if shown == str(milestone.token) else None
+
+    served = wait_until(answer, "the view at the newest milestone")
+    assert len(served["rows"]) == len([key for key, _ in expected if key == "north"])
+
+
+def test_the_driver_refuses_an_attached_job(shop: Shop) -> None:
+    """`python -m cutwater_spark.driver` on such a job ends with exit code 2 and says what runs it."""
+    driver = shop.start_command("driver", [sys.executable, "-m", "cutwater_spark.driver", str(shop.job_file)])
+    assert driver.wait(90) == 2
+    assert "cutwater_spark.attach" in shop.log("driver").read_text()
