@@ -11,7 +11,10 @@ from cutwater.local.broker_security import BrokerSecurity
 
 # What JAAS, shells and property files could stumble over.
 ADMIN_PASSWORD = "ad\"min's \\secret; $1 #2"
-USERS = {"admin": ADMIN_PASSWORD, **{name: f"secret-of-{name}" for name in ("driver", "signal", "view", "nobody")}}
+USERS = {
+    "admin": ADMIN_PASSWORD,
+    **{name: f"secret-of-{name}" for name in ("driver", "signal", "view", "publish", "nobody")},
+}
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     # Nobody without a name comes in by the clients' listener: these are the broker's own parts.

@@ -23,18 +23,21 @@ from confluent_kafka.admin import (
 import counting
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.settings import environment
+from cutwater.client import committed
 from cutwater.core.chain import breaks
 from cutwater.core.errors import UsageError
+from cutwater.core.generations import Token
 from cutwater.local.ports import free_ports
 from harness import GENERATION, Flow, flow, wait_until
 from secured import Secured
 
 PAGE = Path(__file__).parents[2] / "docs" / "SECURITY.md"
-USER_OF = {"driver": "driver", "commit-signal": "signal", "rehydrator": "view"}
+USER_OF = {"driver": "driver", "commit-signal": "signal", "rehydrator": "view", "publisher": "publish"}
 MODULES = {
     "driver": "cutwater_spark.driver",
     "commit-signal": "cutwater.commit_signal",
     "rehydrator": "cutwater.rehydrator",
+    "publisher": "cutwater.publisher",
 }
 _ROW = re.compile(
     r"^\| (\S+) \| (topic|group|transactional id) \| `([^`]+)` \| (\w+) \| ([\w, ]+) \|$", re.MULTILINE
@@ -103,14 +106,27 @@ def test_the_whole_flow_on_sasl_ssl_with_the_least_rights(
         start("driver")
         start("commit-signal")
         start("rehydrator", CUTWATER_PORT=port, CUTWATER_HOST="0.0.0.0")
+        start("publisher")
         milestone = job.wait_committed()
         assert job.state(milestone) == counting.expected(made)
         assert list(breaks(job.milestones())) == []
         url = f"http://127.0.0.1:{port}"
         wait_until(lambda: shown(url) == str(milestone.token), "the view at the newest milestone")
         assert served(url) == counting.expected(made)
+        assert published(sasl_ssl, job, milestone.token) == counting.expected(made)
         assert "set CUTWATER_API_TOKEN" in job.log(MODULES["rehydrator"]).read_text()
         _no_more_than_documented(sasl_ssl, job)
+
+
+def published(secured: Secured, job: Flow, last: Token) -> dict[tuple[str, int], dict[str, Any]]:
+    """The output's rows, milestone by milestone."""
+    rows = {}
+    for milestone in committed(job.job, secured.cluster("admin"), idle_s=60):
+        for change in milestone.changes:
+            rows[change.key, change.window_start_ms] = change.values
+        if milestone.token == last:
+            break
+    return rows
 
 
 def shown(url: str) -> str:
