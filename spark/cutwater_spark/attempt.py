@@ -145,6 +145,7 @@ class Attempt:
             self._query_set.set()
             try:
                 self._watch(self.query, epochs, announcer)
+                return  # stopped: by us, or by whoever owns the session
             except StreamingQueryException as error:
                 if epochs.failure is not None:
                     raise epochs.failure from error

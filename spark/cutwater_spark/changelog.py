@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import end_offsets, headers_of, make_consumer, read_range
+from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.generations import Generation
@@ -57,6 +58,7 @@ class Changelog:
             .option("kafka.compression.type", "lz4")
             .option("kafka.linger.ms", "5")
             .option("kafka.batch.size", "262144")
+            .option("kafka.max.request.size", topics.ROW_BYTES_MAX)
             .save()
         )
         seen = observation.get

@@ -37,9 +37,12 @@ class Checkpoint:
         """
         path = self._path(f"{self.location}/cutwater-job.json")
         if not self._files.exists(path):
-            stream = self._files.create(path)
+            # Beside, then renamed: a file that is there is whole.
+            beside = self._path(f"{self.location}/.cutwater-job.json.tmp")
+            stream = self._files.create(beside)
             stream.write(bytearray(definition.encode()))
             stream.close()
+            self._files.rename(beside, path)
             return
         kept = self._text(path)
         if kept != definition:

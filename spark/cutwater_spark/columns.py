@@ -86,13 +86,17 @@ def value_types(frame: DataFrame, query: Attached) -> dict[str, FieldType]:
     return found
 
 
+_ABOVE = frozenset({"Project", "Filter", "SubqueryAlias"})
+
+
 def _require_plan(frame: DataFrame, query: Attached) -> None:
     jvm: Any = frame._jdf
     plan = jvm.queryExecution().analyzed()
     if "EventTimeWatermark" not in plan.toString():
         raise UsageError("the query has no watermark, so no window would ever close: call withWatermark")
     while plan.nodeName() != "Aggregate":
-        if plan.children().size() != 1:
+        # What stands above may choose columns and rows, but not make several of one: a row has one name.
+        if plan.children().size() != 1 or plan.nodeName() not in _ABOVE:
             raise UsageError(
                 "no aggregation is on top of the query: attach the result of groupBy(...).agg(...); join below it"
             )

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.jobschema import field_types
 from cutwater.core import rejection
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
+from cutwater.core.measures import TIMES
 from cutwater_spark.formats import EVENT, REASON, with_events
 from cutwater_spark.sql import binary, name, text
 
@@ -32,8 +34,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema]) -> DataFrame
         when {REASON} is not null then {REASON}
         when {key} is null then {text(rejection.NO_KEY)}
         when {time} is null then {text(rejection.NO_EVENT_TIME)}
-        when {time} < timestamp'{_FIRST_TIME}' or {time} > timestamp'{_LAST_TIME}'
-            then {text(rejection.UNDECODABLE)}
+        when {_out_of_range(job)} then {text(rejection.UNDECODABLE)}
         when {time} > timestamp + make_dt_interval(0, 0, 0, {job.max_ahead_ms / 1000})
             then {text(rejection.TOO_FAR_AHEAD)} end"""
     columns = [name(column) for column in raw.columns]
@@ -42,6 +43,14 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema]) -> DataFrame
     return judged.selectExpr(
         *columns, f"case when {_WHY} is null then {_WHOLE} end as {EVENT}", f"{_WHY} as {REASON}"
     )
+
+
+def _out_of_range(job: Job) -> str:
+    """Is a time of the event's own fields one that a measure could carry to readers that cannot hold it?"""
+    kinds = field_types(job.event_schema)
+    fields = [f"{EVENT}.{name(field)}" for field, kind in kinds.items() if kind.name in TIMES]
+    range_ = f"timestamp'{_FIRST_TIME}' and timestamp'{_LAST_TIME}'"
+    return " or ".join(f"coalesce({field} not between {range_}, false)" for field in fields)
 
 
 def single_object_bytes(record: str, codec: Codec) -> str:

@@ -47,11 +47,18 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
     if checkpoint.startswith(("/", "file:")):
         # The default forks a process for each file operation on a local disk.
         conf["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_MANAGER
+    conf["spark.driver.extraJavaOptions"] = conf["spark.executor.extraJavaOptions"] = _avro_limits(job)
     if settings.spark_master.startswith("local"):
-        conf["spark.driver.extraJavaOptions"] = "-XX:+UseParallelGC"
+        conf["spark.driver.extraJavaOptions"] += " -XX:+UseParallelGC"
     else:  # executors on other machines must reach the driver
         del conf["spark.driver.host"], conf["spark.driver.bindAddress"]
     return conf
+
+
+def _avro_limits(job: Job) -> str:
+    """A damaged event of a few bytes may claim a text of 2 GB: Avro would allocate it before it reads."""
+    kinds = ("string", "bytes", "collectionItems")
+    return " ".join(f"-Dorg.apache.avro.limits.{kind}.maxLength={job.max_event_bytes}" for kind in kinds)
 
 
 def open_session(job: Job, settings: Settings, checkpoint: str) -> SparkSession:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,24 +41,26 @@ def finals(job: Job) -> Job:
     return replace(job, output=Output(mode="final"))
 
 
-def make(cluster: Cluster, job: Job, folder: Path, part_rows: int = 100_000) -> Publisher:
+def make(
+    cluster: Cluster, job: Job, folder: Path, part_rows: int = 100_000, clock: Callable[[], int] = now_ms
+) -> Publisher:
     """A publisher that is not running yet."""
 
     def source(ranges: Ranges) -> Any:
         if job.output.mode == "updates":
-            return Changed(Updates(job, ranges, now_ms, part_rows))
-        return Finals(job, Store(folder, job, GENERATION, segment=HOUR_MS), ranges, now_ms)
+            return Changed(Updates(job, ranges, clock, part_rows))
+        return Finals(job, Store(folder, job, GENERATION, segment=HOUR_MS), ranges, clock)
 
-    return Publisher(cluster, job, GENERATION, source, Metrics(), structlog.get_logger(), part_rows)
+    return Publisher(cluster, job, GENERATION, source, Metrics(), structlog.get_logger(), part_rows, clock)
 
 
 @contextmanager
 def publishing(
-    cluster: Cluster, job: Job, folder: Path, part_rows: int = 100_000
+    cluster: Cluster, job: Job, folder: Path, part_rows: int = 100_000, clock: Callable[[], int] = now_ms
 ) -> Iterator[list[BaseException]]:
     """A running publisher; ended, and its error raised, when the block is left. Yields the list of errors."""
     create(cluster, job)
-    publisher = make(cluster, job, folder, part_rows)
+    publisher = make(cluster, job, folder, part_rows, clock)
     errors: list[BaseException] = []
 
     def run() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import HOUR_MS, Rows, Sold, Writing, make_job, until
+from changelogs import HOUR_MS, Rows, Sold, Writing, make_job, now_ms, until
 from confluent_kafka import Consumer, TopicPartition
 from publishing import PublisherProcess, create, finals, pieces, plain, publishing, read, wait_published
 
@@ -149,6 +149,38 @@ def test_a_crash_between_two_parts_loses_and_repeats_nothing(
     assert pieces(found[-1]) == as_rows(expected)
     assert len(plain(writing.cluster, job)) == 240
     assert writes > 4
+
+
+def test_parts_that_compaction_overtook_go_on_with_a_later_milestone(writing: Writing, tmp_path: Path) -> None:
+    """Read two days late, rows above the cut may have taken older values: parts are on the output by then.
+
+    They stay, the rest comes with the next milestone, and the end markers count both.
+    """
+    writing.epoch(sold(1, 5, shops=230))
+    writing.rows(sold(2, 7, shops=3), epoch=1)
+    two_days_late = 48 * HOUR_MS
+    with publishing(
+        writing.cluster, writing.job, tmp_path / "store", part_rows=50, clock=lambda: now_ms() + two_days_late
+    ):
+        until(lambda: len(plain(writing.cluster, writing.job)) >= 200, "the parts before the rest was overtaken")
+        writing.epoch(sold(2, 9, shops=20))
+        (found,) = read(writing.cluster, writing.job, 2)
+    assert (found.first_sequence, found.token.sequence) == (1, 2)
+    assert pieces(found) == as_rows(sold(1, 5, shops=230) + sold(2, 9, shops=20))
+
+
+def test_a_publisher_that_starts_late_publishes_windows_below_the_horizon_too(
+    writing: Writing, tmp_path: Path
+) -> None:
+    """Mode `final` promises each window once, also those that were closed and passed before its first start."""
+    job = finals(writing.job)
+    writing.epoch(sold(1, 5) + sold(20, 1))
+    writing.epoch(sold(29, 3), watermark_ms=30 * HOUR_MS)
+    assert writing.last is not None
+    assert writing.last.horizon_ms > 2 * HOUR_MS
+    with publishing(writing.cluster, job, tmp_path / "store"):
+        (found,) = read(writing.cluster, job, 2)
+    assert pieces(found) == as_rows(sold(1, 5) + sold(20, 1) + sold(29, 3))
 
 
 def test_final_rows_come_once_when_the_watermark_has_closed_their_window(writing: Writing, tmp_path: Path) -> None:

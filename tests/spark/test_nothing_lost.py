@@ -81,6 +81,10 @@ def test_each_reason_is_listed_with_the_bytes_of_its_event(job: Flow) -> None:
         (good + b"\x00", rejection.UNDECODABLE),
         (good[:10], rejection.UNDECODABLE),
         (good[:10] + b"\x02\xfe\xff\xff\xff\x0f", rejection.UNDECODABLE),  # a string of 2 GB
+        (
+            good[:10] + b"\x02\x80\xd0\xac\xf3\x0e",
+            rejection.UNDECODABLE,
+        ),  # one that Avro would allocate
         (good[:10] + b"\x08", rejection.UNDECODABLE),  # a branch that the union does not have
         (b"\xc3\x01" + bytes(8) + good[10:], rejection.UNKNOWN_SCHEMA),
         (huge, rejection.TOO_LARGE),

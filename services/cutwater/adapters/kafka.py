@@ -55,6 +55,8 @@ def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
         KafkaError._UNKNOWN_PARTITION,
     ):
         return UsageError(f"{doing}: the topic does not exist; create it, or start with 'cutwater up'")
+    if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        return UsageError(f"{doing}: a record is larger than the topic or the producer takes ({cause.str()})")
     return UnavailableError(f"{doing}: {cause.str()}; check that the brokers run and can be reached")
 
 

@@ -9,6 +9,7 @@ from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.process import now_ms
+from cutwater.client.outage import OUTAGE_S
 from cutwater.client.values import Change, CommittedMilestone
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
@@ -70,13 +71,16 @@ class _Reading:
         self._rows_max = rows_max
         self._updates = Updates(job, ranges, now_ms)
         self._keys = KeyReader()
+        self._answered = time.monotonic()
         self._presenter = Presenter(job)
 
     def read(self, feed: MilestoneFeed) -> None:
         for record in feed.poll(0.0 if self._backlog.full else POLL_S):
             if not isinstance(record, Heartbeat):
                 self._backlog.add(record)
-        if feed.trouble:
+        if not feed.trouble:
+            self._answered = time.monotonic()
+        elif time.monotonic() - self._answered > OUTAGE_S:
             raise UnavailableError(f"{feed.topic}: {feed.trouble}; check that the brokers run and can be reached")
         if feed.at_end:
             self._backlog.end_of_stream()

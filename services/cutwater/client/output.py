@@ -11,6 +11,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count, raise_read_error, read_range
 from cutwater.client.decoding import DECODERS, Decoder
 from cutwater.client.grouping import Grouping
+from cutwater.client.outage import Outage
 from cutwater.client.values import Change, CommittedMilestone
 from cutwater.core import topics
 from cutwater.core.errors import UsageError
@@ -31,7 +32,8 @@ def from_output(
     topic = topics.output(job.name)
     partitions = partition_count(cluster, topic)
     decoder: Decoder = DECODERS[job.output.format](job)
-    consumer = make_consumer(cluster)
+    outage = Outage(topic)
+    consumer = make_consumer(cluster, error_cb=outage.heard)
     try:
         starts = [_start(consumer, topic, number, decoder, after) for number in range(partitions)]
         cut_off = [number for number, offset in enumerate(starts) if after is None and offset > 0]
@@ -40,6 +42,7 @@ def from_output(
         waited = time.monotonic()
         while not stop() and (idle_s is None or time.monotonic() - waited < idle_s):
             reading.read_into(grouping)
+            outage.check(consumer)
             while found := grouping.whole():
                 yield _milestone(*found, decoder)
                 waited = time.monotonic()

@@ -1,4 +1,4 @@
-"""`EventProducer`: events onto a job's source topic, so that none of them becomes a dead letter."""
+"""`EventProducer`: events onto a job's source topic, checked against its schema before they are sent."""
 
 from __future__ import annotations
 

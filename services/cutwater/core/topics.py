@@ -10,6 +10,8 @@ from cutwater.core.job import Output
 DAY_MS = 86_400_000
 MIN_COMPACTION_LAG_MS = DAY_MS
 DELETE_RETENTION_MS = 7 * DAY_MS
+ROW_BYTES_MAX = 16 * 1024 * 1024
+"""The largest row: several measures may each keep a text of an event."""
 LISTED_BYTES_MAX = 100 * 1024 * 1024
 """The largest record of a list: brokers take no larger request (socket.request.max.bytes), so no larger event."""
 
@@ -70,6 +72,7 @@ def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
         ("cleanup.policy", "delete"),
         ("message.timestamp.type", "LogAppendTime"),
         ("retention.ms", str(retention_ms)),
+        ("max.message.bytes", str(ROW_BYTES_MAX)),
     )
     return [
         TopicSpec(output(job), partitions, output_config),
@@ -104,12 +107,13 @@ def owned(job: str, generation: Generation, partitions: int, output: Output = EV
         ("min.compaction.lag.ms", str(MIN_COMPACTION_LAG_MS)),
         ("delete.retention.ms", str(DELETE_RETENTION_MS)),
     )
+    rows = (*compacted, ("max.message.bytes", str(ROW_BYTES_MAX)))
     # A replayed epoch lists the same keys again. What the source's topic can hold must fit, with its wrapping.
     listed = (*compacted, ("max.message.bytes", str(LISTED_BYTES_MAX)))
     mine = [
         TopicSpec(barriers(job), 1, kept),
         TopicSpec(milestones(job), 1, kept),
-        TopicSpec(changelog(job, generation), partitions, compacted),
+        TopicSpec(changelog(job, generation), partitions, rows),
         TopicSpec(dead_letters(job), partitions, listed),
         TopicSpec(late(job), partitions, listed),
     ]

@@ -69,10 +69,7 @@ class Finals:
     def rows(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Row]:
         milestone = plan.to.milestone
         # What was closed since is kept until it is published, even below the horizon.
-        if whole:
-            self._closed_ms = whole.watermark_ms
-        else:
-            self._closed_ms = _EVER if isinstance(plan, Step) else milestone.horizon_ms
+        self._closed_ms = whole.watermark_ms if whole else _EVER
         self._bring_store_to(plan)
         # Closed windows never change, and later ones sort behind: what parts have published comes first again.
         yield from islice(self._closed(self._closed_ms, milestone.watermark_ms), sum(position.rows), None)

@@ -21,7 +21,7 @@ from cutwater.core import topics
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
-from cutwater.core.output import Published, applied
+from cutwater.core.output import Published, applied, nothing
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Jump, Step
 from cutwater.publisher.encoding import ENCODERS
@@ -49,6 +49,7 @@ class Publisher:
         metrics: Metrics,
         log: Any,
         part_rows: int = PART_ROWS,
+        clock: Callable[[], int] = now_ms,
     ) -> None:
         self._cluster = cluster
         self._job = job
@@ -56,24 +57,26 @@ class Publisher:
         self._metrics = metrics
         self._log = log
         self._part_rows = part_rows
+        self._now_ms = clock
         self._stop = threading.Event()
+        self._position = nothing(job.name, generation)
         self._ranges = Ranges(cluster, topics.changelog(job.name, generation), self._stop.is_set)
         self._source = make_source(self._ranges)
-        self._writer = OutputWriter(cluster, job, generation, ENCODERS[job.output.format](job), now_ms)
+        self._writer = OutputWriter(cluster, job, generation, ENCODERS[job.output.format](job), clock)
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
 
     def run(self) -> None:
         """Publish until stopped; raises CutwaterError where protocol, a newer publisher or an outage forbid it."""
-        position = self._writer.open()
-        whole = _milestone(position)
-        backlog = Backlog(self._generation, applied(position, whole), position.target)
-        self._log.info("ready", sequence=whole.sequence if whole else 0, parts=position.parts)
+        self._position = self._writer.open()
+        whole = _milestone(self._position)
+        backlog = Backlog(self._generation, applied(self._position, whole), self._position.target)
+        self._log.info("ready", sequence=whole.sequence if whole else 0, parts=self._position.parts)
         feed = MilestoneFeed(self._cluster, topics.milestones(self._job.name), backlog.position)
         try:
             while not self._stop.is_set():
-                position = self._advance(feed, backlog, position)
+                self._advance(feed, backlog)
         except Stopped:
             pass
         finally:
@@ -84,11 +87,11 @@ class Publisher:
         self._ranges.close()
         self._source.close()
 
-    def _advance(self, feed: MilestoneFeed, backlog: Backlog, position: Published) -> Published:
-        plan = backlog.plan(now_ms())
+    def _advance(self, feed: MilestoneFeed, backlog: Backlog) -> None:
+        plan = backlog.plan(self._now_ms())
         if plan is not None:
             try:
-                position = self._publish(plan, position)
+                self._publish(plan)
                 backlog.done(plan.to)
             except Overtaken:
                 self._log.warning("overtaken", token=str(plan.to.milestone.token))
@@ -96,7 +99,6 @@ class Publisher:
         if not backlog.full:
             self._read(feed, backlog, 0.0 if plan else POLL_S)
         self._metrics.backlog(len(backlog))
-        return position
 
     def _read(self, feed: MilestoneFeed, backlog: Backlog, timeout_s: float) -> None:
         for record in feed.poll(timeout_s):
@@ -105,16 +107,17 @@ class Publisher:
         if feed.at_end:
             backlog.end_of_stream()
 
-    def _publish(self, plan: Step | Jump, position: Published) -> Published:
-        whole, milestone = _milestone(position), plan.to.milestone
+    def _publish(self, plan: Step | Jump) -> None:
+        """The position follows each transaction: parts stay, where compaction ends the reading of the rest."""
+        whole, milestone = _milestone(self._position), plan.to.milestone
         # Closed at once where a write fails: it holds a consumer's assignment, or rows of the store.
-        with closing(self._source.rows(plan, position, whole)) as rows:
+        with closing(self._source.rows(plan, self._position, whole)) as rows:
             for part, last in parts(rows, self._part_rows):
-                position = self._writer.write(position, whole, plan, part, self._source.kind, last)
+                kind = self._source.kind
+                self._position = self._writer.write(self._position, whole, plan, part, kind, last)
                 self._metrics.wrote(len(part))
-        self._metrics.published(milestone, now_ms())
+        self._metrics.published(milestone, self._now_ms())
         self._log.info("published", token=str(milestone.token), after=whole.sequence if whole else 0)
-        return position
 
 
 def parts(rows: Iterable[Row], most: int) -> Iterator[tuple[list[Row], bool]]:

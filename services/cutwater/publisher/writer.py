@@ -33,6 +33,7 @@ class OutputWriter:
         self._topic = topics.output(job.name)
         self._changelog = topics.changelog(job.name, generation)
         settings = {"linger.ms": 5, "compression.type": "lz4", "queue.buffering.max.messages": 200_000}
+        settings["message.max.bytes"] = topics.ROW_BYTES_MAX
         self._writer = TransactionalWriter(cluster, topics.publisher_id(job.name), **settings)
 
     def open(self) -> Published:

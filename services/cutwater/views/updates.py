@@ -55,7 +55,8 @@ class Updates:
         else:
             # Parts of it are seen before the last row is read: so prove it first.
             self._prove(milestone, since)
-            yield from self._in_log_order(milestone, first)
+            yield from self._in_log_order(milestone, first, proved=True)
+            require_whole(milestone, {}, self._now_ms())
 
     def _own(self, milestone: Milestone, since: Cut) -> Iterator[Row]:
         """A task that ran twice wrote a row twice: the last one counts."""
@@ -79,15 +80,17 @@ class Updates:
                 if crc32(key) % passes == number
             }
             rows, digest = rows + len(last), fold(last.values(), digest)
+        require_whole(milestone, {}, self._now_ms())
         prove(self._ranges.topic, milestone, rows, digest)
 
-    def _in_log_order(self, milestone: Milestone, since: Cut) -> Iterator[Row]:
+    def _in_log_order(self, milestone: Milestone, since: Cut, proved: bool = False) -> Iterator[Row]:
+        """`proved`: an earlier reading was; this one may be of a part of the range."""
         range_ = self._ranges.between(since, milestone)
         generation, attempt, epoch = headers_of(milestone)
         wanted = [("generation", generation), ("attempt", attempt), ("epoch", epoch)]
         # With as many records as rows each must be one, and the digest proves it: to look at the headers would
         # take as long as everything else together.
-        look = range_.records_max != milestone.rows
+        look = proved or range_.records_max != milestone.rows
         for batch in range_.batches():
             yield from self._rows([one for one in batch if one.headers() == wanted] if look else batch)
 
