@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.supervisor import Supervisor
 from naming import unique
+
+# Every JVM of the tests lives for seconds: what the optimising compiler would do for it costs a third of all the
+# CPU time, and is used by none. What users set stays.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
 @dataclass(frozen=True)
