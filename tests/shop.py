@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,13 @@ class Shop(Flow):
         super().__init__(cluster, job_file, folder, source=f"{name}.source")
 
     def program(self, **env: str) -> Any:
-        submit = [shutil.which("spark-submit"), "--master", "local[2]", "--driver-memory", "700m"]
+        submit = [
+            str(Path(sys.executable).with_name("spark-submit")),
+            "--master",
+            "local[2]",
+            "--driver-memory",
+            "700m",
+        ]
         submit += ["--conf", "spark.ui.enabled=false", "--jars", ",".join(map(str, jars("spark")))]
         names = {"ORDERS_TOPIC": self.source, "ORDERS_JOB": str(self.job_file)}
         return self.start_command(
