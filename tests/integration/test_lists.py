@@ -111,7 +111,9 @@ def test_replaying_is_tried_done_and_not_repeated(cli: Cli) -> None:
     assert [one["reason"] for one in done["entries"]] == ["undecodable"] * 2
     # Offsets 5 and 6 of partition 0, then the end of the transaction.
     assert [one["replayed"] for one in done["entries"]] == [f"lists.events/0/{offset}" for offset in (5, 6)]
-    assert cli.json("dead-letters", "replay", "--reason", "undecodable")["entries"] == []
+    # By now the two may be new letters, which a replay would take: never the old ones again.
+    again = cli.json("dead-letters", "replay", "--reason", "undecodable", "--dry-run")
+    assert {one["offset"] for one in again["entries"]} <= {5, 6}
     wait_until(lambda: cli.json("dead-letters", "list")["total"] == 6, "two new letters, still undecodable")
     listed = {one["offset"]: one["replayed"] for one in cli.json("dead-letters", "list")["entries"]}
     assert listed == {0: "lists.events/0/5", 3: "lists.events/0/6", 1: None, 2: None, 5: None, 6: None}
