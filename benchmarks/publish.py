@@ -79,7 +79,6 @@ def run_publisher(stage: Stage, pair: int) -> Run:
     took, cpu = time.monotonic() - began, time.process_time() - cpu
     publisher.stop()
     thread.join(30)
-    publisher.close()
     written = records(stage.cluster, job, stage.changelog.milestones - 1)
     exact = stage.expected is None or without_times(written) == without_times(stage.expected)
     stage.expected = stage.expected or written

@@ -77,7 +77,6 @@ def publishing(
         publisher.stop()
         thread.join(30)
         assert not thread.is_alive()
-        publisher.close()
         if errors:
             raise errors[0]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -15,6 +15,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.reaching import ask, made
 from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
 
+T = TypeVar("T")
 TIMEOUT_S = 20.0
 TRANSACTION_TIMEOUT_MS = 30_000
 _NOT_ALLOWED = frozenset(
@@ -167,6 +168,23 @@ def read_tail(
         )
         if first == low or enough(values):
             return values
+        step *= 2
+
+
+def look_back(
+    consumer: Consumer,
+    topic: str,
+    partition: int,
+    find: Callable[[Iterator[Message]], T | None],
+    step: int = 256,
+) -> T | None:
+    """What `find` makes of the records from some point on: further back, in doubling steps, while None."""
+    low, high = bounds(consumer, topic, partition)
+    while True:
+        first = max(low, high - step)
+        found = find(read_range(consumer, topic, partition, first, high)) if first < high else None
+        if found is not None or first == low:
+            return found
         step *= 2
 
 

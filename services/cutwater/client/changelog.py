@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+from confluent_kafka import Message
+
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
+from cutwater.adapters.kafka import look_back, make_consumer, partition_count
 from cutwater.adapters.process import now_ms
 from cutwater.client.outage import OUTAGE_S
 from cutwater.client.values import Change, CommittedMilestone
@@ -26,7 +28,6 @@ from cutwater.views.stream import MilestoneFeed
 from cutwater.views.updates import Updates
 
 POLL_S = 0.2
-_STEP = 256
 
 
 def from_changelog(
@@ -122,21 +123,22 @@ class _Reading:
 
 def _entry(cluster: Cluster, stream: str, token: Token) -> Entry:
     """The milestone of a token, on the commit stream. Raises UsageError when it is not there."""
+
+    def find(messages: Iterator[Message]) -> Entry | None:
+        for message in messages:
+            value = bytes(message.value())
+            record = wire.decode(value)
+            if isinstance(record, Milestone) and record.sequence > token.sequence:
+                return None
+            if isinstance(record, Milestone) and record.token == token:
+                return Entry(record, value, message.offset())
+        return None
+
     consumer = make_consumer(cluster)
     try:
-        low, high = bounds(consumer, stream, 0)
-        step = _STEP
-        while True:
-            first = max(low, high - step)
-            for message in read_range(consumer, stream, 0, first, high) if first < high else ():
-                value = bytes(message.value())
-                record = wire.decode(value)
-                if isinstance(record, Milestone) and record.sequence > token.sequence:
-                    break
-                if isinstance(record, Milestone) and record.token == token:
-                    return Entry(record, value, message.offset())
-            if first == low:
-                raise UsageError(f"{stream} does not hold {token}: pruned, of another generation, or to come")
-            step *= 2
+        found = look_back(consumer, stream, 0, find)
     finally:
         consumer.close()
+    if found is None:
+        raise UsageError(f"{stream} does not hold {token}: pruned, of another generation, or to come")
+    return found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import bounds, make_consumer, partition_count, raise_read_error, read_range
+from cutwater.adapters.kafka import bounds, look_back, make_consumer, partition_count, raise_read_error
 from cutwater.client.decoding import DECODERS, Decoder
 from cutwater.client.grouping import Grouping
 from cutwater.client.outage import Outage
@@ -102,30 +102,28 @@ def _milestone(end: End, rows: list[bytes], decoder: Decoder) -> CommittedMilest
 def _start(consumer: Consumer, topic: str, partition: int, decoder: Decoder, after: Token | None) -> int:
     """The offset behind the end marker of `after`; the oldest kept without one.
 
-    Looks back from the end in doubling steps. Raises UsageError when the topic does not hold the token.
+    Raises UsageError when the topic does not hold the token.
     """
-    low, high = bounds(consumer, topic, partition)
     if after is None:
-        return low
-    step = BATCH
-    while True:
-        first = max(low, high - step)
-        for message in _markers(consumer, topic, partition, first, high):
+        return bounds(consumer, topic, partition)[0]
+
+    def find(messages: Iterator[Message]) -> int | None:
+        for message in messages:
+            if message.key() is not None:
+                continue
             end = decoder.end(message.value())
             if end.sequence > after.sequence:
-                break
+                return None
             if end.sequence == after.sequence and end.last:
                 if end.generation != after.generation:
                     raise UsageError(f"{topic}: sequence {after.sequence} is of {end.generation}, not {after}")
                 return int(message.offset()) + 1
-        if first == low:
-            raise UsageError(
-                f"{topic}/{partition} does not hold {after}: it is older than what is kept, was published as one "
-                "with others, or is not published yet. Begin without a token, or ask the API for the whole state."
-            )
-        step *= 2
+        return None
 
-
-def _markers(consumer: Consumer, topic: str, partition: int, first: int, high: int) -> Iterator[Message]:
-    if first < high:
-        yield from (one for one in read_range(consumer, topic, partition, first, high) if one.key() is None)
+    found = look_back(consumer, topic, partition, find, step=BATCH)
+    if found is None:
+        raise UsageError(
+            f"{topic}/{partition} does not hold {after}: it is older than what is kept, was published as one "
+            "with others, or is not published yet. Begin without a token, or ask the API for the whole state."
+        )
+    return found

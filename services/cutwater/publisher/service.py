@@ -81,11 +81,8 @@ class Publisher:
             pass
         finally:
             feed.close()
-
-    def close(self) -> None:
-        """Release consumers and store, once `run` has returned."""
-        self._ranges.close()
-        self._source.close()
+            self._ranges.close()
+            self._source.close()
 
     def _advance(self, feed: MilestoneFeed, backlog: Backlog) -> None:
         plan = backlog.plan(self._now_ms())
