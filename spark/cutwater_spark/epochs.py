@@ -57,6 +57,7 @@ class EpochWriter:
         self._fingerprint = crc64(job.state_schema).hex()
         self.lock = threading.Lock()
         self.stopping = False
+        self._planned: tuple[int, Plan] | None = None
         self.failure: BaseException | None = None
 
     @property
@@ -108,11 +109,14 @@ class EpochWriter:
             written_ms=self._now_ms(),
         )
         self._barriers.write(barrier)
+        self._planned = (epoch, plan)
         self._past = Past(me.attempt, {**dict(sorted(self._past.barriers.items())[-2:]), epoch: barrier})
 
     def _range(self, plan: Plan, epoch: int) -> Range:
         """Spark drops by the watermark of the epoch before, and evicts by this one's."""
         if epoch == 0:
             return Range(Cut(), plan.source_cut, 0)
-        before = self._checkpoint.plan(epoch - 1)
+        # Known from that epoch itself, but for the first of an attempt: its file is not read a second time.
+        known = self._planned if self._planned and self._planned[0] == epoch - 1 else None
+        before = known[1] if known else self._checkpoint.plan(epoch - 1)
         return Range(before.source_cut, plan.source_cut, before.watermark_ms)
