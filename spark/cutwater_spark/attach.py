@@ -58,7 +58,7 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
     attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of)
     attempt.take_over()
 
-    def start(epochs: EpochWriter) -> StreamingQuery:
+    def start(epochs: EpochWriter, _decoding: object) -> StreamingQuery:
         return (
             made.writeStream.outputMode("update")
             .queryName(job.name)

@@ -90,6 +90,10 @@ class Changelog:
         for suspect in suspects(self._by_partition(cut), self.ends(), {}):
             self._refuse(list(self._range(suspect.partition, suspect.first, suspect.end)), "at a heartbeat")
 
+    def grown(self, cut: Cut) -> bool:
+        """Does anything stand above the cut?"""
+        return bool(suspects(self._by_partition(cut), self.ends(), {}))
+
     def _by_partition(self, cut: Cut) -> dict[int, int]:
         return {place.partition: offset for place, offset in cut}
 

@@ -41,7 +41,6 @@ class EpochWriter:
         changelog: Changelog,
         barriers: BarrierLog,
         checkpoint: Checkpoint,
-        lists: Lists | None,
         look: LookAtInput,
         now_ms: Callable[[], int],
     ) -> None:
@@ -51,11 +50,12 @@ class EpochWriter:
         self._changelog = changelog
         self._barriers = barriers
         self._checkpoint = checkpoint
-        self._lists = lists
         self._look = look
         self._now_ms = now_ms
         self._fingerprint = crc64(job.state_schema).hex()
         self.lock = threading.Lock()
+        self.lists: Lists | None = None
+        """Whoever starts a query with lists of unusable and late events sets them, read as that query reads."""
         self.stopping = False
         self._planned: tuple[int, Plan] | None = None
         self.failure: BaseException | None = None
@@ -69,6 +69,20 @@ class EpochWriter:
         """The newest barrier of this attempt."""
         newest = self._past.newest
         return newest if newest and newest.attempt == self._writer.attempt else None
+
+    def begun(self) -> int | None:
+        """The epoch of which rows or a barrier were written, by whatever attempt, and which is not committed.
+
+        Asked while no query runs.
+        """
+        epoch = self._checkpoint.newest_committed() + 1
+        told = self.newest is not None and self.newest.epoch >= epoch
+        before = self._past.before(epoch)
+        return epoch if told or self._changelog.grown(before.changelog_cut if before else Cut()) else None
+
+    def go_on(self) -> None:
+        """Take epochs of another query, once the one before has been stopped."""
+        self.stopping, self.failure = False, None
 
     def __call__(self, aggregates: DataFrame, epoch: int) -> None:
         """Called by Spark. An error ends the query; `failure` keeps it from being wrapped by the JVM."""
@@ -88,7 +102,7 @@ class EpochWriter:
         before = self._past.before(epoch)
         changelog_cut = self._changelog.prove(before.changelog_cut if before else Cut(), me, written)
         plan, seen = self._checkpoint.plan(epoch), self._look()
-        late = self._lists.write(me, self._range(plan, epoch), seen) if self._lists and seen.events else 0
+        late = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else 0
         barrier = Barrier(
             job=self._job.name,
             generation=me.generation,
