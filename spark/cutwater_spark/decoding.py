@@ -28,6 +28,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema]) -> DataFrame
     `event` is a struct of the job's event schema, `__reason` a word of `cutwater.core.rejection`. `known` are the
     schemas that events may be written with.
     """
+    # Milliseconds, as Kafka's: a producer may give a timestamp so large that an interval more would overflow.
     key, time = (f"{EVENT}.{name(field)}" for field in (job.key_field, job.time_field))
     reason = f"""case
         when octet_length(value) > {job.max_event_bytes} then {text(rejection.TOO_LARGE)}
@@ -35,7 +36,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema]) -> DataFrame
         when {key} is null then {text(rejection.NO_KEY)}
         when {time} is null then {text(rejection.NO_EVENT_TIME)}
         when {_out_of_range(job)} then {text(rejection.UNDECODABLE)}
-        when {time} > timestamp + make_dt_interval(0, 0, 0, {job.max_ahead_ms / 1000})
+        when unix_millis({time}) > unix_millis(timestamp) + {job.max_ahead_ms}L
             then {text(rejection.TOO_FAR_AHEAD)} end"""
     columns = [name(column) for column in raw.columns]
     found = with_events(raw, job, known)

@@ -30,8 +30,8 @@ _EARLIEST = -2
 """Kafka's word for the first offset that is kept: where Spark begins with a partition that is new to it."""
 _PLACE = "'topic', topic, 'partition', partition, 'offset', offset"
 _EVENT = (
-    "'event_key', key, 'event_value', value, 'event_written_ms', timestamp, 'event_headers', "
-    "coalesce(headers, cast(array() as array<struct<key: string, value: binary>>))"
+    "'event_key', key, 'event_value', value, 'event_written_ms', unix_millis(timestamp), "
+    "'event_headers', coalesce(headers, cast(array() as array<struct<key: string, value: binary>>))"
 )
 
 

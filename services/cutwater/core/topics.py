@@ -15,6 +15,11 @@ ROW_BYTES_MAX = 16 * 1024 * 1024
 LISTED_BYTES_MAX = 100 * 1024 * 1024
 """The largest record of a list: brokers take no larger request (socket.request.max.bytes), so no larger event."""
 
+TIMESTAMP_AHEAD = "message.timestamp.after.max.ms"
+"""How far ahead of the broker's clock a producer's timestamp may be (Kafka 3.6 or newer)."""
+TIMESTAMP_AHEAD_MS_MAX = 3_600_000
+"""Kafka 4's default. It refuses what was meant as micro- or nanoseconds, where the producer hears of it."""
+
 
 def barriers(job: str) -> str:
     return f"{job}.barriers"
@@ -123,4 +128,5 @@ def owned(job: str, generation: Generation, partitions: int, output: Output = EV
 
 def events(topic: str, partitions: int) -> TopicSpec:
     """The events topic, for those who let Cutwater create it. Retention is the user's business."""
-    return TopicSpec(topic, partitions, (("cleanup.policy", "delete"), ("retention.ms", "-1")))
+    honest = (TIMESTAMP_AHEAD, str(TIMESTAMP_AHEAD_MS_MAX))
+    return TopicSpec(topic, partitions, (("cleanup.policy", "delete"), ("retention.ms", "-1"), honest))
