@@ -193,7 +193,7 @@ def raise_read_error(error: KafkaError, topic: str | None, partition: int | None
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         raise ProtocolError(
             f"{topic}/{partition}: the position is outside the log ({error.str()}): records that were not read "
-            "yet have been deleted. Restore from a snapshot, or rebuild the view from the start."
+            "yet have been deleted. Let the reader begin anew: a view without its folder, a client without token."
         )
     if error.fatal() or error.code() in (
         KafkaError.UNKNOWN_TOPIC_OR_PART,
