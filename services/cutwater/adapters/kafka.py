@@ -160,15 +160,14 @@ def read_tail(
     consumer: Consumer, topic: str, partition: int, enough: Callable[[list[bytes]], bool], step: int = 256
 ) -> list[bytes]:
     """The values at the end of a partition, in log order: back in doubling steps until `enough` says so."""
-    low, high = bounds(consumer, topic, partition)
-    while True:
-        first = max(low, high - step)
-        values = (
-            [bytes(one.value()) for one in read_range(consumer, topic, partition, first)] if first < high else []
-        )
-        if first == low or enough(values):
-            return values
-        step *= 2
+    values: list[bytes] = []
+
+    def find(messages: Iterator[Message]) -> list[bytes] | None:
+        values[:] = [bytes(one.value()) for one in messages]
+        return values if enough(values) else None
+
+    look_back(consumer, topic, partition, find, step)
+    return values
 
 
 def look_back(
