@@ -26,8 +26,8 @@ from cutwater_spark.attempt import Attempt
 from cutwater_spark.columns import rows
 from cutwater_spark.describing import describe
 from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.query import kafka_options
 from cutwater_spark.session import adapt
+from cutwater_spark.sql import kafka_options
 
 __all__ = ["AttachedQuery", "attach", "describe", "kafka"]
 

@@ -16,7 +16,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.proof import ChangelogRow, Writer, describe, foreign_rows, strays, suspects
-from cutwater_spark.query import kafka_options
+from cutwater_spark.sql import kafka_options
 
 
 @dataclass(frozen=True)

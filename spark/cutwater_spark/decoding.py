@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from cutwater.adapters.avro import Codec
 from cutwater.adapters.jobschema import field_types
 from cutwater.core import rejection
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.measures import TIMES
 from cutwater_spark.formats import EVENT, REASON, with_events
-from cutwater_spark.sql import binary, name, text
+from cutwater_spark.sql import name, text
 
 _WHOLE, _WHY = "__whole", "__why"
 # Further out, a window of a century could begin or end outside the years 1 to 9999, which is all that readers in
@@ -52,8 +50,3 @@ def _out_of_range(job: Job) -> str:
     fields = [f"{EVENT}.{name(field)}" for field, kind in kinds.items() if kind.name in TIMES]
     range_ = f"timestamp'{_FIRST_TIME}' and timestamp'{_LAST_TIME}'"
     return " or ".join(f"coalesce({field} not between {range_}, false)" for field in fields)
-
-
-def single_object_bytes(record: str, codec: Codec) -> str:
-    """A struct of Spark SQL as bytes: Avro with single-object encoding."""
-    return f"concat({binary(codec.header)}, to_avro({record}, {text(json.dumps(codec.schema))}))"

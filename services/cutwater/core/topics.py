@@ -70,21 +70,6 @@ def signal_id(job: str) -> str:
     return f"{job}.signal"
 
 
-def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
-    """The topics that the publisher writes: the output, and its own position."""
-    # The log's own time: event times of long ago would be deleted at once.
-    output_config = (
-        ("cleanup.policy", "delete"),
-        ("message.timestamp.type", "LogAppendTime"),
-        ("retention.ms", str(retention_ms)),
-        ("max.message.bytes", str(ROW_BYTES_MAX)),
-    )
-    return [
-        TopicSpec(output(job), partitions, output_config),
-        TopicSpec(published(job), 1, (("cleanup.policy", "compact"),)),
-    ]
-
-
 def replay_id(job: str) -> str:
     """The transactional id under which dead letters are produced again, one process at a time."""
     return f"{job}.replay"
@@ -124,6 +109,21 @@ def owned(job: str, generation: Generation, partitions: int, output: Output = EV
     ]
     published_too = output.mode != "none"
     return mine + (_published(job, partitions, output.retention_ms) if published_too else [])
+
+
+def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
+    """The topics that the publisher writes: the output, and its own position."""
+    # The log's own time: event times of long ago would be deleted at once.
+    output_config = (
+        ("cleanup.policy", "delete"),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("retention.ms", str(retention_ms)),
+        ("max.message.bytes", str(ROW_BYTES_MAX)),
+    )
+    return [
+        TopicSpec(output(job), partitions, output_config),
+        TopicSpec(published(job), 1, (("cleanup.policy", "compact"),)),
+    ]
 
 
 def events(topic: str, partitions: int) -> TopicSpec:
