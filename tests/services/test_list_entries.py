@@ -21,7 +21,7 @@ def letter(epoch: int, offset: int) -> Letter:
 
 
 def test_letters_are_shown_newest_last_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    """The limit keeps the newest epochs; keys and dates of every kind are shown; a short list gives exit code 1."""
+    """The limit keeps the newest epochs; keys and dates of every kind are shown; a short list is exit code 1."""
     letters = [letter(7, 2), letter(3, 9), letter(7, 1)]
     assert show("letters", letters, ["one is missing"], LETTER, 2, as_json=True) == 1
     printed = capsys.readouterr()
