@@ -85,9 +85,9 @@ def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:
     An offset that is out of range is an error, never a silent jump.
     """
     consumer: Consumer = made(
+        cluster,
         Consumer,
         {
-            **cluster.librdkafka(),
             "group.id": "cutwater",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -208,15 +208,15 @@ class TransactionalWriter:
 
     def __init__(self, cluster: Cluster, transactional_id: str, **extra: Any) -> None:
         self._id = transactional_id
-        self._producer = Producer(
+        self._producer: Producer = cluster.client(
+            Producer,
             {
-                **cluster.librdkafka(),
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "acks": "all",
                 "linger.ms": 0,
                 **extra,
-            }
+            },
         )
 
     def initialise(self) -> None:
