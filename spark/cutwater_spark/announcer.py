@@ -87,7 +87,7 @@ class Announcer:
         try:
             if self._epochs.newest is not barrier or not self._at_end(barrier):
                 return
-            self._changelog.check_idle(barrier.changelog_cut)
+            self._changelog.check_idle(barrier)
             self._barriers.write(self._say(Heartbeat, barrier))
         finally:
             self._epochs.lock.release()

@@ -15,7 +15,6 @@ from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.core import topics
-from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.records import Start
@@ -25,6 +24,7 @@ from cutwater_spark.announcer import Announcer
 from cutwater_spark.barriers import BarrierLog, Past, newest_milestone
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.collector import Collector
 from cutwater_spark.epochs import EpochWriter
 from cutwater_spark.lists import Lists
 
@@ -83,8 +83,8 @@ class Attempt:
         self._number = self._past.attempt + 1
         standing = self._compare(self._past, alone=True)
         before = self._past.before(standing.next_epoch)
-        baseline = before.changelog_cut if before else Cut()
-        self._changelog.check_start(baseline, self._generation, standing.next_epoch, self._number)
+        self._changelog.check_start(before, self._generation, standing.next_epoch, self._number)
+        self._collector = Collector(cluster, self._changelog, self._settings.collect_share, before)
         self._barriers.write(Start(job.name, self._generation, self._number, now_ms()))
 
     def run(self, start: StartQuery) -> None:
@@ -97,6 +97,7 @@ class Attempt:
             self._number,
             self._past,
             self._changelog,
+            self._collector,
             self._barriers,
             self._checkpoint,
             self._lists,

@@ -1,4 +1,4 @@
-"""One epoch, step by step: write, prove, list, tell. This is `foreachBatch` of every query."""
+"""One epoch, step by step: clear, write, prove, list, tell. This is `foreachBatch` of every query."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from cutwater.core.windows import horizon_ms
 from cutwater_spark.barriers import BarrierLog, Past
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint, Plan
+from cutwater_spark.collector import Collector
 from cutwater_spark.lists import Lists, Range
 from cutwater_spark.query import changelog_rows
 
@@ -39,6 +40,7 @@ class EpochWriter:
         attempt: int,
         past: Past,
         changelog: Changelog,
+        collector: Collector,
         barriers: BarrierLog,
         checkpoint: Checkpoint,
         lists: Lists | None,
@@ -49,6 +51,7 @@ class EpochWriter:
         self._writer = Writer(generation, attempt, -1)
         self._past = past
         self._changelog = changelog
+        self._collector = collector
         self._barriers = barriers
         self._checkpoint = checkpoint
         self._lists = lists
@@ -84,9 +87,10 @@ class EpochWriter:
     def _write(self, aggregates: DataFrame, epoch: int) -> None:
         started_ms = self._now_ms()
         me = self._writer._replace(epoch=epoch)
+        before = self._past.before(epoch)  # committed, or Spark would not have called
+        buried = self._collector.collect(me, before)
         written = self._changelog.write(changelog_rows(aggregates, self._job, me))
-        before = self._past.before(epoch)
-        changelog_cut = self._changelog.prove(before.changelog_cut if before else Cut(), me, written)
+        changelog_cut = self._changelog.prove(before, me, written, buried)
         plan, seen = self._checkpoint.plan(epoch), self._look()
         late = self._lists.write(me, self._range(plan, epoch), seen) if self._lists and seen.events else 0
         barrier = Barrier(
@@ -107,6 +111,8 @@ class EpochWriter:
             schema_fingerprint=self._fingerprint,
             epoch_started_ms=started_ms,
             written_ms=self._now_ms(),
+            tombstones=sum(buried.values()),
+            collected=self._collector.collected,
         )
         self._barriers.write(barrier)
         self._planned = (epoch, plan)
