@@ -1,4 +1,4 @@
-"""The driver clears windows below the horizon from the changelog: exact under kill -9, and never of an idle job."""
+"""The driver clears windows below the horizon from the changelog: exact under kill -9, never of an idle job."""
 
 from __future__ import annotations
 
