@@ -37,9 +37,9 @@ def test_slice_by_slice_all_below_the_horizon_is_cleared_and_nothing_above(
         assert found.place.position >= place.position
         cleared.update(found.keys)
         place = found.place
-    passed = [one for one in log if one.offset < place.position and one.key and one.value is not None]
-    assert {one.key for one in passed} == cleared
-    assert all(one.end_ms is not None and one.end_ms <= horizon for one in passed)
+        passed = [one for one in log if one.offset < place.position and one.key and one.value is not None]
+        assert {one.key for one in passed} == cleared
+        assert all(one.end_ms is not None and one.end_ms <= horizon for one in passed)
 
 
 @given(logs(), st.integers(0, 60), st.integers(0, 5))
