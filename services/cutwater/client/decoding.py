@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import Any, Protocol
 
 from cutwater.adapters import wire
 from cutwater.adapters.avro import Codec
 from cutwater.client.values import Change
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.job import Job
+from cutwater.core.job import TAKEN_COLUMNS, Job
 from cutwater.core.output import End
-
-_OWN = ("sequence", "kind", "key", "window_start", "window_end")
+from cutwater.views.jsonform import end_of, from_iso
 
 
 class Decoder(Protocol):
@@ -44,32 +41,17 @@ class JsonDecoder:
         self._job = job.name
 
     def end(self, value: bytes) -> End:
-        fields = _object(value)
-        try:
-            return End(
-                job=self._job,
-                generation=Generation.parse(fields["generation"]),
-                first_sequence=fields["first_sequence"],
-                sequence=fields["sequence"],
-                part=fields["part"],
-                last=fields["last"],
-                rows=fields["rows"],
-                watermark_ms=_from_iso(fields["watermark"]),
-                committed_ms=_from_iso(fields["committed"]),
-                published_ms=_from_iso(fields["published"]),
-            )
-        except (KeyError, TypeError) as error:
-            raise UsageError(f"not an end marker: {value[:200]!r} ({error})") from None
+        return end_of(self._job, _object(value))
 
     def change(self, value: bytes) -> Change:
-        return _change(_object(value), _from_iso)
+        return _change(_object(value), from_iso)
 
 
 DECODERS: dict[str, type[AvroDecoder] | type[JsonDecoder]] = {"avro": AvroDecoder, "json": JsonDecoder}
 
 
 def _change(fields: dict[str, Any], millis: Any) -> Change:
-    values = {name: value for name, value in fields.items() if name not in _OWN}
+    values = {name: value for name, value in fields.items() if name not in TAKEN_COLUMNS}
     start, end = millis(fields["window_start"]), millis(fields["window_end"])
     return Change(fields["key"], start, end, fields["kind"], values)
 
@@ -82,9 +64,3 @@ def _object(value: bytes) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise UsageError(f"a record of the output is not JSON: {value[:200]!r}; is the job file the publisher's?")
     return fields
-
-
-def _from_iso(moment: str | int) -> int:
-    if isinstance(moment, int):
-        return moment
-    return wire.millis(datetime.fromisoformat(moment))

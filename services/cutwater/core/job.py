@@ -22,6 +22,11 @@ class Output:
     """`avro` (single objects) or `json`."""
     retention_ms: int = 7 * 86_400_000
 
+    @property
+    def form(self) -> str:
+        """What may not change while there is an output: its readers rely on it."""
+        return f"{self.mode} {self.format}"
+
 
 @dataclass(frozen=True)
 class Attached:

@@ -12,7 +12,8 @@ from cutwater.adapters.avro import HEADER_BYTES, Codec
 from cutwater.core.job import KINDS, WINDOW_KEY_SCHEMA, Job
 from cutwater.core.output import End
 from cutwater.views.changelog import KeyReader
-from cutwater.views.rows import Presenter, iso, plain
+from cutwater.views.jsonform import end_fields, row_fields
+from cutwater.views.rows import Presenter, plain
 
 
 class AvroEncoder:
@@ -40,6 +41,20 @@ class AvroEncoder:
             return self._prefix + key[HEADER_BYTES:] + value[HEADER_BYTES:]
         return self._prefix + key[HEADER_BYTES:] + self._present(value)
 
+    def records(self, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
+        """The output records of changelog records, as `TransactionalWriter` takes them."""
+        if not self._plain:
+            return _records(self, keys, values)
+        prefix, at = self._prefix, HEADER_BYTES
+        # `group_key` and `value` in one expression: this is done for every row, and calls cost more than the work.
+        return [
+            {
+                "key": key[at + 1 : at + 1 + (key[at] >> 1)] if key[at] < _LONG else group_key(key),
+                "value": prefix + key[at:] + value[at:],
+            }
+            for key, value in zip(keys, values, strict=True)
+        ]
+
     def _present(self, value: bytes) -> bytes:
         body = io.BytesIO()
         fastavro.schemaless_writer(body, self._presented, self._presenter.values(value))
@@ -61,24 +76,33 @@ class JsonEncoder:
         self._head = {"sequence": sequence, "kind": kind}
 
     def value(self, key: bytes, value: bytes) -> bytes:
-        at = self._keys.window(key)
-        window = {"window_start": iso(at.start_ms), "window_end": iso(at.end_ms)}
         measures = {name: plain(found) for name, found in self._presenter.values(value).items()}
-        return _json({**self._head, "key": at.key, **window, **measures})
+        return _json(row_fields(self._head, self._keys.window(key), measures))
+
+    def records(self, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
+        """The output records of changelog records."""
+        return _records(self, keys, values)
 
     def end(self, _encoded: bytes, end: End) -> bytes:
-        numbers = {name: getattr(end, name) for name in ("first_sequence", "sequence", "part", "last", "rows")}
-        times = {name: iso(getattr(end, f"{name}_ms")) for name in ("watermark", "committed", "published")}
-        return _json({"end": True, "generation": str(end.generation), **numbers, **times})
+        return _json(end_fields(end))
 
 
 Encoder = AvroEncoder | JsonEncoder
 ENCODERS: dict[str, type[Encoder]] = {"avro": AvroEncoder, "json": JsonEncoder}
 
 
+_LONG = 0x80
+"""A first byte of a length from here on says that another follows."""
+
+
+def _records(encoder: Encoder, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
+    encode = encoder.value
+    return [{"key": group_key(key), "value": encode(key, value)} for key, value in zip(keys, values, strict=True)]
+
+
 def group_key(key: bytes) -> bytes:
     """The group's key as UTF-8 text, out of a changelog record's key: Avro's string is its length, then bytes."""
-    if key[HEADER_BYTES] < 0x80:  # nearly always: below 64 bytes
+    if key[HEADER_BYTES] < _LONG:  # nearly always: below 64 bytes
         return key[HEADER_BYTES + 1 : HEADER_BYTES + 1 + (key[HEADER_BYTES] >> 1)]
     at, shift, length = HEADER_BYTES, 0, 0
     while key[at] & 0x80:

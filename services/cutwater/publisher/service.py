@@ -6,8 +6,9 @@ python -m cutwater.publisher JOBFILE
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 from prometheus_client import start_http_server
@@ -27,13 +28,15 @@ from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Jump, Step
 from cutwater.publisher.encoding import ENCODERS
 from cutwater.publisher.metrics import Metrics
+from cutwater.publisher.parts import parts
+from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.rows import Changed, Finals, Source
-from cutwater.publisher.writer import OutputWriter
+from cutwater.publisher.writer import OutputWriter, Transaction
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import Ranges, Stopped
 from cutwater.views.store import Store
 from cutwater.views.stream import MilestoneFeed
-from cutwater.views.updates import PART_ROWS, Row, Updates
+from cutwater.views.updates import PART_BYTES, PART_ROWS, Updates
 
 POLL_S = 0.1
 
@@ -51,6 +54,7 @@ class Publisher:
         log: Any,
         part_rows: int = PART_ROWS,
         clock: Callable[[], int] = now_ms,
+        part_bytes: int = PART_BYTES,
     ) -> None:
         self._cluster = cluster
         self._job = job
@@ -58,9 +62,11 @@ class Publisher:
         self._metrics = metrics
         self._log = log
         self._part_rows = part_rows
+        self._part_bytes = part_bytes
         self._now_ms = clock
         self._stop = threading.Event()
-        self._position = nothing(job.name, generation)
+        self._position = nothing(job.name, generation, job.output.form)
+        self._pipeline = Pipeline()
         self._ranges = Ranges(cluster, topics.changelog(job.name, generation), self._stop.is_set)
         self._source = make_source(self._ranges)
         self._writer = OutputWriter(cluster, job, generation, ENCODERS[job.output.format](job), clock)
@@ -79,10 +85,13 @@ class Publisher:
         feed = MilestoneFeed(self._cluster, topics.milestones(self._job.name), backlog.position, PUBLISHER)
         try:
             while not self._stop.is_set():
+                self._pipeline.check()
                 self._advance(feed, backlog)
+            self._pipeline.settle()
         except Stopped:
-            pass
+            self._pipeline.settle()
         finally:
+            self._pipeline.close()
             feed.close()
             self._ranges.close()
             self._source.close()
@@ -108,27 +117,26 @@ class Publisher:
             backlog.end_of_stream()
 
     def _publish(self, plan: Step | Jump) -> None:
-        """The position follows each transaction: parts stay, where compaction ends the reading of the rest."""
-        whole, milestone = _milestone(self._position), plan.to.milestone
+        """The position follows each part: parts stay, where compaction ends the reading of the rest."""
+        if not self._source.ahead:
+            self._pipeline.settle()
+        whole = _milestone(self._position)
         # Closed at once where a write fails: it holds a consumer's assignment, or rows of the store.
-        with closing(self._source.rows(plan, self._position, whole)) as rows:
-            for part, last in parts(rows, self._part_rows):
-                kind = self._source.kind
-                self._position = self._writer.write(self._position, whole, plan, part, kind, last)
-                self._metrics.wrote(len(part))
-        self._metrics.published(milestone, self._now_ms())
-        self._log.info("published", token=str(milestone.token), after=whole.sequence if whole else 0)
+        with closing(self._source.pieces(plan, self._position, whole)) as pieces:
+            for part, last in parts(pieces, self._part_rows, self._part_bytes):
+                transaction = self._writer.prepare(self._position, whole, plan, part, self._source.kind, last)
+                self._pipeline.submit(partial(self._write, transaction))
+                # Where the write fails, this process ends, and the next one reads where it stands.
+                self._position = transaction.moved
 
-
-def parts(rows: Iterable[Row], most: int) -> Iterator[tuple[list[Row], bool]]:
-    """The rows in pieces of at most `most`, each with whether it is the last; at least one piece."""
-    piece: list[Row] = []
-    for row in rows:
-        if len(piece) == most:
-            yield piece, False
-            piece = []
-        piece.append(row)
-    yield piece, True
+    def _write(self, transaction: Transaction) -> None:
+        """In the pipeline's thread."""
+        self._writer.write(transaction)
+        self._metrics.wrote(sum(transaction.part.rows))
+        if transaction.part.last:
+            milestone, whole = transaction.plan.to.milestone, transaction.whole
+            self._metrics.published(milestone, self._now_ms())
+            self._log.info("published", token=str(milestone.token), after=whole.sequence if whole else 0)
 
 
 def _milestone(position: Published) -> Milestone | None:
