@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -55,4 +56,9 @@ def _out_of_range(job: Job) -> str:
 
 def single_object_bytes(record: str, codec: Codec) -> str:
     """A struct of Spark SQL as bytes: Avro with single-object encoding."""
-    return f"concat({binary(codec.header)}, to_avro({record}, {text(json.dumps(codec.schema))}))"
+    return framed_bytes(record, codec.schema, codec.header)
+
+
+def framed_bytes(record: str, schema: dict[str, Any], header: bytes) -> str:
+    """A struct of Spark SQL as Avro behind a header."""
+    return f"concat({binary(header)}, to_avro({record}, {text(json.dumps(schema))}))"

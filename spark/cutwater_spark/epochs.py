@@ -37,6 +37,7 @@ class EpochWriter:
         job: Job,
         generation: Generation,
         attempt: int,
+        state_header: bytes,
         past: Past,
         changelog: Changelog,
         barriers: BarrierLog,
@@ -47,6 +48,7 @@ class EpochWriter:
     ) -> None:
         self._job = job
         self._writer = Writer(generation, attempt, -1)
+        self._state_header = state_header
         self._past = past
         self._changelog = changelog
         self._barriers = barriers
@@ -84,7 +86,7 @@ class EpochWriter:
     def _write(self, aggregates: DataFrame, epoch: int) -> None:
         started_ms = self._now_ms()
         me = self._writer._replace(epoch=epoch)
-        written = self._changelog.write(changelog_rows(aggregates, self._job, me))
+        written = self._changelog.write(changelog_rows(aggregates, self._job, me, self._state_header))
         before = self._past.before(epoch)
         changelog_cut = self._changelog.prove(before.changelog_cut if before else Cut(), me, written)
         plan, seen = self._checkpoint.plan(epoch), self._look()

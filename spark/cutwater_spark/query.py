@@ -101,18 +101,18 @@ def window_of(job: Job) -> str:
     return f"window(__event_time, '{job.window.size_ms} milliseconds', '{job.window.slide_ms} milliseconds')"
 
 
-def changelog_rows(aggregates: DataFrame, job: Job, writer: Writer) -> DataFrame:
-    """The records to write: key and value in Avro single-object encoding, the shard's partition, headers."""
-    return aggregates.selectExpr(*row_expressions(job, writer))
+def changelog_rows(aggregates: DataFrame, job: Job, writer: Writer, state_header: bytes) -> DataFrame:
+    """The records to write: key and value in Avro, each behind its header, the shard's partition, headers."""
+    return aggregates.selectExpr(*row_expressions(job, writer, state_header))
 
 
-def row_expressions(job: Job, writer: Writer) -> list[str]:
+def row_expressions(job: Job, writer: Writer, state_header: bytes) -> list[str]:
     """Those columns as SQL: as Column objects they took a hundred calls to the JVM, 60 ms an epoch."""
     names = ", ".join(f"`{partial.column}`" for measure in job.measures for partial in measure.partials)
     key = "named_struct('key', __key, 'window_start', __window.start, 'window_end', __window.end)"
     return [
         f"{decoding.single_object_bytes(key, Codec(WINDOW_KEY_SCHEMA))} as key",
-        f"{decoding.single_object_bytes(f'struct({names})', Codec(job.state_schema))} as value",
+        f"{decoding.framed_bytes(f'struct({names})', job.state_schema, state_header)} as value",
         f"{job.shards.partition_sql('__key')} as partition",
         f"{_headers(writer)} as headers",
     ]

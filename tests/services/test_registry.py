@@ -202,7 +202,7 @@ def test_the_environment_goes_before_the_job_file(tmp_path: Path) -> None:
     """CUTWATER_REGISTRY_URL, else source.registry, else a message; other formats have no registry."""
     job = wide.job(tmp_path, wide.SCHEMA, "format: confluent")
     assert job.format.subject == "wide.events-value"
-    with pytest.raises(UsageError, match=r"needs source\.registry or CUTWATER_REGISTRY_URL"):
+    with pytest.raises(UsageError, match=r"source\.format confluent needs it: set registry\.url or CUTWATER"):
         registry_for(job, Settings())
     assert registry_for(wide.job(tmp_path, wide.SCHEMA), Settings()) is None
     with pytest.raises(UsageError, match="format confluent need a schema registry"):

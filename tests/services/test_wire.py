@@ -16,7 +16,7 @@ from output_samples import example_job, golden_end, golden_published
 from cutwater.adapters import wire
 from cutwater.adapters.avro import HEADER_BYTES, MARKER, Codec, protocol_codec
 from cutwater.adapters.hashing import key_hash, row_hash
-from cutwater.client.decoding import DECODERS
+from cutwater.client.decoding import AvroDecoder, JsonDecoder
 from cutwater.core import rejection
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold, signed
@@ -171,7 +171,7 @@ def test_output_records_are_the_published_ones(tmp_path: Path) -> None:
 def test_output_records_of_both_formats_read_the_same(tmp_path: Path) -> None:
     """The client library makes equal changes and ends of the fixed bytes, whatever the format."""
     job, golden = example_job(tmp_path), GOLDEN["output"]
-    avro, plain = DECODERS["avro"](job), DECODERS["json"](replace(job, name="flights"))
+    avro, plain = AvroDecoder(job), JsonDecoder(replace(job, name="flights"))
     rows = [avro.change(bytes.fromhex(value)) for value in golden["avro"]]
     assert rows == [plain.change(value.encode()) for value in golden["json"]]
     assert [row.values for row in rows] == [row["value"] for row in GOLDEN["changelog"]["rows"]]

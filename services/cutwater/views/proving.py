@@ -28,6 +28,19 @@ def require_whole(milestone: Milestone, first_above_ms: Mapping[int, int | None]
         raise Overtaken(str(milestone.token))
 
 
+def require_schema(topic: str, milestone: Milestone, fingerprint: str) -> None:
+    """Raises DivergenceError when the milestone's rows are of another schema than the job file's.
+
+    A value that is framed with a registry's number is known by this alone: numbers differ from region to region,
+    and a state that needs a registry to be read is lost with it.
+    """
+    if milestone.schema_fingerprint != fingerprint:
+        raise DivergenceError(
+            f"{topic}: the values of milestone {milestone.token} are of schema {milestone.schema_fingerprint}, "
+            f"and the job file's measures say {fingerprint}; use the job file that the driver runs with"
+        )
+
+
 def prove(topic: str, milestone: Milestone, rows: int, digest: int) -> None:
     """Raises DivergenceError when count or digest (unsigned) are not those that the milestone says."""
     wrong = mismatch(milestone, rows, signed(digest))

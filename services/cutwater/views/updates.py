@@ -7,15 +7,16 @@ from zlib import crc32
 
 from confluent_kafka import Message
 
-from cutwater.adapters.avro import HEADER_BYTES, Codec
+from cutwater.adapters.avro import HEADER_BYTES, Codec, crc64
 from cutwater.adapters.hashing import row_hash, rows_hash
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold
 from cutwater.core.errors import DivergenceError
+from cutwater.core.formats import is_confluent
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step, fresh
-from cutwater.views.proving import headers_of, prove, require_whole
+from cutwater.views.proving import headers_of, prove, require_schema, require_whole
 from cutwater.views.ranges import Range, Ranges
 
 PART_ROWS = 100_000
@@ -39,6 +40,7 @@ class Updates:
         self._part_rows = part_rows
         self._key_header = Codec(WINDOW_KEY_SCHEMA).header
         self._value_header = Codec(job.state_schema).header
+        self._fingerprint = crc64(job.state_schema).hex()
 
     def rows(self, plan: Step | Jump, since: Cut, progress: Cut | None = None) -> Generator[Row]:
         """The rows between `since`, the cut of the milestone before, and the plan's milestone.
@@ -48,6 +50,7 @@ class Updates:
         where compaction has taken values: they go on with a later milestone.
         """
         milestone, first = plan.to.milestone, since if progress is None else progress
+        require_schema(self._ranges.topic, milestone, self._fingerprint)
         if isinstance(plan, Jump):
             yield from self._newer(milestone, first)
         elif milestone.rows <= self._part_rows:
@@ -109,7 +112,8 @@ class Updates:
             key, value = message.key(), message.value()
             if value is None:
                 continue
-            if key is None or key[:header_bytes] != key_header or value[:header_bytes] != value_header:
+            known = value[:header_bytes] == value_header or is_confluent(value)
+            if key is None or key[:header_bytes] != key_header or not known:
                 raise DivergenceError(
                     f"{message.topic()}/{message.partition()}@{message.offset()} is no row of this job: use the "
                     "job file that the driver runs with, or find out who else writes there"
