@@ -105,7 +105,7 @@ class Registry:
         except _NotThere:
             raise UsageError(
                 f"the schema registry at {self._url} does not hold schema {schema.get('name')} under {subject}, "
-                "and registry.auto_register is false: 'cutwater schemas register JOBFILE' registers a job's schemas"
+                "and registry.auto_register is false: register it with 'cutwater schemas register JOBFILE'"
             ) from None
 
     def schema(self, number: int) -> dict[str, Any]:
