@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,22 +46,14 @@ def output_headers(job: Job, registry: Registry | None) -> OutputHeaders:
 
 def state_header_of(job: Job, settings: Settings) -> bytes:
     """`state_header` for a process that asks its registry for nothing else."""
-    registry = registry_for(job, settings)
-    try:
+    with registry_for(job, settings) or nullcontext() as registry:
         return state_header(job, settings.generation, registry)
-    finally:
-        if registry is not None:
-            registry.close()
 
 
 def output_headers_of(job: Job, settings: Settings) -> OutputHeaders:
     """`output_headers` for a process that asks its registry for nothing else."""
-    registry = registry_for(job, settings)
-    try:
+    with registry_for(job, settings) or nullcontext() as registry:
         return output_headers(job, registry)
-    finally:
-        if registry is not None:
-            registry.close()
 
 
 def written_subjects(job: Job, generation: Generation) -> list[tuple[str, dict[str, Any]]]:

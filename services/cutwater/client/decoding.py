@@ -73,7 +73,7 @@ class JsonDecoder:
 
 
 class ConfluentDecoder:
-    """Asks the registry once for each number that it meets; there are as many as a format page allows: few."""
+    """Resolves each number that it meets once, by `schema_of`: it must be that of a row or of an end marker."""
 
     def __init__(self, job: Job, schema_of: Callable[[int], dict[str, Any]]) -> None:
         self._rows, self._ends = Codec(job.output_schema), protocol_codec("end")
