@@ -15,6 +15,7 @@ from prometheus_client import start_http_server
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.framing import OutputHeaders, output_headers_of
 from cutwater.adapters.kafka import partition_count, wait_for_broker
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
@@ -26,7 +27,7 @@ from cutwater.core.output import Published, applied, nothing
 from cutwater.core.readers import PUBLISHER
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Jump, Step
-from cutwater.publisher.encoding import ENCODERS
+from cutwater.publisher.encoding import encoder_for
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.parts import parts
 from cutwater.publisher.pipeline import Pipeline
@@ -55,7 +56,9 @@ class Publisher:
         part_rows: int = PART_ROWS,
         clock: Callable[[], int] = now_ms,
         part_bytes: int = PART_BYTES,
+        headers: OutputHeaders | None = None,
     ) -> None:
+        """`headers`: what a registry gave for the output's records; None where no registry is asked."""
         self._cluster = cluster
         self._job = job
         self._generation = generation
@@ -69,7 +72,7 @@ class Publisher:
         self._pipeline = Pipeline()
         self._ranges = Ranges(cluster, topics.changelog(job.name, generation), self._stop.is_set)
         self._source = make_source(self._ranges)
-        self._writer = OutputWriter(cluster, job, generation, ENCODERS[job.output.format](job), clock)
+        self._writer = OutputWriter(cluster, job, generation, encoder_for(job, headers), clock)
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -152,6 +155,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
     if job.output.mode == "none":
         raise UsageError(f"job {job.name} has no output (output.mode: none): it needs no publisher")
     cluster, generation = settings.cluster, settings.generation
+    headers = output_headers_of(job, settings)
     wait_for_broker(cluster, settings.wait_ms / 1000)
     for topic in (topics.milestones(job.name), topics.published(job.name)):
         partition_count(cluster, topic)
@@ -169,7 +173,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
         # A segment per window end: the windows that a milestone closes lie together.
         return Finals(job, Store(folder, job, generation, segment=job.window.slide_ms), ranges, now_ms)
 
-    return Publisher(cluster, job, generation, source, metrics, log)
+    return Publisher(cluster, job, generation, source, metrics, log, headers=headers)
 
 
 def main() -> int:

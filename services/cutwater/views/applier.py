@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from cutwater.adapters.avro import crc64
 from cutwater.adapters.hashing import row_hash
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold
@@ -16,7 +17,7 @@ from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump, Step, fresh
 from cutwater.views.changelog import Row, RowReader
 from cutwater.views.layout import storage_key
-from cutwater.views.proving import counted_once, headers_of, prove, require_whole
+from cutwater.views.proving import counted_once, headers_of, prove, require_schema, require_whole
 from cutwater.views.ranges import Range, Ranges
 from cutwater.views.store import Store
 
@@ -51,6 +52,7 @@ class Applier:
         self._store = store
         self._ranges = ranges
         self._reader = RowReader(job)
+        self._fingerprint = crc64(job.state_schema).hex()
         self._now_ms = now_ms
         self._chunk_rows = chunk_rows
         self._floor_ms = floor_ms
@@ -63,6 +65,7 @@ class Applier:
         Raises DivergenceError when the rows are not those that the milestone proves, Overtaken when they cannot
         be all there any more; the position then stays where it was.
         """
+        require_schema(self._ranges.topic, plan.to.milestone, self._fingerprint)
         self.running = Applied()
         started = time.monotonic()
         small = isinstance(plan, Step) and plan.to.milestone.rows <= self._chunk_rows

@@ -34,7 +34,11 @@ def require_whole(milestone: Milestone, first_above_ms: Mapping[int, int | None]
 
 
 def require_schema(topic: str, milestone: Milestone, fingerprint: str) -> None:
-    """Raises DivergenceError when the milestone's rows are of another schema than the job file's."""
+    """Raises DivergenceError when the milestone's rows are of another schema than the job file's.
+
+    A value that is framed with a registry's number is known by this alone: numbers differ from region to region,
+    and a state that needs a registry to be read is lost with it.
+    """
     if milestone.schema_fingerprint != fingerprint:
         raise DivergenceError(
             f"{topic}: the values of milestone {milestone.token} are of schema {milestone.schema_fingerprint}, "

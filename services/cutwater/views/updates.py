@@ -11,6 +11,7 @@ from cutwater.adapters.hashing import rows_hash
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold
 from cutwater.core.errors import DivergenceError
+from cutwater.core.formats import is_confluent
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step, fresh
@@ -157,7 +158,8 @@ class Updates:
     def _require_rows(self, messages: list[Message], keys: list[bytes | None], values: list[bytes]) -> None:
         key_header, value_header, header_bytes = self._key_header, self._value_header, HEADER_BYTES
         for at, (key, value) in enumerate(zip(keys, values, strict=True)):
-            if key is None or key[:header_bytes] != key_header or value[:header_bytes] != value_header:
+            known = value[:header_bytes] == value_header or is_confluent(value)
+            if key is None or key[:header_bytes] != key_header or not known:
                 message = messages[at]
                 raise DivergenceError(
                     f"{message.topic()}/{message.partition()}@{message.offset()} is no row of this job: use the "
