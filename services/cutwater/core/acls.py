@@ -92,6 +92,7 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl("publisher", "transactional-id", topics.publisher_id(job), ("Write",))
     yield _group("publisher")
     yield Acl(TOOLS, "topic", topics.milestones(job), ("Read",))
+    yield Acl(TOOLS, "topic", topics.barriers(job), ("Read",))
     yield Acl(TOOLS, "topic", source, ("Write",))
     yield Acl(TOOLS, "topic", topics.dead_letters(job), ("Read", "Write"))
     yield Acl(TOOLS, "topic", topics.late(job), ("Read",))
