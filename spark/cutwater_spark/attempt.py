@@ -21,6 +21,7 @@ from cutwater.core.job import Job
 from cutwater.core.records import Start
 from cutwater.core.rejection import Seen
 from cutwater.core.startup import NONE, Standing, require_match
+from cutwater.core.trail import Account, unrecorded
 from cutwater_spark.announcer import Announcer
 from cutwater_spark.barriers import BarrierLog, Past, newest_milestone
 from cutwater_spark.changelog import Changelog
@@ -54,6 +55,7 @@ class Attempt:
         stop: threading.Event,
         lists: Lists | None,
         look: LookAtExecution,
+        account: Account | None = None,
     ) -> None:
         self._job = job
         self._settings = settings
@@ -62,6 +64,7 @@ class Attempt:
         self._stop = stop
         self._lists = lists
         self._look = look
+        self._account = account or unrecorded()
         self.location = location_of(job, settings)
         self._checkpoint = Checkpoint(spark, self.location)
         self.query: StreamingQuery | None = None
@@ -70,22 +73,34 @@ class Attempt:
 
     def take_over(self) -> None:
         """Fence older drivers and say so; raises CutwaterError before anything is written when this may not be."""
+        with self._account as start:
+            self._take_over(start)
+
+    def _take_over(self, start: Account) -> None:
         cluster, job = self._settings.cluster, self._job
         topic = topics.changelog(job.name, self._generation)
         self._changelog = Changelog(cluster, topic, job.shards.partitions)
         if (found := partition_count(cluster, topic)) != self._changelog.partitions:
             raise UsageError(f"{topic} has {found} partitions, and the job file says {self._changelog.partitions}")
-        self._checkpoint.pin(job.definition)
+        with start.step("comparing the job file with the checkpoint"):
+            self._checkpoint.pin(job.definition)
         self._barriers = BarrierLog(cluster, job.name, self._generation)
-        # Before fencing: a driver with the wrong checkpoint must not end a healthy one.
-        self._compare(self._barriers.read_past(), alone=False)
-        self._past = self._barriers.open()
+        with start.step("comparing checkpoint and stream"):
+            # Before fencing: a driver with the wrong checkpoint must not end a healthy one.
+            start.found(**vars(self._compare(self._barriers.read_past(), alone=False)))
+        with start.step("fencing older drivers"):
+            self._past = self._barriers.open()
         self._number = self._past.attempt + 1
-        standing = self._compare(self._past, alone=True)
+        with start.step("comparing again, alone"):
+            standing = self._compare(self._past, alone=True)
+            start.found(**vars(standing))
         before = self._past.before(standing.next_epoch)
         baseline = before.changelog_cut if before else Cut()
-        self._changelog.check_start(baseline, self._generation, standing.next_epoch, self._number)
+        with start.step("looking for foreign rows"):
+            self._changelog.check_start(baseline, self._generation, standing.next_epoch, self._number)
         self._barriers.write(Start(job.name, self._generation, self._number, now_ms()))
+        again = " again" if standing.planned == standing.next_epoch else ""
+        start.decided(f"run epoch {standing.next_epoch}{again} as attempt {self._number}", self._number)
 
     def run(self, start: StartQuery) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""

@@ -9,6 +9,7 @@ from cutwater.cli import (
     demo,
     doctor,
     down,
+    history,
     init,
     lists,
     plan,
@@ -34,7 +35,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for module in (init, doctor, plan, stack, down, stream, tail, state, lists, produce, demo, config):
+for module in (init, doctor, plan, stack, down, stream, history, tail, state, lists, produce, demo, config):
     module.register(app)
 schemas.register_verbs(app)
 

@@ -17,6 +17,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import partition_count, wait_for_broker
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.trail import account
 from cutwater.core import topics
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation
@@ -24,6 +25,7 @@ from cutwater.core.job import Job
 from cutwater.core.output import Published, applied, nothing
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Jump, Step
+from cutwater.core.trail import Account, unrecorded
 from cutwater.publisher.encoding import ENCODERS
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.rows import Changed, Finals, Source
@@ -50,6 +52,7 @@ class Publisher:
         log: Any,
         part_rows: int = PART_ROWS,
         clock: Callable[[], int] = now_ms,
+        account: Account | None = None,
     ) -> None:
         self._cluster = cluster
         self._job = job
@@ -58,6 +61,7 @@ class Publisher:
         self._log = log
         self._part_rows = part_rows
         self._now_ms = clock
+        self._account = account or unrecorded()
         self._stop = threading.Event()
         self._position = nothing(job.name, generation)
         self._ranges = Ranges(cluster, topics.changelog(job.name, generation), self._stop.is_set)
@@ -69,10 +73,12 @@ class Publisher:
 
     def run(self) -> None:
         """Publish until stopped; raises CutwaterError where protocol, a newer publisher or an outage forbid it."""
-        self._position = self._writer.open()
-        whole = _milestone(self._position)
-        backlog = Backlog(self._generation, applied(self._position, whole), self._position.target)
-        self._log.info("ready", sequence=whole.sequence if whole else 0, parts=self._position.parts)
+        with self._account as start:
+            with start.step("fencing older publishers and reading their position"):
+                self._position = self._writer.open()
+            whole = _milestone(self._position)
+            backlog = Backlog(self._generation, applied(self._position, whole), self._position.target)
+            self._tell(start, whole)
         feed = MilestoneFeed(self._cluster, topics.milestones(self._job.name), backlog.position)
         try:
             while not self._stop.is_set():
@@ -83,6 +89,13 @@ class Publisher:
             feed.close()
             self._ranges.close()
             self._source.close()
+
+    def _tell(self, start: Account, whole: Milestone | None) -> None:
+        position, newest = self._position, whole.token if whole else "none"
+        start.found(milestone=newest, target=position.target, parts=position.parts, rows=sum(position.rows))
+        parts = f", with part {position.parts} of sequence {position.target}" if position.parts else ""
+        start.decided(f"go on behind milestone {newest}{parts}")
+        self._log.info("ready", sequence=whole.sequence if whole else 0, parts=position.parts)
 
     def _advance(self, feed: MilestoneFeed, backlog: Backlog) -> None:
         plan = backlog.plan(self._now_ms())
@@ -140,14 +153,15 @@ def _milestone(position: Published) -> Milestone | None:
 def _build(job: Job, settings: Settings, log: Any) -> Publisher:
     if job.output.mode == "none":
         raise UsageError(f"job {job.name} has no output (output.mode: none): it needs no publisher")
-    cluster, generation = settings.cluster, settings.generation
-    wait_for_broker(cluster, settings.wait_ms / 1000)
+    cluster, generation, metrics = settings.cluster, settings.generation, Metrics()
+    start = account("publisher", job.name, generation, cluster, log, metrics.registry)
+    with start.step("waiting for the brokers"):
+        wait_for_broker(cluster, settings.wait_ms / 1000)
     for topic in (topics.milestones(job.name), topics.published(job.name)):
         partition_count(cluster, topic)
     found = partition_count(cluster, topics.output(job.name))
     if found != job.shards.partitions:
         raise UsageError(f"{topics.output(job.name)} has {found} partitions, the job {job.shards.partitions}")
-    metrics = Metrics()
     if settings.publisher_port:
         start_http_server(settings.publisher_port, settings.host, metrics.registry)
 
@@ -158,7 +172,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
         # A segment per window end: the windows that a milestone closes lie together.
         return Finals(job, Store(folder, job, generation, segment=job.window.slide_ms), ranges, now_ms)
 
-    return Publisher(cluster, job, generation, source, metrics, log)
+    return Publisher(cluster, job, generation, source, metrics, log, account=start)
 
 
 def main() -> int:
