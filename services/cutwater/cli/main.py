@@ -19,6 +19,7 @@ from cutwater.cli import (
     state,
     stream,
     tail,
+    verify,
 )
 
 EXIT_CODES = (
@@ -35,7 +36,22 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for module in (init, doctor, plan, stack, down, stream, history, tail, state, lists, produce, demo, config):
+for module in (
+    init,
+    doctor,
+    plan,
+    stack,
+    down,
+    stream,
+    verify,
+    history,
+    tail,
+    state,
+    lists,
+    produce,
+    demo,
+    config,
+):
     module.register(app)
 schemas.register_verbs(app)
 

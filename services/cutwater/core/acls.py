@@ -102,6 +102,8 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl(TOOLS, "topic", topics.late(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.output(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.history(job), ("Read",))
+    yield Acl(TOOLS, "topic", topics.published(job), ("Read",))
+    yield Acl(TOOLS, "topic", _changelogs(job), ("Read",), prefixed=True)
     yield Acl(TOOLS, "transactional-id", topics.replay_id(job), ("Write",))
     yield _group(TOOLS)
 
