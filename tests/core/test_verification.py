@@ -83,7 +83,7 @@ def test_equal_places_have_no_difference_and_equal_digests(rows: dict[tuple[str,
 def test_any_damage_names_place_shard_and_key(
     rows: dict[tuple[str, int], bytes], data: st.DataObject, where: str, damage: str
 ) -> None:
-    """One row changed, lost or added in one of four places: that row and that place, and only its shard differs."""
+    """One row changed, lost or added in one place: that row and that place, and only its shard differs."""
     at = data.draw(st.sampled_from(sorted(rows)))
     damaged = dict(rows)
     if damage == "changed":

@@ -48,15 +48,16 @@ def verify(
 ) -> int:
     """Compare, at one milestone, what the changelog, the view, Spark's state and the output hold, row by row.
 
-    Nothing is written and nothing is stopped. The changelog is the reference, since milestones prove its rows; of a
-    row that differs, the places that most others contradict are named. Spark's state is read by a Spark process of
-    its own, from the checkpoint that the settings name (Spark keeps the newest 100 epochs); it has open windows only.
+    Nothing is written and nothing is stopped. The changelog is the reference, since milestones prove its rows; of
+    a row that differs, the places that most others contradict are named. Spark's state has open windows only; it is
+    read by a Spark process of its own from the checkpoint that the settings name, which keeps 100 epochs.
 
-    Exit 0: all places are equal. 1: a place differs. 2: no stack runs, or the token is not on the stream. 4: a place
-    does not answer or cannot be compared; trying again may work.
+    Exit 0: all places are equal. 1: a place differs. 2: no stack runs, or the token is not on the stream. 4: a
+    place does not answer or cannot be compared; trying again may work.
 
     Examples:  cutwater verify  ·  cutwater verify --place changelog --place output --json
-    ·  cutwater verify job.yaml --bootstrap-servers kafka-1:9092 --api-url http://view:8321 --at g1-local-00000000:42
+    ·  cutwater verify job.yaml --bootstrap-servers kafka-1:9092 --api-url http://view:8321
+    ·  cutwater verify --at g1-local-00000000:42 --limit 100
     """
     unknown = sorted(set(place or ()) - set(PLACES))
     if unknown:

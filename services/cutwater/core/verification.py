@@ -69,17 +69,20 @@ class Sum(NamedTuple):
         return Sum(self.rows + other.rows, self.digest ^ other.digest)
 
 
+NOTHING = Sum()
+
+
 def summed(rows: Iterable[Held], hash_of: Callable[[RowName, bytes], int]) -> dict[int, Sum]:
     """Rows and digest by shard: the XOR of their hashes, so no order matters."""
     found: dict[int, Sum] = {}
     for shard, name, value in rows:
-        found[shard] = found.get(shard, Sum()).plus(Sum(1, hash_of(name, value)))
+        found[shard] = found.get(shard, NOTHING).plus(Sum(1, hash_of(name, value)))
     return found
 
 
 def total(shards: Mapping[int, Sum]) -> Sum:
     """All shards together."""
-    whole = Sum()
+    whole = NOTHING
     for one in shards.values():
         whole = whole.plus(one)
     return whole
@@ -196,8 +199,8 @@ class Answer:
 
     place: str
     verdict: Verdict
-    found: Sum = Sum()
-    expected: Sum = Sum()
+    found: Sum = NOTHING
+    expected: Sum = NOTHING
     """What the changelog holds within the place's scope."""
     differences: int = 0
     """Rows of which this place is suspected."""

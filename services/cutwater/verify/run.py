@@ -47,7 +47,6 @@ from cutwater.views.ranges import Ranges
 TRIES = 3
 """Milestones that are tried where a place does not hold one by itself."""
 OUTPUT_S = 30.0
-"""How long the output may take to come to the milestone."""
 _LOOK_S = 0.5
 
 
@@ -67,6 +66,8 @@ class Request:
     """Differing rows to show."""
     rows_max: int = 5_000_000
     """Rows of one place."""
+    wait_s: float = OUTPUT_S
+    """How long the output may take to come to the milestone."""
     api_url: str = ""
     api_headers: dict[str, str] = field(default_factory=dict)
     spark_env: Callable[[], dict[str, str]] = dict
@@ -174,24 +175,26 @@ class _Verification:
         if self._job.output.mode == "none":
             self._refuse(OUTPUT, Verdict.SKIPPED, "the job has no output (output.mode: none)")
             return
-        deadline, table = time.monotonic() + OUTPUT_S, self._scratch[OUTPUT]
-        while True:
-            try:
-                self._output.fill(milestone, table)
-                break
-            except NotHeld as error:
-                if self._request.at is None:
-                    raise Again(str(error)) from None
-                self._refuse(OUTPUT, Verdict.UNKNOWN, str(error))
-                return
-            except NotYet as error:
-                if time.monotonic() > deadline:
-                    self._refuse(OUTPUT, Verdict.UNKNOWN, str(error))
-                    return
-            table.clear()
-            time.sleep(_LOOK_S)
+        try:
+            self._wait_for_publisher(milestone)
+            self._output.fill(milestone, self._scratch[OUTPUT])
+        except NotHeld as error:
+            if self._request.at is None:
+                raise Again(str(error)) from None
+            self._refuse(OUTPUT, Verdict.UNKNOWN, str(error))
+        except NotYet as error:
+            self._refuse(OUTPUT, Verdict.UNKNOWN, str(error))
         if self._output.problems:
             self._problems[OUTPUT] = "; ".join(self._output.problems[:3])
+
+    def _wait_for_publisher(self, milestone: Milestone) -> None:
+        deadline = time.monotonic() + self._request.wait_s
+        while (token := streams.published(self._request.cluster, self._job.name)) is None or (
+            token.sequence < milestone.sequence
+        ):
+            if time.monotonic() > deadline:
+                raise NotYet(f"the publisher is at {token}, and has not published {milestone.token}")
+            time.sleep(_LOOK_S)
 
     def _state(self, milestone: Milestone) -> None:
         request = self._request

@@ -52,12 +52,6 @@ class Table:
             (self.place, self._shards.shard(key_hash(name.key)), *name),
         )
 
-    def clear(self) -> None:
-        """Begin anew."""
-        self._pending.clear()
-        self._put = 0
-        self._database.execute("delete from held where place = ?", (self.place,))
-
     def flush(self) -> None:
         """Write what waits, and look whether it is within the bound."""
         self._database.executemany("insert or replace into held values (?, ?, ?, ?, ?, ?)", self._pending)
