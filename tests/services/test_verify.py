@@ -182,7 +182,7 @@ def test_finals_are_compared_for_closed_windows_only(stage: Stage) -> None:
 
 
 def test_what_compaction_may_have_taken_is_no_false_alarm(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two days later something stands above the cut: the milestone cannot be compared any more, and that is said."""
+    """Two days later something stands above the cut: the milestone cannot be compared any more, and says so."""
     stage.publish()
     with stage.view() as url:
         stage.writing.rows([Sold("shop-7", 1, 70)], epoch=3)

@@ -49,8 +49,8 @@ def verify(
     """Compare, at one milestone, what the changelog, the view, Spark's state and the output hold, row by row.
 
     Nothing is written and nothing is stopped. The changelog is the reference, since milestones prove its rows; of
-    a row that differs, the places that most others contradict are named. Spark's state has open windows only; it is
-    read by a Spark process of its own from the checkpoint that the settings name, which keeps 100 epochs.
+    a row that differs, the places that most others contradict are named. Spark's state has open windows only.
+    It is read by a Spark process of its own, from the checkpoint that the settings name; that keeps 100 epochs.
 
     Exit 0: all places are equal. 1: a place differs. 2: no stack runs, or the token is not on the stream. 4: a
     place does not answer or cannot be compared; trying again may work.
