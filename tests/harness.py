@@ -69,15 +69,7 @@ class Flow:
         self, name: str, command: list[str], cwd: Path | None = None, **env: str
     ) -> subprocess.Popen[bytes]:
         """Start a command with the settings of this flow; its output goes to <name>.log in the folder."""
-        java_home = str(find_java().resolve().parent.parent)
-        settings = {
-            **environment(self.cluster),
-            "CUTWATER_DATA_DIR": str(self.folder),
-            "CUTWATER_SPARK_JARS": ",".join(map(str, jars("spark"))),
-            "CUTWATER_TRIGGER_MS": "100",
-            "JAVA_HOME": java_home,
-            "PYSPARK_PYTHON": sys.executable,
-        }
+        settings = {**self.spark_env(), "CUTWATER_TRIGGER_MS": "100"}
         with self.log(name).open("ab") as log:
             process = subprocess.Popen(
                 command,
@@ -90,6 +82,16 @@ class Flow:
             )
         self._running.append(process)
         return process
+
+    def spark_env(self) -> dict[str, str]:
+        """What a process with Spark needs on this machine, for this flow."""
+        return {
+            **environment(self.cluster),
+            "CUTWATER_DATA_DIR": str(self.folder),
+            "CUTWATER_SPARK_JARS": ",".join(map(str, jars("spark"))),
+            "JAVA_HOME": str(find_java().resolve().parent.parent),
+            "PYSPARK_PYTHON": sys.executable,
+        }
 
     def driver(self, **env: str) -> subprocess.Popen[bytes]:
         return self.start("cutwater_spark.driver", **env)

@@ -19,6 +19,7 @@ from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.logs import configure
 from cutwater.adapters.settings import load_settings
+from cutwater.adapters.trail import account
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 from cutwater.core.rejection import Seen
@@ -52,10 +53,12 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
         raise UsageError(f"{job_file} has no 'attached', so 'cutwater up' runs its query; describe() writes one")
     adapt(frame.sparkSession)
     made = rows(frame, job, job.attached)
-    wait_for_broker(settings.cluster, settings.wait_ms / 1000)
     stop = threading.Event()
     log = configure("driver", settings.log_json)
-    attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of)
+    start_of = account("driver", job.name, settings.generation, settings.cluster, log)
+    with start_of.step("waiting for the brokers"):
+        wait_for_broker(settings.cluster, settings.wait_ms / 1000)
+    attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of, start_of)
     attempt.take_over()
 
     def start(epochs: EpochWriter, _decoding: object) -> StreamingQuery:

@@ -23,6 +23,7 @@ from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
+from cutwater.core.trail import Account, unrecorded
 from cutwater_spark.announcer import Announcer
 from cutwater_spark.barriers import BarrierLog, newest_milestone
 from cutwater_spark.burying import Tombstones
@@ -60,6 +61,7 @@ class Attempt:
         stop: threading.Event,
         decoding: Decoding | None,
         look: LookAtExecution,
+        account: Account | None = None,
     ) -> None:
         self._job = job
         self._settings = settings
@@ -68,6 +70,7 @@ class Attempt:
         self._stop = stop
         self._decoding = decoding
         self._look = look
+        self._account = account or unrecorded()
         self.location = location_of(job, settings)
         self._checkpoint = Checkpoint(spark, self.location)
         self.query: StreamingQuery | None = None
@@ -76,12 +79,17 @@ class Attempt:
 
     def take_over(self) -> None:
         """Fence older drivers and say so; raises CutwaterError before anything is written when this may not be."""
+        with self._account as start:
+            self._take_over(start)
+
+    def _take_over(self, start: Account) -> None:
         cluster, job = self._settings.cluster, self._job
         topic = topics.changelog(job.name, self._generation)
         self._changelog = Changelog(cluster, topic, job.shards.partitions)
         if (found := partition_count(cluster, topic)) != self._changelog.partitions:
             raise UsageError(f"{topic} has {found} partitions, and the job file says {self._changelog.partitions}")
-        self._checkpoint.pin(job.definition)
+        with start.step("comparing the job file with the checkpoint"):
+            self._checkpoint.pin(job.definition)
         # Before fencing: without the registry there would be nothing to write.
         self._state_header = state_header_of(job, self._settings)
         self._barriers = BarrierLog(cluster, job.name, self._generation)
@@ -94,6 +102,7 @@ class Attempt:
             lambda: newest_milestone(cluster, job.name, self._generation),
             lambda past, standing: self._log.info("found", attempts=past.attempt, **vars(standing)),
             reach,
+            start,
         )
         self._number, self._past = taking_over.run(now_ms)
 

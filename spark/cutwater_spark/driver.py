@@ -20,6 +20,7 @@ from cutwater.adapters.kafka import partition_count, wait_for_broker
 from cutwater.adapters.process import listen, run_service
 from cutwater.adapters.registry import registry_for
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.trail import account
 from cutwater.core import topics
 from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
@@ -55,14 +56,17 @@ class Driver:
                 f"job {job.name} is attached to a query of your own: run your program, which calls "
                 "cutwater_spark.attach (docs/ATTACH.md)"
             )
+        start = account("driver", job.name, settings.generation, cluster, self._log)
         decoding = Decoding.of(job, self._known_schemas())
-        wait_for_broker(cluster, settings.wait_ms / 1000)
+        with start.step("waiting for the brokers"):
+            wait_for_broker(cluster, settings.wait_ms / 1000)
         self._partitions = partition_count(cluster, job.topic)
         for listed in (topics.dead_letters(job.name), topics.late(job.name)):
             partition_count(cluster, listed)
-        spark = open_session(job, settings, location_of(job, settings))
+        with start.step("starting Spark"):
+            spark = open_session(job, settings, location_of(job, settings))
         listen(self)  # Spark has put its own handler for Ctrl-C in place of ours
-        attempt = Attempt(spark, job, settings, self._log, self._stop, decoding, self._look_at_input)
+        attempt = Attempt(spark, job, settings, self._log, self._stop, decoding, self._look_at_input, start)
         try:
             attempt.take_over()
             attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt.location))

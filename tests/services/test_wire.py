@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from output_samples import example_job, golden_end, golden_published
+from output_samples import example_job, golden_end, golden_published, golden_recovery
 
-from cutwater.adapters import wire
+from cutwater.adapters import trail, wire
 from cutwater.adapters.avro import HEADER_BYTES, MARKER, Codec, protocol_codec
 from cutwater.adapters.framing import OutputHeaders
 from cutwater.adapters.hashing import key_hash, row_hash
@@ -113,6 +113,13 @@ LISTED = ("dead_letter_key", "dead_letter", "late_key", "late")
 def test_fixed_bytes_of_the_lists_stay_fixed(name: str) -> None:
     """Keys are compared by compaction, values are read by others."""
     assert protocol_codec(name).encode(listed_record(name)).hex() == GOLDEN["lists"][name]
+
+
+def test_fixed_bytes_of_the_recovery_trail_stay_fixed() -> None:
+    """In both directions."""
+    golden = GOLDEN["lists"]["recovery"]
+    assert trail.encode(golden_recovery()).hex() == golden
+    assert trail.decode(bytes.fromhex(golden)) == golden_recovery()
 
 
 @settings(deadline=None)

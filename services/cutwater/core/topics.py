@@ -12,6 +12,8 @@ MIN_COMPACTION_LAG_MS = DAY_MS
 DELETE_RETENTION_MS = 7 * DAY_MS
 ROW_BYTES_MAX = 16 * 1024 * 1024
 """The largest row: several measures may each keep a text of an event."""
+HISTORY_BYTES = 64 * 1024 * 1024
+"""What is kept of the recovery trail: some tens of thousands of starts."""
 LISTED_BYTES_MAX = 100 * 1024 * 1024
 """The largest record of a list: brokers take no larger request (socket.request.max.bytes), so no larger event."""
 
@@ -60,6 +62,11 @@ def late(job: str) -> str:
     return f"{job}.late"
 
 
+def history(job: str) -> str:
+    """The recovery trail: what each start of a service found and decided."""
+    return f"{job}.history"
+
+
 def driver_id(job: str, generation: Generation) -> str:
     """The transactional id that fences an older driver of the same generation."""
     return f"{job}.{generation}.driver"
@@ -86,6 +93,15 @@ class TopicSpec:
     config: tuple[tuple[str, str], ...]
 
 
+# By size alone: the last start of a service that runs for years is kept, and one that starts in a loop is bounded.
+_BY_SIZE = (
+    ("cleanup.policy", "delete"),
+    ("retention.ms", "-1"),
+    ("retention.bytes", str(HISTORY_BYTES)),
+    ("segment.bytes", str(HISTORY_BYTES // 4)),
+)
+
+
 def owned(job: str, generation: Generation, partitions: int, output: Output = EVERY_CHANGE) -> list[TopicSpec]:
     """The topics that Cutwater itself writes for one generation of a job, the publisher's among them."""
     # Pruning deletes records explicitly: a time or size limit would break the chain by the clock.
@@ -106,6 +122,7 @@ def owned(job: str, generation: Generation, partitions: int, output: Output = EV
         TopicSpec(changelog(job, generation), partitions, rows),
         TopicSpec(dead_letters(job), partitions, listed),
         TopicSpec(late(job), partitions, listed),
+        TopicSpec(history(job), 1, _BY_SIZE),
     ]
     published_too = output.mode != "none"
     return mine + (_published(job, partitions, output.retention_ms) if published_too else [])

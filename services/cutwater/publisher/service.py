@@ -19,6 +19,7 @@ from cutwater.adapters.framing import OutputHeaders, output_headers_of
 from cutwater.adapters.kafka import partition_count, wait_for_broker
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.trail import account
 from cutwater.core import topics
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation
@@ -27,6 +28,7 @@ from cutwater.core.output import Published, applied, nothing
 from cutwater.core.readers import PUBLISHER
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Jump, Step
+from cutwater.core.trail import Account, unrecorded
 from cutwater.publisher.encoding import encoder_for
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.parts import parts
@@ -57,6 +59,7 @@ class Publisher:
         clock: Callable[[], int] = now_ms,
         part_bytes: int = PART_BYTES,
         headers: OutputHeaders | None = None,
+        account: Account | None = None,
     ) -> None:
         """`headers`: what a registry gave for the output's records; None where no registry is asked."""
         self._cluster = cluster
@@ -67,6 +70,7 @@ class Publisher:
         self._part_rows = part_rows
         self._part_bytes = part_bytes
         self._now_ms = clock
+        self._account = account or unrecorded()
         self._stop = threading.Event()
         self._position = nothing(job.name, generation, job.output.form)
         self._pipeline = Pipeline()
@@ -79,12 +83,14 @@ class Publisher:
 
     def run(self) -> None:
         """Publish until stopped; raises CutwaterError where protocol, a newer publisher or an outage forbid it."""
-        self._position = self._writer.open()
-        whole = _milestone(self._position)
-        backlog = Backlog(
-            self._generation, applied(self._position, whole), self._position.target, reader=PUBLISHER
-        )
-        self._log.info("ready", sequence=whole.sequence if whole else 0, parts=self._position.parts)
+        with self._account as start:
+            with start.step("fencing older publishers and reading their position"):
+                self._position = self._writer.open()
+            whole = _milestone(self._position)
+            backlog = Backlog(
+                self._generation, applied(self._position, whole), self._position.target, reader=PUBLISHER
+            )
+            self._tell(start, whole)
         feed = MilestoneFeed(self._cluster, topics.milestones(self._job.name), backlog.position, PUBLISHER)
         try:
             while not self._stop.is_set():
@@ -98,6 +104,13 @@ class Publisher:
             feed.close()
             self._ranges.close()
             self._source.close()
+
+    def _tell(self, start: Account, whole: Milestone | None) -> None:
+        position, newest = self._position, whole.token if whole else "none"
+        start.found(milestone=newest, target=position.target, parts=position.parts, rows=sum(position.rows))
+        parts = f", with part {position.parts} of sequence {position.target}" if position.parts else ""
+        start.decided(f"go on behind milestone {newest}{parts}")
+        self._log.info("ready", sequence=whole.sequence if whole else 0, parts=position.parts)
 
     def _advance(self, feed: MilestoneFeed, backlog: Backlog) -> None:
         plan = backlog.plan(self._now_ms())
@@ -154,15 +167,16 @@ def _milestone(position: Published) -> Milestone | None:
 def _build(job: Job, settings: Settings, log: Any) -> Publisher:
     if job.output.mode == "none":
         raise UsageError(f"job {job.name} has no output (output.mode: none): it needs no publisher")
-    cluster, generation = settings.cluster, settings.generation
+    cluster, generation, metrics = settings.cluster, settings.generation, Metrics()
+    start = account("publisher", job.name, generation, cluster, log, metrics.registry)
     headers = output_headers_of(job, settings)
-    wait_for_broker(cluster, settings.wait_ms / 1000)
+    with start.step("waiting for the brokers"):
+        wait_for_broker(cluster, settings.wait_ms / 1000)
     for topic in (topics.milestones(job.name), topics.published(job.name)):
         partition_count(cluster, topic)
     found = partition_count(cluster, topics.output(job.name))
     if found != job.shards.partitions:
         raise UsageError(f"{topics.output(job.name)} has {found} partitions, the job {job.shards.partitions}")
-    metrics = Metrics()
     if settings.publisher_port:
         start_http_server(settings.publisher_port, settings.host, metrics.registry)
 
@@ -173,7 +187,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
         # A segment per window end: the windows that a milestone closes lie together.
         return Finals(job, Store(folder, job, generation, segment=job.window.slide_ms), ranges, now_ms)
 
-    return Publisher(cluster, job, generation, source, metrics, log, headers=headers)
+    return Publisher(cluster, job, generation, source, metrics, log, headers=headers, account=start)
 
 
 def main() -> int:
