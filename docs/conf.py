@@ -4,6 +4,7 @@ Built with warnings as errors, and without a network: no fonts, scripts or inven
 """
 
 import re
+from posixpath import normpath
 
 project = "Cutwater"
 author = "the Cutwater authors"
@@ -17,7 +18,6 @@ exclude_patterns = [".*", "build", "dist", "deploy", "services", "spark", "tests
 
 myst_heading_anchors = 4
 highlight_language = "none"  # a block without a language is what it is: output, bytes, a drawing
-suppress_warnings: list[str] = []
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -37,13 +37,13 @@ _LISTED = re.compile(r"^- \[(?P<title>[^]]*)\]\((?P<path>[^)#]+)\.md\)", re.MULT
 
 
 def _contents(app: object, name: str, text: list[str]) -> None:
-    """The lists of docs/index.md are the site's table of contents: what they leave out is a warning of Sphinx."""
+    """The lists of docs/index.md are the site's table of contents; Sphinx warns of a page that is in none."""
     if name != root_doc:
         return
-    for section in re.split(r"^## ", text[0], flags=re.MULTILINE)[1:]:
+    for section in text[0].split("\n## ")[1:]:
         caption = section.partition("\n")[0]
-        pages = "\n".join(f"{one['title']} </docs/{one['path']}>" for one in _LISTED.finditer(section))
-        text[0] += f"\n```{{toctree}}\n:caption: {caption}\n:hidden:\n\n{pages}\n```\n"
+        pages = [f"{one['title']} </{normpath('docs/' + one['path'])}>" for one in _LISTED.finditer(section)]
+        text[0] += "\n".join(["\n```{toctree}", f":caption: {caption}", ":hidden:", "", *pages, "```\n"])
 
 
 def setup(app: object) -> None:

@@ -154,7 +154,7 @@ def metrics_page(generated: str) -> str:
     """docs/METRICS.md."""
     head = (
         "# Metrics\n\nIn Prometheus' text format. Durations are in seconds, moments in Unix time. A counter shows "
-        "with the suffix `_total`, a histogram with `_bucket`, `_sum` and `_count`. A service without a section here "
+        "with the suffix `_total`, a histogram with `_bucket`, `_sum` and `_count`. A service without a section "
         f"has none yet; the driver's figures are in each milestone (`cutwater milestones --json`). {generated}"
     )
     parts = [head]
