@@ -80,7 +80,7 @@ def _row(key: str, start_ms: int) -> Row:
 
 def http_page(generated: str) -> str:
     """docs/HTTP.md."""
-    app = create_app(cast(View, _View(_MILESTONE)), _GENERATION, ViewMetrics(), lambda: _NOW_MS)
+    app = _app()
     parts = [
         "# HTTP API\n\nThe rehydrator answers at the address that `cutwater up` prints, by default "
         f"`http://127.0.0.1:8321`; `/docs` has the OpenAPI description. {generated}\n"
@@ -91,6 +91,16 @@ def http_page(generated: str) -> str:
     for path, methods in app.openapi()["paths"].items():
         parts += _route(path, methods["get"], app)
     return "\n".join([*parts, _STATUS])
+
+
+def routes() -> dict[str, Any]:
+    """The routes of the API as OpenAPI tells them, by path."""
+    found: dict[str, Any] = _app().openapi()["paths"]
+    return found
+
+
+def _app() -> FastAPI:
+    return create_app(cast(View, _View(_MILESTONE)), _GENERATION, ViewMetrics(), lambda: _NOW_MS)
 
 
 def _route(path: str, told: dict[str, Any], app: FastAPI) -> Iterator[str]:
