@@ -55,6 +55,12 @@ def blocks(page: str | None = None) -> list[Block]:
     return found
 
 
+def inline(page: str) -> list[str]:
+    """The code inside of a page's sentences and tables."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(text_of(page))
+    return [one.content for token in tokens for one in token.children or () if one.type == "code_inline"]
+
+
 EXAMPLES = {
     path.read_text(encoding="utf-8"): path.relative_to(ROOT).as_posix()
     for path in (ROOT / "examples").rglob("*")

@@ -19,7 +19,7 @@ from cutwater.adapters.settings import Settings
 from cutwater.cli import reference_services
 from cutwater.cli.main import app
 from cutwater.core.rejection import REASONS
-from pages import EXAMPLES, ROOT, blocks
+from pages import EXAMPLES, PAGES, ROOT, blocks, inline
 
 GROUP: Any = typer.main.get_command(app)
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -46,17 +46,13 @@ def commands(line: str) -> list[list[str]]:
 
 def cutwater(words: list[str]) -> None:
     """Group, verb and options exist, and their values are allowed."""
-    parsed(words)
-
-
-def parsed(words: list[str]) -> tuple[str, ...]:
-    """The path of the verb; fails when the line would be refused."""
-    verb, path = GROUP, []
+    verb, name = GROUP, "cutwater"
     while hasattr(verb, "commands"):
-        verb, path, words = verb.commands[words[0]], [*path, words[0]], words[1:]
-    context = verb.make_context(path[-1], list(words), resilient_parsing=False)
+        name, *words = words
+        assert name in verb.commands, f"there is no verb '{name}'"
+        verb = verb.commands[name]
+    context = verb.make_context(name, list(words), resilient_parsing=False)
     assert set(context.params.get("reason") or ()) <= set(REASONS)
-    return tuple(path)
 
 
 def make(words: list[str]) -> None:
@@ -130,12 +126,33 @@ def test_every_line_is_accepted(page: str, line: str) -> None:
         PROGRAMS[program](words)
 
 
+def mentions() -> list[tuple[str, str]]:
+    """Commands inside of sentences, as far as they are whole words: `cutwater late list`, `make bench B=b5`."""
+    shown = [(page, code) for page in PAGES for code in inline(page)]
+    return [(page, code) for page, code in shown if re.fullmatch(r"(cutwater|make) [a-z][\w =.:/-]*", code)]
+
+
+@pytest.mark.parametrize(("page", "code"), sorted(set(mentions())))
+def test_every_command_in_a_sentence_exists(page: str, code: str) -> None:
+    """Its verbs and options, or its target; arguments may be left out."""
+    program, *words = code.split()
+    if program == "make":
+        make(words)
+        return
+    verb = GROUP
+    while hasattr(verb, "commands") and words:
+        assert words[0] in verb.commands, f"there is no verb '{words[0]}'"
+        verb, words = verb.commands[words[0]], words[1:]
+    known = {name for one in verb.params for name in one.opts}
+    assert {word for word in words if word.startswith("--")} <= known | {"--help"}
+
+
 def runnable() -> list[list[str]]:
     """The lines that need neither brokers nor a stack, and whose files are in the repository."""
     found = {}
     for _, line in lines():
         words = commands(line)[-1]
-        if words[0].endswith("cutwater") and parsed(words[1:]) in RUN_WITHOUT_A_STACK:
+        if words[0].endswith("cutwater") and any(words[1:][: len(one)] == [*one] for one in RUN_WITHOUT_A_STACK):
             files = [word for word in words if word.endswith(".yaml")]
             if all((ROOT / one).is_file() for one in files) and "--against" not in words:
                 found[" ".join(words)] = words[1:]
