@@ -26,8 +26,8 @@ from cutwater_spark.attempt import Attempt
 from cutwater_spark.columns import rows
 from cutwater_spark.describing import describe
 from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.query import kafka_options
 from cutwater_spark.session import adapt
+from cutwater_spark.sql import kafka_options
 
 __all__ = ["AttachedQuery", "attach", "describe", "kafka"]
 
@@ -58,7 +58,7 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
     attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of)
     attempt.take_over()
 
-    def start(epochs: EpochWriter) -> StreamingQuery:
+    def start(epochs: EpochWriter, _decoding: object) -> StreamingQuery:
         return (
             made.writeStream.outputMode("update")
             .queryName(job.name)

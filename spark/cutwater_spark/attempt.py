@@ -15,23 +15,25 @@ from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.core import topics
-from cutwater.core.cuts import Cut
+from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
-from cutwater.core.records import Start
 from cutwater.core.rejection import Seen
-from cutwater.core.startup import NONE, Standing, require_match
+from cutwater.core.takeover import TakeOver
 from cutwater_spark.announcer import Announcer
-from cutwater_spark.barriers import BarrierLog, Past, newest_milestone
+from cutwater_spark.barriers import BarrierLog, newest_milestone
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.decodings import Decodings
 from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.lists import Lists
 
 STOP_AFTER_COMMIT_S = 10.0
 
-StartQuery = Callable[[EpochWriter], StreamingQuery]
-"""Starts the query with an epoch writer as its `foreachBatch`, on the attempt's checkpoint."""
+StartQuery = Callable[[EpochWriter, Decoding | None], StreamingQuery]
+"""Starts the query with an epoch writer as its `foreachBatch`, on the attempt's checkpoint.
+
+It decodes events as it is told; None where that is not Cutwater's business.
+"""
 LookAtExecution = Callable[[Any], Seen]
 """What an epoch read, from the JVM's object of its execution."""
 
@@ -52,7 +54,7 @@ class Attempt:
         settings: Settings,
         log: Any,
         stop: threading.Event,
-        lists: Lists | None,
+        decoding: Decoding | None,
         look: LookAtExecution,
     ) -> None:
         self._job = job
@@ -60,7 +62,7 @@ class Attempt:
         self._log = log
         self._generation = settings.generation
         self._stop = stop
-        self._lists = lists
+        self._decoding = decoding
         self._look = look
         self.location = location_of(job, settings)
         self._checkpoint = Checkpoint(spark, self.location)
@@ -77,15 +79,16 @@ class Attempt:
             raise UsageError(f"{topic} has {found} partitions, and the job file says {self._changelog.partitions}")
         self._checkpoint.pin(job.definition)
         self._barriers = BarrierLog(cluster, job.name, self._generation)
-        # Before fencing: a driver with the wrong checkpoint must not end a healthy one.
-        self._compare(self._barriers.read_past(), alone=False)
-        self._past = self._barriers.open()
-        self._number = self._past.attempt + 1
-        standing = self._compare(self._past, alone=True)
-        before = self._past.before(standing.next_epoch)
-        baseline = before.changelog_cut if before else Cut()
-        self._changelog.check_start(baseline, self._generation, standing.next_epoch, self._number)
-        self._barriers.write(Start(job.name, self._generation, self._number, now_ms()))
+        taking_over = TakeOver(
+            job.name,
+            self._generation,
+            self._checkpoint,
+            self._barriers,
+            self._changelog,
+            lambda: newest_milestone(cluster, job.name, self._generation),
+            lambda past, standing: self._log.info("found", attempts=past.attempt, **vars(standing)),
+        )
+        self._number, self._past = taking_over.run(now_ms)
 
     def run(self, start: StartQuery) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
@@ -99,7 +102,6 @@ class Attempt:
             self._changelog,
             self._barriers,
             self._checkpoint,
-            self._lists,
             self._look_at_epoch,
             now_ms,
         )
@@ -120,32 +122,19 @@ class Attempt:
         finally:
             announcer.stop()
 
-    def _compare(self, past: Past, alone: bool) -> Standing:
-        """Where checkpoint and stream stand; raises DivergenceError when they contradict each other."""
-        job = self._job.name
-        newest = past.newest
-        milestone = newest_milestone(self._settings.cluster, job, self._generation)
-        standing = Standing(
-            planned=self._checkpoint.newest_planned(),
-            committed=self._checkpoint.newest_committed(),
-            barrier=newest.epoch if newest else NONE,
-            milestone=milestone.epoch if milestone else NONE,
-        )
-        self._log.info("found", attempts=past.attempt, **vars(standing))
-        has_plan = newest is not None and standing.planned >= newest.epoch
-        planned = self._checkpoint.plan(newest.epoch).source_cut if newest and has_plan else None
-        require_match(job, standing, planned, newest.source_cut if newest else None, alone)
-        return standing
-
     def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: Announcer) -> None:
-        """Run the query; again when Spark ended it by an error of its own after a commit (SPARK-55271)."""
+        """Run the query; again when it has finished an epoch of another decoding.
+
+        And when Spark ended it by an error of its own after a commit (SPARK-55271).
+        """
         while not self._stop.is_set():
             committed = self._checkpoint.newest_committed()
-            self.query = start(epochs)
+            decoding, last = self._choose(epochs)
+            self.query = start(epochs, decoding)
             self._query_set.set()
             try:
-                self._watch(self.query, epochs, announcer)
-                return  # stopped: by us, or by whoever owns the session
+                if self._watch(self.query, epochs, announcer, last):
+                    return  # stopped: by us, or by whoever owns the session
             except StreamingQueryException as error:
                 if epochs.failure is not None:
                     raise epochs.failure from error
@@ -155,14 +144,25 @@ class Attempt:
             finally:
                 self._query_set.clear()
 
-    def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: Announcer) -> None:
+    def _choose(self, epochs: EpochWriter) -> tuple[Decoding | None, int | None]:
+        if self._decoding is None:
+            return None, None
+        return Decodings(self._checkpoint, self._number, self._decoding, self._log).choose(epochs.steps.begun())
+
+    def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: Announcer, last: int | None) -> bool:
+        """Is that all? False once the query has been stopped behind its `last` epoch."""
         while not query.awaitTermination(0.2):
             if announcer.failure is not None:
                 query.stop()
                 raise announcer.failure
             if self._stop.is_set():
                 self._stop_after_commit(query, epochs)
-                return
+                break
+            if last is not None and self._checkpoint.is_committed(last):
+                self._stop_after_commit(query, epochs)
+                epochs.go_on()
+                return False
+        return True
 
     def _stop_after_commit(self, query: StreamingQuery, epochs: EpochWriter) -> None:
         """Stop between two epochs, so that the next start has nothing to replay."""

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -16,29 +13,11 @@ from typing import Any
 import pytest
 
 import counting
+from commandline import Cli
 from harness import descendants, wait_until
 
 EVENTS = counting.events(1_000)
 SERVICE_BYTES_MAX = 300 * 1024 * 1024
-
-
-class Cli:
-    """Runs `cutwater` on one data folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.env = {**os.environ, "CUTWATER_DATA_DIR": str(folder / "data"), "COLUMNS": "200"}
-
-    def run(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "cutwater.cli.main", *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=300, env={**self.env, **env}, check=False
-        )
-
-    def json(self, *arguments: str) -> Any:
-        done = self.run(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +29,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     lines = [json.dumps({**one, "at": _iso(one["at"])}) for one in EVENTS]
     (folder / "events.jsonl").write_text("\n".join(lines) + "\n")
     made = Cli(folder)
-    done = made.run("up", str(folder / "job.yaml"), "--detach")
+    done = made.run("up", made.job_file, "--detach")
     assert done.returncode == 0, done.stderr
     for where in ("Kafka", "API", "Spark UI", "log of driver"):
         assert where in done.stdout

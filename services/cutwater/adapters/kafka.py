@@ -85,9 +85,9 @@ def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:
     An offset that is out of range is an error, never a silent jump.
     """
     consumer: Consumer = made(
+        cluster,
         Consumer,
         {
-            **cluster.librdkafka(),
             "group.id": "cutwater",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -160,15 +160,14 @@ def read_tail(
     consumer: Consumer, topic: str, partition: int, enough: Callable[[list[bytes]], bool], step: int = 256
 ) -> list[bytes]:
     """The values at the end of a partition, in log order: back in doubling steps until `enough` says so."""
-    low, high = bounds(consumer, topic, partition)
-    while True:
-        first = max(low, high - step)
-        values = (
-            [bytes(one.value()) for one in read_range(consumer, topic, partition, first)] if first < high else []
-        )
-        if first == low or enough(values):
-            return values
-        step *= 2
+    values: list[bytes] = []
+
+    def find(messages: Iterator[Message]) -> list[bytes] | None:
+        values[:] = [bytes(one.value()) for one in messages]
+        return values if enough(values) else None
+
+    look_back(consumer, topic, partition, find, step)
+    return values
 
 
 def look_back(
@@ -193,7 +192,7 @@ def raise_read_error(error: KafkaError, topic: str | None, partition: int | None
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         raise ProtocolError(
             f"{topic}/{partition}: the position is outside the log ({error.str()}): records that were not read "
-            "yet have been deleted. Restore from a snapshot, or rebuild the view from the start."
+            "yet have been deleted. Let the reader begin anew: a view without its folder, a client without token."
         )
     if error.fatal() or error.code() in (
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -209,15 +208,15 @@ class TransactionalWriter:
 
     def __init__(self, cluster: Cluster, transactional_id: str, **extra: Any) -> None:
         self._id = transactional_id
-        self._producer = Producer(
+        self._producer: Producer = cluster.client(
+            Producer,
             {
-                **cluster.librdkafka(),
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "acks": "all",
                 "linger.ms": 0,
                 **extra,
-            }
+            },
         )
 
     def initialise(self) -> None:

@@ -18,6 +18,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
+from cutwater.core.readers import CLIENT
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Entry, Jump, Step
 from cutwater.views.changelog import KeyReader
@@ -38,17 +39,18 @@ def from_changelog(
     stop: Callable[[], bool],
     idle_s: float | None,
     rows_max: int,
+    clock: Callable[[], int] = now_ms,
 ) -> Iterator[CommittedMilestone]:
     """See `committed`."""
     stream = topics.milestones(job.name)
     partition_count(cluster, stream)
     entry = _entry(cluster, stream, after) if after else None
     ranges = Ranges(cluster, topics.changelog(job.name, generation), stop)
-    reading = _Reading(job, ranges, Backlog(generation, entry), entry, rows_max)
+    reading = _Reading(job, ranges, Backlog(generation, entry, reader=CLIENT), entry, rows_max, clock)
     feed: MilestoneFeed | None = None
     waited = time.monotonic()
     try:
-        feed = MilestoneFeed(cluster, stream, entry.offset if entry else None)
+        feed = MilestoneFeed(cluster, stream, entry.offset if entry else None, CLIENT)
         while not stop() and (idle_s is None or time.monotonic() - waited < idle_s):
             reading.read(feed)
             while (milestone := reading.next()) is not None:
@@ -65,12 +67,21 @@ def from_changelog(
 class _Reading:
     """Milestones as they come, and the rows between two of them."""
 
-    def __init__(self, job: Job, ranges: Ranges, backlog: Backlog, done: Entry | None, rows_max: int) -> None:
+    def __init__(
+        self,
+        job: Job,
+        ranges: Ranges,
+        backlog: Backlog,
+        done: Entry | None,
+        rows_max: int,
+        clock: Callable[[], int],
+    ) -> None:
         self._ranges = ranges
         self._backlog = backlog
         self._done = done
         self._rows_max = rows_max
-        self._updates = Updates(job, ranges, now_ms)
+        self._now_ms = clock
+        self._updates = Updates(job, ranges, clock)
         self._keys = KeyReader()
         self._answered = time.monotonic()
         self._presenter = Presenter(job)
@@ -88,7 +99,7 @@ class _Reading:
 
     def next(self) -> CommittedMilestone | None:
         """The next milestone with its changes; None when there is nothing to read yet."""
-        plan = self._backlog.plan(now_ms())
+        plan = self._backlog.plan(self._now_ms())
         if plan is None:
             return None
         try:

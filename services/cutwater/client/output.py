@@ -10,12 +10,12 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, look_back, make_consumer, partition_count, raise_read_error
 from cutwater.client.decoding import DECODERS, Decoder
-from cutwater.client.grouping import Grouping
 from cutwater.client.outage import Outage
 from cutwater.client.values import Change, CommittedMilestone
 from cutwater.core import topics
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
+from cutwater.core.grouping import Grouping
 from cutwater.core.job import Job
 from cutwater.core.output import End
 

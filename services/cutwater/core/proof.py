@@ -33,6 +33,16 @@ class Writer(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Written:
+    """What one epoch's action wrote, as the executors counted it."""
+
+    rows: Mapping[int, int]
+    """Rows by partition."""
+    digest: int
+    """Signed 64-bit XOR of xxhash64(key, value)."""
+
+
+@dataclass(frozen=True)
 class Suspect:
     """A partition whose end offset does not equal the baseline plus the rows written."""
 

@@ -15,6 +15,11 @@ ROW_BYTES_MAX = 16 * 1024 * 1024
 LISTED_BYTES_MAX = 100 * 1024 * 1024
 """The largest record of a list: brokers take no larger request (socket.request.max.bytes), so no larger event."""
 
+TIMESTAMP_AHEAD = "message.timestamp.after.max.ms"
+"""How far ahead of the broker's clock a producer's timestamp may be (Kafka 3.6 or newer)."""
+TIMESTAMP_AHEAD_MS_MAX = 3_600_000
+"""Kafka 4's default. It refuses what was meant as micro- or nanoseconds, where the producer hears of it."""
+
 
 def barriers(job: str) -> str:
     return f"{job}.barriers"
@@ -65,21 +70,6 @@ def signal_id(job: str) -> str:
     return f"{job}.signal"
 
 
-def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
-    """The topics that the publisher writes: the output, and its own position."""
-    # The log's own time: event times of long ago would be deleted at once.
-    output_config = (
-        ("cleanup.policy", "delete"),
-        ("message.timestamp.type", "LogAppendTime"),
-        ("retention.ms", str(retention_ms)),
-        ("max.message.bytes", str(ROW_BYTES_MAX)),
-    )
-    return [
-        TopicSpec(output(job), partitions, output_config),
-        TopicSpec(published(job), 1, (("cleanup.policy", "compact"),)),
-    ]
-
-
 def replay_id(job: str) -> str:
     """The transactional id under which dead letters are produced again, one process at a time."""
     return f"{job}.replay"
@@ -121,6 +111,22 @@ def owned(job: str, generation: Generation, partitions: int, output: Output = EV
     return mine + (_published(job, partitions, output.retention_ms) if published_too else [])
 
 
+def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
+    """The topics that the publisher writes: the output, and its own position."""
+    # The log's own time: event times of long ago would be deleted at once.
+    output_config = (
+        ("cleanup.policy", "delete"),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("retention.ms", str(retention_ms)),
+        ("max.message.bytes", str(ROW_BYTES_MAX)),
+    )
+    return [
+        TopicSpec(output(job), partitions, output_config),
+        TopicSpec(published(job), 1, (("cleanup.policy", "compact"),)),
+    ]
+
+
 def events(topic: str, partitions: int) -> TopicSpec:
     """The events topic, for those who let Cutwater create it. Retention is the user's business."""
-    return TopicSpec(topic, partitions, (("cleanup.policy", "delete"), ("retention.ms", "-1")))
+    honest = (TIMESTAMP_AHEAD, str(TIMESTAMP_AHEAD_MS_MAX))
+    return TopicSpec(topic, partitions, (("cleanup.policy", "delete"), ("retention.ms", "-1"), honest))

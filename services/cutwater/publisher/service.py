@@ -22,6 +22,7 @@ from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.output import Published, applied, nothing
+from cutwater.core.readers import PUBLISHER
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Jump, Step
 from cutwater.publisher.encoding import ENCODERS
@@ -71,9 +72,11 @@ class Publisher:
         """Publish until stopped; raises CutwaterError where protocol, a newer publisher or an outage forbid it."""
         self._position = self._writer.open()
         whole = _milestone(self._position)
-        backlog = Backlog(self._generation, applied(self._position, whole), self._position.target)
+        backlog = Backlog(
+            self._generation, applied(self._position, whole), self._position.target, reader=PUBLISHER
+        )
         self._log.info("ready", sequence=whole.sequence if whole else 0, parts=self._position.parts)
-        feed = MilestoneFeed(self._cluster, topics.milestones(self._job.name), backlog.position)
+        feed = MilestoneFeed(self._cluster, topics.milestones(self._job.name), backlog.position, PUBLISHER)
         try:
             while not self._stop.is_set():
                 self._advance(feed, backlog)
