@@ -117,7 +117,10 @@ class Flow:
         return milestone
 
     def state(self, milestone: Milestone) -> dict[tuple[str, int], dict[str, Any]]:
-        """Presented rows by (key, window start in ms): the newest record per key below the milestone's cut."""
+        """Presented rows by (key, window start in ms): the newest record per key below the milestone's cut.
+
+        Without those that were cleared; others below the horizon may be among them.
+        """
         keys, values = Codec(WINDOW_KEY_SCHEMA), Codec(self.job.state_schema)
         newest: dict[bytes, bytes] = {}
         consumer = make_consumer(self.cluster)
@@ -128,6 +131,8 @@ class Flow:
         consumer.close()
         rows = {}
         for key, value in newest.items():
+            if value is None:
+                continue
             at, partials = keys.decode(key), values.decode(value)
             start = round(at["window_start"].timestamp() * 1000)
             rows[at["key"], start] = {one.name: one.present(partials) for one in self.job.measures}

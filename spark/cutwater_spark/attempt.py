@@ -11,10 +11,12 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from cutwater.adapters.crashing import reach
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.core import topics
+from cutwater.core.collection import Collector
 from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
@@ -22,6 +24,7 @@ from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
 from cutwater_spark.announcer import Announcer
 from cutwater_spark.barriers import BarrierLog, newest_milestone
+from cutwater_spark.burying import Tombstones
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.decodings import Decodings
@@ -87,6 +90,7 @@ class Attempt:
             self._changelog,
             lambda: newest_milestone(cluster, job.name, self._generation),
             lambda past, standing: self._log.info("found", attempts=past.attempt, **vars(standing)),
+            reach,
         )
         self._number, self._past = taking_over.run(now_ms)
 
@@ -94,12 +98,20 @@ class Attempt:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
         if not self._number:
             raise UsageError("take_over comes before run")
+        clearing = Collector(
+            self._changelog,
+            self._changelog.partitions,
+            Tombstones(self._settings.cluster, self._changelog.topic).write,
+            self._settings.collect_share,
+            self._past.before(self._checkpoint.newest_committed() + 1),
+        )
         epochs = EpochWriter(
             self._job,
             self._generation,
             self._number,
             self._past,
             self._changelog,
+            clearing,
             self._barriers,
             self._checkpoint,
             self._look_at_epoch,

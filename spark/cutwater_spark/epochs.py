@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 
 from cutwater.adapters.avro import crc64
-from cutwater.core.driving import Past
+from cutwater.adapters.crashing import reach
+from cutwater.core.driving import Clearing, Past
 from cutwater.core.epochs import Epochs
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation
@@ -37,6 +38,7 @@ class EpochWriter:
         attempt: int,
         past: Past,
         changelog: Changelog,
+        clearing: Clearing,
         barriers: BarrierLog,
         checkpoint: Checkpoint,
         look: LookAtInput,
@@ -47,7 +49,17 @@ class EpochWriter:
         self._look = look
         fingerprint = crc64(job.state_schema).hex()
         self.steps = Epochs(
-            job, generation, attempt, past, changelog, barriers, checkpoint, fingerprint, now_ms
+            job,
+            generation,
+            attempt,
+            past,
+            changelog,
+            barriers,
+            checkpoint,
+            fingerprint,
+            now_ms,
+            clearing,
+            reach,
         )
         self.lock = threading.Lock()
         self.stopping = False

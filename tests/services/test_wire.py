@@ -70,6 +70,8 @@ def golden_record(name: str) -> wire.Record:
         "schema_fingerprint": "71c2eba2dfed3d02",
         "epoch_started_ms": when,
         "written_ms": when + 250,
+        "tombstones": 12,
+        "collected": (20, 0, 150, 1),
     }
     if name == "barrier":
         return Barrier(**told)

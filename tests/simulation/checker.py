@@ -112,7 +112,9 @@ class Checker:
     def truth(self, who: str, sequence: int) -> Truth:
         self.look_at_stream()
         if not 1 <= sequence <= len(self.truths):
-            raise Anomaly(ABORTED_READ, f"{who} shows sequence {sequence}, and the stream ends at {len(self.truths)}")
+            raise Anomaly(
+                ABORTED_READ, f"{who} shows sequence {sequence}, and the stream ends at {len(self.truths)}"
+            )
         return self.truths[sequence - 1]
 
     def look_at_state(self, who: str, milestone: Milestone, rows: Mapping[Window, tuple[int, int]]) -> None:
@@ -166,7 +168,11 @@ class Checker:
         for number, partition in enumerate(self._log.topics[topics.output(JOB.name)]):
             last = rows = 0
             for record in partition.records:
-                if record.transaction is None or record.marker or record.transaction.outcome is not Outcome.COMMITTED:
+                if (
+                    record.transaction is None
+                    or record.marker
+                    or record.transaction.outcome is not Outcome.COMMITTED
+                ):
                     continue
                 if record.key is not None:
                     rows += 1
@@ -176,6 +182,8 @@ class Checker:
                     kind = INVERSION if end.first_sequence <= last else GAP
                     raise Anomaly(kind, f"output/{number} goes from sequence {last} to {end.first_sequence}")
                 if end.last and end.rows != rows:
-                    raise Anomaly(PARTIAL, f"output/{number} has {rows} rows of sequence {end.sequence}, not {end.rows}")
+                    raise Anomaly(
+                        PARTIAL, f"output/{number} has {rows} rows of sequence {end.sequence}, not {end.rows}"
+                    )
                 if end.last:
                     last, rows = end.sequence, 0

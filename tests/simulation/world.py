@@ -147,7 +147,9 @@ class World:
     def _view(self, process: Process, cluster: Any, name: str) -> None:
         disk = self.tables[name]
         self.views.pop(name, None)
-        store = self.services.store(Path(name), JOB, GENERATION, open_table=lambda _folder: SimTable(disk, process))
+        store = self.services.store(
+            Path(name), JOB, GENERATION, open_table=lambda _folder: SimTable(disk, process)
+        )
         view = View(store, JOB)
         follower = self.services.follower(
             cluster,
@@ -180,9 +182,7 @@ class World:
         if slot == "consumer":
             found = from_output(JOB, cluster, client.token, lambda: False, None, 1_000_000)
         else:
-            found = from_changelog(
-                JOB, cluster, GENERATION, client.token, lambda: False, None, 1_000_000, clock
-            )
+            found = from_changelog(JOB, cluster, GENERATION, client.token, lambda: False, None, 1_000_000, clock)
         for milestone in found:
             self._given(slot, client, milestone)
 

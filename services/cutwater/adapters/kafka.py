@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
 from cutwater.adapters.reaching import ask, made
 from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
 
@@ -240,6 +241,7 @@ class TransactionalWriter:
         self._producer.begin_transaction()
         for batch in batches:
             self._enqueue(batch)
+        reach("transaction-open")
         # Flushes first, and fails when any record was not delivered: no delivery callback is needed. (One that
         # runs while the client raises a fatal error makes CPython report a SystemError instead of it.)
         self._producer.commit_transaction(TIMEOUT_S)

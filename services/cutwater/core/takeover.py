@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cutwater.core.cuts import Cut
-from cutwater.core.driving import Barriers, Checkpoint, Past, Rows
+from cutwater.core.driving import Barriers, Checkpoint, Past, Reached, Rows, nowhere
 from cutwater.core.generations import Generation
 from cutwater.core.records import Milestone, Start
 from cutwater.core.startup import NONE, Standing, require_match
@@ -23,6 +22,7 @@ class TakeOver:
         rows: Rows,
         newest_milestone: Callable[[], Milestone | None],
         found: Callable[[Past, Standing], None] = lambda _past, _standing: None,
+        reached: Reached = nowhere,
     ) -> None:
         self._job = job
         self._generation = generation
@@ -31,6 +31,7 @@ class TakeOver:
         self._rows = rows
         self._newest_milestone = newest_milestone
         self._found = found
+        self._reached = reached
 
     def run(self, now_ms: Callable[[], int]) -> tuple[int, Past]:
         """Fence older drivers and say so; returns the attempt's number and what it found."""
@@ -40,9 +41,10 @@ class TakeOver:
         number = past.attempt + 1
         standing = self._compare(past, alone=True)
         before = past.before(standing.next_epoch)
-        baseline = before.changelog_cut if before else Cut()
-        self._rows.check_start(baseline, self._generation, standing.next_epoch, number)
+        self._rows.check_start(before, self._generation, standing.next_epoch, number)
+        self._reached("start-unwritten")
         self._barriers.write(Start(self._job, self._generation, number, now_ms()))
+        self._reached("start-written")
         return number, past
 
     def _compare(self, past: Past, alone: bool) -> Standing:

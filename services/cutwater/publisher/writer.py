@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
 from cutwater.adapters.kafka import Batch, TransactionalWriter, make_consumer, read_tail
 from cutwater.core import topics
 from cutwater.core.errors import ProtocolError
@@ -76,6 +77,8 @@ class OutputWriter:
         for partition, end in enumerate(ends(position, whole, plan, part, self._now_ms())):
             batches[partition].records.append({"value": self._encoder.end(wire.encode(end), end)})
         moved = after(position, plan, part)
+        reach("part-read")
         place = {"key": self._topic.encode(), "value": wire.encode(moved)}
         self._writer.write_all([*batches, Batch(topics.published(self._job.name), 0, [place])])
+        reach("part-written")
         return moved

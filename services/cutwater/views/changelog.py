@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from confluent_kafka import Message
 
 from cutwater.adapters.avro import HEADER_BYTES, Codec
 from cutwater.adapters.kafka import headers_of
 from cutwater.core.errors import DivergenceError, UsageError
-from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.job import PLAIN_KEY_SCHEMA, Job
 from cutwater.core.proof import Writer
 from cutwater.views.layout import Window
-
-# The windows as numbers: turning them into datetimes and back would cost time and lose far-away years.
-KEY_SCHEMA: dict[str, Any] = {
-    **WINDOW_KEY_SCHEMA,
-    "fields": [
-        {"name": "key", "type": "string"},
-        {"name": "window_start", "type": "long"},
-        {"name": "window_end", "type": "long"},
-    ],
-}
 
 
 class Row(NamedTuple):
@@ -44,7 +34,7 @@ class KeyReader:
     """Makes windows of the changelog's keys."""
 
     def __init__(self) -> None:
-        self._codec = Codec(KEY_SCHEMA)
+        self._codec = Codec(PLAIN_KEY_SCHEMA)
 
     def window(self, key: bytes) -> Window:
         """Raises UsageError for bytes that are no key of a changelog."""
