@@ -28,6 +28,7 @@ from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.records import Milestone
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
+from cutwater.views.rows import Presenter
 
 PATIENCE_S = 150.0
 GENERATION = Generation(1, "local")
@@ -121,7 +122,7 @@ class Flow:
 
         Without those that were cleared; others below the horizon may be among them.
         """
-        keys, values = Codec(WINDOW_KEY_SCHEMA), Codec(self.job.state_schema)
+        keys, values = Codec(WINDOW_KEY_SCHEMA), Presenter(self.job)
         newest: dict[bytes, bytes] = {}
         consumer = make_consumer(self.cluster)
         for place, end in milestone.changelog_cut:
@@ -133,9 +134,9 @@ class Flow:
         for key, value in newest.items():
             if value is None:
                 continue
-            at, partials = keys.decode(key), values.decode(value)
+            at = keys.decode(key)
             start = round(at["window_start"].timestamp() * 1000)
-            rows[at["key"], start] = {one.name: one.present(partials) for one in self.job.measures}
+            rows[at["key"], start] = values.values(value)
         return rows
 
     def close(self) -> None:

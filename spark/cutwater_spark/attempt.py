@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from cutwater.adapters.crashing import reach
+from cutwater.adapters.framing import state_header_of
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
@@ -81,6 +82,8 @@ class Attempt:
         if (found := partition_count(cluster, topic)) != self._changelog.partitions:
             raise UsageError(f"{topic} has {found} partitions, and the job file says {self._changelog.partitions}")
         self._checkpoint.pin(job.definition)
+        # Before fencing: without the registry there would be nothing to write.
+        self._state_header = state_header_of(job, self._settings)
         self._barriers = BarrierLog(cluster, job.name, self._generation)
         taking_over = TakeOver(
             job.name,
@@ -109,6 +112,7 @@ class Attempt:
             self._job,
             self._generation,
             self._number,
+            self._state_header,
             self._past,
             self._changelog,
             clearing,

@@ -14,6 +14,7 @@ from cutwater.core.epochs import Epochs
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
+from cutwater.core.proof import Writer, Written
 from cutwater.core.records import Barrier
 from cutwater.core.rejection import Seen
 from cutwater_spark.barriers import BarrierLog
@@ -36,6 +37,7 @@ class EpochWriter:
         job: Job,
         generation: Generation,
         attempt: int,
+        state_header: bytes,
         past: Past,
         changelog: Changelog,
         clearing: Clearing,
@@ -45,6 +47,7 @@ class EpochWriter:
         now_ms: Callable[[], int],
     ) -> None:
         self._job = job
+        self._state_header = state_header
         self._changelog = changelog
         self._look = look
         fingerprint = crc64(job.state_schema).hex()
@@ -82,9 +85,14 @@ class EpochWriter:
                     raise UnavailableError(f"epoch {epoch} is left to the next attempt: the driver is stopping")
                 self.steps.write(
                     epoch,
-                    lambda me: self._changelog.write(changelog_rows(aggregates, self._job, me)),
+                    lambda me: self._changelog.write(
+                        changelog_rows(aggregates, self._job, me, self._state_header)
+                    ),
                     self._look,
                 )
         except BaseException as error:
             self.failure = error
             raise
+
+    def _action(self, aggregates: DataFrame, me: Writer) -> Written:
+        return self._changelog.write(changelog_rows(aggregates, self._job, me, self._state_header))

@@ -118,7 +118,7 @@ class _Reading:
         since = self._done.milestone.changelog_cut if self._done else Cut()
         horizon_ms = plan.to.milestone.horizon_ms
         changes: dict[bytes, Change] = {}
-        for _, _, key, value in self._updates.rows(plan, since):
+        for key, value in self._updates.rows(plan, since):
             window = self._keys.window(key)
             if window.end_ms <= horizon_ms:
                 continue  # not part of the state

@@ -9,6 +9,7 @@ from confluent_kafka import Message
 from cutwater.adapters.avro import HEADER_BYTES, Codec
 from cutwater.adapters.kafka import headers_of
 from cutwater.core.errors import DivergenceError, UsageError
+from cutwater.core.formats import is_confluent
 from cutwater.core.job import PLAIN_KEY_SCHEMA, Job
 from cutwater.core.proof import Writer
 from cutwater.views.layout import Window
@@ -55,7 +56,7 @@ class RowReader:
             window = self._keys.window(key or b"")
         except UsageError as error:
             raise DivergenceError(f"{_place(message)}: {error}; this record is no row of the changelog") from None
-        if value is not None and value[:HEADER_BYTES] != self._value_header:
+        if value is not None and value[:HEADER_BYTES] != self._value_header and not is_confluent(value):
             raise DivergenceError(
                 f"{_place(message)}: the value's schema is {value[:HEADER_BYTES].hex()}, and the job file's "
                 f"measures say {self._value_header.hex()}; use the job file that the driver runs with"
