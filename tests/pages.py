@@ -67,3 +67,15 @@ EXAMPLES = {
     if path.suffix in {".py", ".java", ".sh", ".yaml"}
 }
 """The files of examples/ by their text: a block that is one of them is tested with it."""
+
+FRAGMENTS = {
+    "describe(": "tests/spark/test_attach_refusals.py",
+    "AvroDeserializer(": "tests/services/test_confluent_framing.py",
+}
+"""Python that needs a session or a registry around it: by what it calls, the test that calls the same."""
+
+
+def is_program(block: Block) -> bool:
+    """Python that stands on its own."""
+    alone = not any(call in block.text for call in FRAGMENTS)
+    return block.language == "python" and block.text not in EXAMPLES and alone

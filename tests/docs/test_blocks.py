@@ -18,7 +18,7 @@ from cutwater.adapters.avro import crc64
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.adapters.jobmodels import AttachedModel, JobModel
 from cutwater.cli import reference
-from pages import EXAMPLES, ROOT, Block, blocks, text_of
+from pages import EXAMPLES, FRAGMENTS, ROOT, Block, blocks, text_of
 
 RUN_BY = {
     "examples/attach/orders_query.py": "tests/shop.py",
@@ -98,6 +98,8 @@ def properties(block: Block) -> None:
 def python(block: Block) -> None:
     """Programs are run by tests/integration/test_page_programs.py; a call of `describe` needs a session."""
     tree = ast.parse(block.text)
+    for call, test in FRAGMENTS.items():
+        assert call not in block.text or call in (ROOT / test).read_text(encoding="utf-8")
     if "describe(" in block.text:
         from cutwater_spark.attach import describe
 

@@ -19,14 +19,10 @@ from cutwater.adapters.kafka import bounds, make_consumer
 from cutwater.core import topics
 from cutwater.core.cuts import TopicPartition
 from harness import kill_session
-from pages import EXAMPLES, Block, blocks
+from pages import Block, blocks, is_program
 
 PATIENCE_S = 60
-PROGRAMS = [
-    block
-    for block in blocks()
-    if block.language == "python" and block.text not in EXAMPLES and "describe(" not in block.text
-]
+PROGRAMS = [block for block in blocks() if is_program(block)]
 
 
 @pytest.fixture(scope="module")
