@@ -58,13 +58,13 @@ class Settings(BaseSettings):
         60_000,
         ge=100,
         le=86_400_000,
-        description="After so long without any move a commit-signal, publisher or view that is behind is silent, ms.",
+        description="A commit-signal, publisher or view that is behind and does not move so long is silent, ms.",
     )
     watch_driver_silent_ms: int = Field(
         180_000,
         ge=100,
         le=86_400_000,
-        description="After so long without barrier and heartbeat the driver is silent, ms; an idle one pauses 60 s.",
+        description="A driver without barrier and heartbeat for so long is silent, ms; an idle one pauses 60 s.",
     )
     watch_stuck_ms: int = Field(
         120_000, ge=100, le=86_400_000, description="How long an epoch may take before it is stuck, ms."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from cutwater.adapters import wire
@@ -25,7 +25,7 @@ from cutwater.core.watching import take_alert, take_published, take_signal, take
 
 TAIL = 4_096
 """How many offsets at the end of a topic are looked at first: some minutes of a busy job."""
-ASK_S = 10.0
+ASK_S = 3.0
 
 
 class Read(NamedTuple):
@@ -65,6 +65,15 @@ def take(state: Watched, read: Read) -> Watched:
     if topic == topics.alerts(state.job) and isinstance(record, Alert):
         return take_alert(state, topic, offset, record)
     return take_unreadable(state, topic, offset)
+
+
+def alert_of(read: Read) -> Alert | None:
+    """The alert in a record, if it holds one."""
+    try:
+        record = wire.decode(read.value)
+    except CutwaterError:
+        return None
+    return record if isinstance(record, Alert) else None
 
 
 def take_all(state: Watched, reads: Iterable[Read]) -> Watched:
@@ -119,7 +128,9 @@ class SourceEnds:
         if not wanted:
             return Cut()
         try:
-            answers = self._admin.list_offsets(wanted, request_timeout=ASK_S)
+            answers = self._admin.list_offsets(
+                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ASK_S
+            )
             ends = {Place(at.topic, at.partition): one.result(2 * ASK_S).offset for at, one in answers.items()}
         except KafkaException as error:
             raise explain(error, "asking for the source's end") from None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from cutwater.core.generations import Generation
 
@@ -68,6 +70,29 @@ class Alert:
     def name(self) -> str:
         """The same in both records of an alert: by it a receiver knows a repeated delivery."""
         return f"{self.job}/{self.kind}/{self.part}/{self.raised_ms}"
+
+
+def plain(alert: Alert) -> dict[str, Any]:
+    """An alert as plain values, for JSON: times in ISO 8601, UTC."""
+    return {
+        "id": alert.name,
+        "state": "raised" if alert.on else "resolved",
+        "job": alert.job,
+        "generation": str(alert.generation),
+        "kind": alert.kind,
+        "part": alert.part,
+        "told_by": alert.told_by,
+        "raised": _iso(alert.raised_ms),
+        "resolved": None if alert.resolved_ms is None else _iso(alert.resolved_ms),
+        "sequence": alert.sequence,
+        "value": alert.value,
+        "text": alert.text,
+    }
+
+
+def _iso(ms: int) -> str:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 Known = Mapping[Key, Alert]

@@ -49,6 +49,7 @@ def take_stream(state: Watched, topic: str, offset: int, record: StreamRecord) -
     return replace(
         read,
         committed=record,
+        confirmed=max(read.confirmed, record.epoch),
         owed_ms=max(read.owed_ms, record.committed_ms) if owed else 0,
         buckets=_counted(state.buckets, record, state.bucket_ms),
         publisher=_passed(state.publisher, record),

@@ -12,9 +12,10 @@ from typing import Any
 
 import uvicorn
 
+from cutwater.adapters.alerting import tell_end
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
-from cutwater.core.errors import MachineError
+from cutwater.core.errors import MachineError, ProtocolError
 from cutwater.core.job import Job
 from cutwater.rehydrator.access import open_to_others
 from cutwater.rehydrator.api import create_app
@@ -35,6 +36,9 @@ class Rehydrator:
     def __init__(self, job: Job, settings: Settings, log: Any) -> None:
         """Takes the port and the folder; MachineError or UsageError when they cannot be had."""
         self._log = log
+        self._job = job.name
+        self._settings = settings
+        self._told = False
         self._listener = _listen(settings.host, settings.port)
         generation = settings.generation
         store = Store(folder_of(settings.data_dir, job.name, generation), job, generation)
@@ -103,6 +107,22 @@ class Rehydrator:
             if status != told:
                 self._log.info("view", state=status.state.value, reason=status.reason)
                 told = status
+            if self._follower.failure and not self._told:
+                self._told = True
+                self._tell(self._follower.failure)
+
+    def _tell(self, error: ProtocolError) -> None:
+        """The view stays up and shows its last good milestone, so nobody would hear of it from its end."""
+        tell = (
+            self._settings.cluster,
+            self._job,
+            self._settings.generation,
+            "rehydrator",
+            error,
+            now_ms(),
+            self._log,
+        )
+        threading.Thread(target=tell_end, args=tell, name="tell", daemon=True).start()
 
     def _serve(self) -> None:
         self._server.run(sockets=[self._listener])
