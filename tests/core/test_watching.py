@@ -204,6 +204,7 @@ def test_readers_of_the_commit_stream_are_silent_when_behind_and_not_moving(part
     move(6)
     assert story.tick(59) == []
     assert story.tick(2, waiting=None) == [("silent", part, True)]
+    story.now += S
     move(7)
     assert story.tick(1, waiting=None) == [("silent", part, False)]
 

@@ -13,6 +13,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+from aiokafka.errors import KafkaError
 from prometheus_client import start_http_server
 
 from cutwater.adapters import watching
@@ -62,6 +63,7 @@ class Watch:
         self._state = Watched(job.name, settings.generation)
         self._stopped = threading.Event()
         self._wake: Any = None
+        self._gap = False
 
     def stop(self, *_signal: object) -> None:
         """End `run` within a few seconds."""
@@ -96,10 +98,12 @@ class Watch:
         loop, wake = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(wake.set)
         name = self._job.name
-        folder = self._settings.data_dir / "watch" / name
-        app = make_app(self._cluster, topics.watch_id(name), watching.followed(self._job), folder, self._take)
-        await app.start()
+        folder = self._settings.data_dir / "watch" / name  # Faust wants one; nothing of ours is in it
+        folder.mkdir(parents=True, exist_ok=True)
+        followed = watching.followed(self._job)
+        app = make_app(self._cluster, topics.watch_id(name), followed, folder, self._take, self._assigned)
         try:
+            await _started(app)
             while not self._stopped.is_set():
                 if app.crashed:
                     raise UnavailableError(
@@ -113,6 +117,9 @@ class Watch:
             for one in (self._webhook, self._view):
                 if one is not None:
                     await one.close()
+
+    def _assigned(self) -> None:
+        self._gap = True
 
     async def _take(self, read: Read) -> None:
         """Called by Faust, record by record; a record of the alerts topic is done once it is delivered."""
@@ -135,11 +142,13 @@ class Watch:
     async def _tick(self) -> None:
         await self._look()
         records = decide(self._state, self._limits, now_ms())
-        if any(one.on for one in records):
-            # Faust may be slow or cut off: nobody is called silent before the topics themselves were asked.
+        # Faust may be slow, or begin behind a gap: the topics themselves are asked before anybody is called silent.
+        if self._gap or any(one.on for one in records):
+            self._gap = False
             try:
                 reads = await asyncio.to_thread(watching.news, self._cluster, self._job, self._state)
             except CutwaterError as error:
+                self._gap = True
                 self._metrics.blind.set(1)
                 self._log.warning("nothing is judged: the topics cannot be read", problem=str(error))
                 return
@@ -186,6 +195,13 @@ def limits_of(job: Job, settings: Settings) -> Limits:
         lateness_ms=job.lateness_ms,
         publishes=watching.publishes(job),
     )
+
+
+async def _started(app: Any) -> None:
+    try:
+        await app.start()
+    except KafkaError as error:
+        raise UnavailableError(f"the streams do not start ({error}); check that the brokers run") from None
 
 
 async def _wait(wake: asyncio.Event, seconds: float) -> None:

@@ -26,8 +26,14 @@ BUFFER_MAX = 1_000
 """Records of a topic that wait for its agent."""
 
 
-def make_app(cluster: Cluster, group: str, topics: Sequence[str], data_dir: Path, take: Take) -> faust.App:
-    """An app that calls `take` for every record of the topics, in their order, from where the group stands."""
+def make_app(
+    cluster: Cluster, group: str, topics: Sequence[str], data_dir: Path, take: Take, assigned: Callable[[], None]
+) -> faust.App:
+    """An app that calls `take` for every record of the topics, in their order, from where the group stands.
+
+    `assigned` is called each time that the group gives topics to this process. Where they begin was said by
+    whoever had them before: it may be behind what this process knows, and it may be ahead.
+    """
     app = _App(
         group,
         broker=[f"kafka://{one.strip()}" for one in cluster.bootstrap.split(",")],
@@ -47,6 +53,11 @@ def make_app(cluster: Cluster, group: str, topics: Sequence[str], data_dir: Path
     for name in topics:
         topic = app.topic(name, key_serializer="raw", value_serializer="raw", value_type=bytes, allow_empty=True)
         app.agent(topic, name=name)(_agent(take))
+
+    async def on_assigned(*_: object, **__: object) -> None:
+        assigned()
+
+    app.on_partitions_assigned.connect(on_assigned, weak=False)
     return app
 
 
