@@ -32,12 +32,19 @@ from harness import GENERATION, Flow, flow, wait_until
 from secured import Secured
 
 PAGE = Path(__file__).parents[2] / "docs" / "SECURITY.md"
-USER_OF = {"driver": "driver", "commit-signal": "signal", "rehydrator": "view", "publisher": "publish"}
+USER_OF = {
+    "driver": "driver",
+    "commit-signal": "signal",
+    "rehydrator": "view",
+    "publisher": "publish",
+    "watch": "watch",
+}
 MODULES = {
     "driver": "cutwater_spark.driver",
     "commit-signal": "cutwater.commit_signal",
     "rehydrator": "cutwater.rehydrator",
     "publisher": "cutwater.publisher",
+    "watch": "cutwater.watch",
 }
 _ROW = re.compile(
     r"^\| (\S+) \| (topic|group|transactional id) \| `([^`]+)` \| (\w+) \| ([\w, ]+) \|$", re.MULTILINE
@@ -107,6 +114,7 @@ def test_the_whole_flow_on_sasl_ssl_with_the_least_rights(
         start("commit-signal")
         start("rehydrator", CUTWATER_PORT=port, CUTWATER_HOST="0.0.0.0")
         start("publisher")
+        start("watch", CUTWATER_WATCH_PORT=(metrics := str(free_ports(1)[0])), CUTWATER_WATCH_TICK_MS="200")
         milestone = job.wait_committed()
         assert job.state(milestone) == counting.expected(made)
         assert list(breaks(job.milestones())) == []
@@ -114,6 +122,7 @@ def test_the_whole_flow_on_sasl_ssl_with_the_least_rights(
         wait_until(lambda: shown(url) == str(milestone.token), "the view at the newest milestone")
         assert served(url) == counting.expected(made)
         assert published(sasl_ssl, job, milestone.token) == counting.expected(made)
+        wait_until(lambda: watched(metrics) == milestone.sequence, "watch, by its own user and over TLS")
         assert "set CUTWATER_API_TOKEN" in job.log(MODULES["rehydrator"]).read_text()
         _no_more_than_documented(sasl_ssl, job)
 
@@ -127,6 +136,16 @@ def published(secured: Secured, job: Flow, last: Token) -> dict[tuple[str, int],
         if milestone.token == last:
             break
     return rows
+
+
+def watched(port: str) -> int:
+    """The sequence that watch knows, once it also knows how much waits at the source; -1 before."""
+    try:
+        text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+    except httpx.HTTPError:
+        return -1
+    found = dict(re.findall(r"^cutwater_watch_(sequence|waiting_events) (\S+)$", text, re.MULTILINE))
+    return int(float(found["sequence"])) if found.get("waiting_events") == "0.0" else -1
 
 
 def shown(url: str) -> str:

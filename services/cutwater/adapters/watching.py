@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, explain, look_back, make_consumer, partition_count, read_range
+from cutwater.adapters.settings import Settings
 from cutwater.core import topics
 from cutwater.core.alerts import Alert
 from cutwater.core.cuts import Cut
@@ -20,6 +21,7 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.output import Published
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
+from cutwater.core.verdicts import Limits
 from cutwater.core.watched import Watched
 from cutwater.core.watching import take_alert, take_published, take_signal, take_stream, take_unreadable
 
@@ -47,6 +49,19 @@ def followed(job: Job) -> list[str]:
 def publishes(job: Job) -> bool:
     """Has the job an output?"""
     return job.output.mode != "none"
+
+
+def limits_of(job: Job, settings: Settings) -> Limits:
+    """The bounds that settings and job file give."""
+    return Limits(
+        silent_ms=settings.watch_silent_ms,
+        driver_silent_ms=max(settings.watch_driver_silent_ms, 2 * settings.heartbeat_ms),
+        stuck_ms=settings.watch_stuck_ms,
+        window_ms=settings.watch_window_ms,
+        dead_letters=settings.watch_dead_letters,
+        lateness_ms=job.lateness_ms,
+        publishes=publishes(job),
+    )
 
 
 def take(state: Watched, read: Read) -> Watched:

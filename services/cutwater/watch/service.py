@@ -27,7 +27,6 @@ from cutwater.core.alerts import Alert
 from cutwater.core.errors import CutwaterError, MachineError, UnavailableError
 from cutwater.core.job import Job
 from cutwater.core.judging import decide
-from cutwater.core.verdicts import Limits
 from cutwater.core.watched import Watched
 from cutwater.core.watching import observe_end, observe_nothing, observe_view, take_alert
 from cutwater.watch.metrics import Metrics
@@ -50,7 +49,7 @@ class Watch:
         self._settings = settings
         self._log = log
         self._cluster = settings.cluster
-        self._limits = limits_of(job, settings)
+        self._limits = watching.limits_of(job, settings)
         self._metrics = Metrics()
         url, token = settings.alert_webhook_url, settings.alert_webhook_token
         self._webhook = (
@@ -142,7 +141,7 @@ class Watch:
     async def _tick(self) -> None:
         await self._look()
         records = decide(self._state, self._limits, now_ms())
-        # Faust may be slow, or begin behind a gap: the topics themselves are asked before anybody is called silent.
+        # Faust may be slow, or begin behind a gap: the topics are asked before anybody is called silent.
         if self._gap or any(one.on for one in records):
             self._gap = False
             try:
@@ -182,19 +181,6 @@ class Watch:
                 self._metrics.raised(one)
             said = self._log.warning if one.on else self._log.info
             said("raised" if one.on else "resolved", kind=one.kind, part=one.part, text=one.text)
-
-
-def limits_of(job: Job, settings: Settings) -> Limits:
-    """The bounds that settings and job file give."""
-    return Limits(
-        silent_ms=settings.watch_silent_ms,
-        driver_silent_ms=max(settings.watch_driver_silent_ms, 2 * settings.heartbeat_ms),
-        stuck_ms=settings.watch_stuck_ms,
-        window_ms=settings.watch_window_ms,
-        dead_letters=settings.watch_dead_letters,
-        lateness_ms=job.lateness_ms,
-        publishes=watching.publishes(job),
-    )
 
 
 async def _started(app: Any) -> None:
