@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import threading
 import time
@@ -13,30 +12,21 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 import counting
 from cutwater.adapters import wire
 from cutwater.adapters.alerting import read_alerts, tell_end
-from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, read_range
+from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.logs import configure
 from cutwater.core import topics
 from cutwater.core.alerts import Alert, on
-from cutwater.core.cuts import Cut
 from cutwater.core.errors import DivergenceError, FencedError, UsageError
-from cutwater.core.records import Barrier, Committed, Signal, Start
 from cutwater.local.ports import free_ports
 from harness import GENERATION, Flow, flow, wait_until
+from watched import QUICK, SpeakingDriver, metric
 
 MODULE = "cutwater.watch"
-QUICK = {
-    "CUTWATER_WATCH_TICK_MS": "200",
-    "CUTWATER_WATCH_SILENT_MS": "1500",
-    "CUTWATER_WATCH_DRIVER_SILENT_MS": "600000",
-    "CUTWATER_WATCH_STUCK_MS": "600000",
-    "CUTWATER_WATCH_WINDOW_MS": "600000",
-}
 TOKEN, SECRET_PATH = "token-that-must-not-show", "/hook-key-that-must-not-show"
 
 
@@ -47,53 +37,9 @@ def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[F
         yield made
 
 
-class Driver:
-    """Writes barriers as a driver would, with the clock's times; `run` does so until it is stopped."""
-
-    def __init__(self, job: Flow) -> None:
-        self._job = job
-        self._writer = TransactionalWriter(job.cluster, topics.driver_id(job.job.name, GENERATION))
-        self._writer.initialise()
-        self.epoch = 0
-        self.stop = threading.Event()
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.start(1)
-
-    def start(self, attempt: int) -> None:
-        self.tell(Start(self._job.job.name, GENERATION, attempt, _now()))
-
-    def tell(self, signal: Signal) -> None:
-        self._writer.write(topics.barriers(self._job.job.name), [wire.encode(signal)])
-
-    def write_epoch(self, attempt: int = 1) -> None:
-        name, epoch, now = self._job.job.name, self.epoch, _now()
-        changelog = topics.changelog(name, GENERATION)
-        source, rows = Cut.of_topic(self._job.job.topic, [epoch, epoch]), Cut.of_topic(changelog, [epoch, epoch])
-        counts = {"rows": 2, "digest": epoch, "events": 2, "rejected": 0, "late": 0, "skew_ms": 0}
-        times = {"watermark_ms": epoch, "horizon_ms": 0, "epoch_started_ms": now - 40, "written_ms": now}
-        self.tell(
-            Barrier(name, GENERATION, attempt, epoch, source, rows, schema_fingerprint="ab", **counts, **times)
-        )
-        self.tell(Committed(name, GENERATION, attempt, epoch, _now()))
-        self.epoch += 1
-
-    def _run(self) -> None:
-        while not self.stop.wait(0.03):
-            self.write_epoch()
-
-    def end(self) -> None:
-        self.stop.set()
-        if self.thread.is_alive():
-            self.thread.join(10)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @pytest.fixture
-def driver(job: Flow) -> Iterator[Driver]:
-    made = Driver(job)
+def driver(job: Flow) -> Iterator[SpeakingDriver]:
+    made = SpeakingDriver(job)
     yield made
     made.end()
 
@@ -164,20 +110,11 @@ def on_now(job: Flow) -> set[tuple[str, str]]:
     return {one.key for one in on(read_alerts(job.cluster, job.job.name))}
 
 
-def metric(port: int, name: str) -> float | None:
-    try:
-        text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=5).text
-    except httpx.HTTPError:
-        return None
-    found = re.search(rf"^cutwater_watch_{re.escape(name)} (\S+)$", text, re.MULTILINE)
-    return float(found[1]) if found else None
-
-
 SILENT, FENCED = ("silent", "commit-signal"), ("fenced-writer", "barriers")
 
 
 def test_killed_under_load_it_loses_only_itself_and_is_right_again_after_a_restart(
-    job: Flow, driver: Driver, hook: Hook
+    job: Flow, driver: SpeakingDriver, hook: Hook
 ) -> None:
     """kill -9 while milestones come: they go on. What happens meanwhile is found later; nothing is told twice."""
     port = free_ports(1)[0]
@@ -220,7 +157,7 @@ def test_killed_under_load_it_loses_only_itself_and_is_right_again_after_a_resta
 
 
 def test_alerts_reach_a_webhook_that_fails_at_first_and_secrets_stay_out_of_the_log(
-    job: Flow, driver: Driver, hook: Hook
+    job: Flow, driver: SpeakingDriver, hook: Hook
 ) -> None:
     """Bounded tries; what is given up is counted; token and URL are in no line of the log."""
     port = free_ports(1)[0]
@@ -265,7 +202,7 @@ def test_what_ends_a_service_is_told_once_before_it_leaves(job: Flow) -> None:
     assert records(job)[0].text == str(wrong)
 
 
-def test_a_second_watch_takes_over_and_the_first_leaves(job: Flow, driver: Driver) -> None:
+def test_a_second_watch_takes_over_and_the_first_leaves(job: Flow, driver: SpeakingDriver) -> None:
     """One writes at a time: the older one is fenced at its next alert, and says so."""
     first = watch(job)
     wait_until(lambda: "ready" in job.log(MODULE).read_text(), "the first watches")
