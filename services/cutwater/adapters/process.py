@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from cutwater.adapters.alerting import tell_end
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.logs import configure
 from cutwater.adapters.settings import Settings, load_settings
@@ -51,9 +52,14 @@ def run_service(name: str, build: Build) -> int:
             raise UsageError("give exactly one argument: the job file")
         settings = load_settings()
         log = configure(name, settings.log_json)
-        service = build(load_job(Path(sys.argv[1])), settings, log)
-        listen(service)
-        service.run()
+        job = load_job(Path(sys.argv[1]))
+        try:
+            service = build(job, settings, log)
+            listen(service)
+            service.run()
+        except CutwaterError as error:
+            tell_end(settings.cluster, job.name, settings.generation, name, error, now_ms(), log)
+            raise
     except CutwaterError as error:
         print(f"cutwater {name}: {error}", file=sys.stderr)
         return error.exit_code
