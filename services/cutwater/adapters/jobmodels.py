@@ -99,14 +99,26 @@ class OutputModel(Model):
     retention: Duration = Field(7 * 86_400_000, description="How long the output topic keeps records; default 7d.")
 
 
+# The fields that a job file has, whoever wrote the query.
+JobName = Annotated[str, Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")]
+StateRetention = Annotated[Duration, Field(description="How long after its end a window stays in the state.")]
+Shards = Annotated[
+    Count, Field(le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever.")
+]
+Partitions = Annotated[
+    Count, Field(le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
+]
+JobOutput = Annotated[OutputModel, Field(description="What the output topic carries; see below.")]
+
+
 class JobModel(Model):
     """The job file, field by field."""
 
-    job: str = Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")
+    job: JobName
     source: SourceModel = Field(description="Where the events come from; see below.")
     window: WindowModel = Field(description="The windows; see below.")
     lateness: Duration = Field(description="How long after the newest event time a window stays open.")
-    retention: Duration = Field(description="How long after its end a window stays in the state.")
+    retention: StateRetention
     max_ahead: Duration = Field(
         86_400_000,
         description="An event time further ahead of its Kafka record's timestamp is rejected; default 1d.",
@@ -114,14 +126,12 @@ class JobModel(Model):
     max_event_bytes: Count = Field(
         MAX_EVENT_BYTES, le=LISTED_BYTES_MAX, description="An event with a larger value is rejected."
     )
-    shards: Count = Field(
-        1024, le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever."
-    )
-    partitions: Count = Field(4, le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
+    shards: Shards = 1024
+    partitions: Partitions = 4
     measures: dict[Annotated[str, Field(pattern=_COLUMN)], MeasureModel] = Field(
         min_length=1, description="The aggregates, by name; see below."
     )
-    output: OutputModel = Field(OutputModel(), description="What the output topic carries; see below.")
+    output: JobOutput = OutputModel()
     max_events_per_epoch: Count = Field(
         100_000, le=MAX_EVENTS_PER_EPOCH, description="At most so many events in one epoch."
     )
@@ -146,16 +156,14 @@ class AttachedQueryModel(Model):
 class AttachedModel(Model):
     """The job file of a query that the user wrote."""
 
-    job: str = Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")
+    job: JobName
     attached: AttachedQueryModel = Field(description="Your query's columns; see below.")
     window: WindowModel = Field(description="The windows, as your query makes them.")
     lateness: Duration = Field(description="The delay that your query gives to withWatermark.")
-    retention: Duration = Field(description="How long after its end a window stays in the state.")
-    shards: Count = Field(
-        1024, le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever."
-    )
-    partitions: Count = Field(4, le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
-    output: OutputModel = Field(OutputModel(), description="What the output topic carries; see below.")
+    retention: StateRetention
+    shards: Shards = 1024
+    partitions: Partitions = 4
+    output: JobOutput = OutputModel()
 
 
 def window_spec(model: JobModel | AttachedModel) -> WindowSpec:
