@@ -14,6 +14,7 @@ from pyspark.sql.streaming import StreamingQuery
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.streams import newest_milestone
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.decoding import Decoding
@@ -23,7 +24,7 @@ from cutwater.core.records import Start
 from cutwater.core.rejection import Seen
 from cutwater.core.startup import NONE, Standing, require_match
 from cutwater_spark.announcer import Announcer
-from cutwater_spark.barriers import BarrierLog, Past, newest_milestone
+from cutwater_spark.barriers import BarrierLog, Past
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.decodings import Decodings
