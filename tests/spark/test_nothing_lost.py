@@ -21,6 +21,7 @@ from cutwater.adapters.avro import protocol_codec
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.lists import dead_letters, late_pairs
 from cutwater.core import rejection, topics
+from cutwater.core.errors import UsageError
 from harness import Flow, flow, kill_session, wait_until
 
 pytestmark = pytest.mark.spark
@@ -136,7 +137,10 @@ def dated(job: Flow, value: bytes, timestamp_ms: int) -> KafkaError | None:
 
 
 def test_a_record_dated_in_microseconds_stops_nothing(job: Flow) -> None:
-    """A topic of ours refuses it. Where a topic lets it in, a usable event counts, an unusable one is listed."""
+    """A topic of ours refuses it. Where a topic lets it in, a usable event counts, an unusable one is listed.
+
+    One dated in nanoseconds Spark's source cannot read at all: the driver says so and what to do.
+    """
     mistaken = readings.START_MS * 1000
     refused = dated(job, b"bad", mistaken)
     assert refused is not None
@@ -149,12 +153,15 @@ def test_a_record_dated_in_microseconds_stops_nothing(job: Flow) -> None:
     wait_until(lambda: dated(job, b"bad", mistaken) is None, "the broker goes by the new setting")
     assert dated(job, readings.encode("k1", readings.START_MS), mistaken) is None
     job.signal()
-    job.driver()
+    driver = job.driver()
     job.wait_committed()
     found = dead_letters(job.cluster, job.job.name)
     assert found.problems == []
     assert [(one.reason, one.written_ms) for one in found.entries] == [(rejection.UNDECODABLE, mistaken)]
     assert sum(served(job).values()) == 3
+    assert dated(job, b"bad", mistaken * 1000) is None
+    assert driver.wait(90) == UsageError.exit_code
+    assert f"a record of {job.job.topic} is dated further" in job.log("cutwater_spark.driver").read_text()
 
 
 def test_late_pairs_are_exact(broker: Any, tmp_path: Path, unique: Callable[[str], str], kind: str) -> None:
