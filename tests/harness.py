@@ -28,6 +28,7 @@ from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.records import Milestone
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
+from cutwater.views.rows import Presenter
 
 PATIENCE_S = 150.0
 GENERATION = Generation(1, "local")
@@ -117,8 +118,11 @@ class Flow:
         return milestone
 
     def state(self, milestone: Milestone) -> dict[tuple[str, int], dict[str, Any]]:
-        """Presented rows by (key, window start in ms): the newest record per key below the milestone's cut."""
-        keys, values = Codec(WINDOW_KEY_SCHEMA), Codec(self.job.state_schema)
+        """Presented rows by (key, window start in ms): the newest record per key below the milestone's cut.
+
+        Without those that were cleared; others below the horizon may be among them.
+        """
+        keys, values = Codec(WINDOW_KEY_SCHEMA), Presenter(self.job)
         newest: dict[bytes, bytes] = {}
         consumer = make_consumer(self.cluster)
         for place, end in milestone.changelog_cut:
@@ -128,9 +132,11 @@ class Flow:
         consumer.close()
         rows = {}
         for key, value in newest.items():
-            at, partials = keys.decode(key), values.decode(value)
+            if value is None:
+                continue
+            at = keys.decode(key)
             start = round(at["window_start"].timestamp() * 1000)
-            rows[at["key"], start] = {one.name: one.present(partials) for one in self.job.measures}
+            rows[at["key"], start] = values.values(value)
         return rows
 
     def close(self) -> None:

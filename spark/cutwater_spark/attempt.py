@@ -11,20 +11,22 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from cutwater.adapters.crashing import reach
+from cutwater.adapters.framing import state_header_of
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.streams import newest_milestone
 from cutwater.core import topics
-from cutwater.core.cuts import Cut
+from cutwater.core.collection import Collector
 from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
-from cutwater.core.records import Start
 from cutwater.core.rejection import Seen
-from cutwater.core.startup import NONE, Standing, require_match
+from cutwater.core.takeover import TakeOver
 from cutwater_spark.announcer import Announcer
-from cutwater_spark.barriers import BarrierLog, Past
+from cutwater_spark.barriers import BarrierLog
+from cutwater_spark.burying import Tombstones
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.decodings import Decodings
@@ -81,27 +83,40 @@ class Attempt:
         if (found := partition_count(cluster, topic)) != self._changelog.partitions:
             raise UsageError(f"{topic} has {found} partitions, and the job file says {self._changelog.partitions}")
         self._checkpoint.pin(job.definition)
+        # Before fencing: without the registry there would be nothing to write.
+        self._state_header = state_header_of(job, self._settings)
         self._barriers = BarrierLog(cluster, job.name, self._generation)
-        # Before fencing: a driver with the wrong checkpoint must not end a healthy one.
-        self._compare(self._barriers.read_past(), alone=False)
-        self._past = self._barriers.open()
-        self._number = self._past.attempt + 1
-        standing = self._compare(self._past, alone=True)
-        before = self._past.before(standing.next_epoch)
-        baseline = before.changelog_cut if before else Cut()
-        self._changelog.check_start(baseline, self._generation, standing.next_epoch, self._number)
-        self._barriers.write(Start(job.name, self._generation, self._number, now_ms()))
+        taking_over = TakeOver(
+            job.name,
+            self._generation,
+            self._checkpoint,
+            self._barriers,
+            self._changelog,
+            lambda: newest_milestone(cluster, job.name, self._generation),
+            lambda past, standing: self._log.info("found", attempts=past.attempt, **vars(standing)),
+            reach,
+        )
+        self._number, self._past = taking_over.run(now_ms)
 
     def run(self, start: StartQuery) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
         if not self._number:
             raise UsageError("take_over comes before run")
+        clearing = Collector(
+            self._changelog,
+            self._changelog.partitions,
+            Tombstones(self._settings.cluster, self._changelog.topic).write,
+            self._settings.collect_share,
+            self._past.before(self._checkpoint.newest_committed() + 1),
+        )
         epochs = EpochWriter(
             self._job,
             self._generation,
             self._number,
+            self._state_header,
             self._past,
             self._changelog,
+            clearing,
             self._barriers,
             self._checkpoint,
             self._look_at_epoch,
@@ -123,23 +138,6 @@ class Attempt:
             self._run_queries(start, epochs, announcer)
         finally:
             announcer.stop()
-
-    def _compare(self, past: Past, alone: bool) -> Standing:
-        """Where checkpoint and stream stand; raises DivergenceError when they contradict each other."""
-        job = self._job.name
-        newest = past.newest
-        milestone = newest_milestone(self._settings.cluster, job, self._generation)
-        standing = Standing(
-            planned=self._checkpoint.newest_planned(),
-            committed=self._checkpoint.newest_committed(),
-            barrier=newest.epoch if newest else NONE,
-            milestone=milestone.epoch if milestone else NONE,
-        )
-        self._log.info("found", attempts=past.attempt, **vars(standing))
-        has_plan = newest is not None and standing.planned >= newest.epoch
-        planned = self._checkpoint.plan(newest.epoch).source_cut if newest and has_plan else None
-        require_match(job, standing, planned, newest.source_cut if newest else None, alone)
-        return standing
 
     def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: Announcer) -> None:
         """Run the query; again when it has finished an epoch of another decoding.
@@ -166,7 +164,7 @@ class Attempt:
     def _choose(self, epochs: EpochWriter) -> tuple[Decoding | None, int | None]:
         if self._decoding is None:
             return None, None
-        return Decodings(self._checkpoint, self._number, self._decoding, self._log).choose(epochs.begun())
+        return Decodings(self._checkpoint, self._number, self._decoding, self._log).choose(epochs.steps.begun())
 
     def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: Announcer, last: int | None) -> bool:
         """Is that all? False once the query has been stopped behind its `last` epoch."""

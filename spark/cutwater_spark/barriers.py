@@ -3,58 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TransactionalWriter, make_consumer, read_tail
 from cutwater.core import topics
+from cutwater.core.driving import Lock, Past, summarise
 from cutwater.core.generations import Generation
 from cutwater.core.records import Barrier, Committed, Heartbeat, Signal, Start
-
-
-@dataclass(frozen=True)
-class Past:
-    """What earlier attempts of the generation left on the topic."""
-
-    attempt: int
-    """The highest attempt; 0 for none."""
-    barriers: dict[int, Barrier]
-    """The newest epochs' barriers, of the highest attempt each."""
-
-    @property
-    def newest(self) -> Barrier | None:
-        return self.barriers[max(self.barriers)] if self.barriers else None
-
-    def before(self, epoch: int) -> Barrier | None:
-        """The newest barrier of an epoch below `epoch`: the baseline of its proof."""
-        earlier = [number for number in self.barriers if number < epoch]
-        return self.barriers[max(earlier)] if earlier else None
-
-
-def summarise(signals: Iterable[Signal], generation: Generation) -> Past:
-    """The past of one generation, from signals in log order."""
-    attempt, barriers = 0, dict[int, Barrier]()
-    for signal in signals:
-        if signal.generation != generation:
-            continue
-        attempt = max(attempt, signal.attempt)
-        if isinstance(signal, Barrier):
-            barriers[signal.epoch] = signal
-    return Past(attempt, barriers)
 
 
 class BarrierLog:
     """Writes signals of one (job, generation), once `open` has fenced every older driver."""
 
-    def __init__(self, cluster: Cluster, job: str, generation: Generation) -> None:
+    def __init__(self, cluster: Cluster, job: str, generation: Generation, lock: Lock | None = None) -> None:
         self._cluster = cluster
         self._job = job
         self._generation = generation
         self._writer = TransactionalWriter(cluster, topics.driver_id(job, generation))
         # A transactional producer takes one transaction at a time; epochs and hints come from two threads.
-        self._lock = threading.Lock()
+        self._lock = lock or threading.Lock()
 
     def open(self) -> Past:
         """Fence older drivers, then read what they left: nothing can be added to it any more."""
@@ -63,8 +31,11 @@ class BarrierLog:
 
     def write(self, signal: Signal) -> None:
         """Raises FencedError when a newer driver has taken over."""
-        with self._lock:
+        self._lock.acquire()
+        try:
             self._writer.write(topics.barriers(self._job), [wire.encode(signal)])
+        finally:
+            self._lock.release()
 
     def read_past(self) -> Past:
         """What is on the topic now; an older driver may still add to it, unless `open` was called before."""

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.driving import Plan
 from cutwater.core.errors import ProtocolError, UsageError
 
 _DECODINGS = "cutwater-decodings"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What `offsets/N` says of epoch N."""
-
-    source_cut: Cut
-    watermark_ms: int
 
 
 class Checkpoint:

@@ -91,7 +91,7 @@ class Driver:
         self, spark: SparkSession, epochs: EpochWriter, decoding: Decoding, location: str
     ) -> StreamingQuery:
         job, cluster = decoding.applied(self._job), self._settings.cluster
-        epochs.lists = Lists(spark, job, cluster, decoding.known)
+        epochs.steps.lists = Lists(spark, job, cluster, decoding.known)
         raw = read_events(spark, job, cluster)
         events = decode(raw, job, decoding.known, self._settings.generation.region, self._partitions)
         return (

@@ -1,4 +1,4 @@
-"""One epoch, step by step: write, prove, list, tell. This is `foreachBatch` of every query."""
+"""`foreachBatch` of every query: one epoch under a lock. `core.epochs` says what is done in it, step by step."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 
 from cutwater.adapters.avro import crc64
-from cutwater.core.cuts import Cut
+from cutwater.adapters.crashing import reach
+from cutwater.core.driving import Clearing, Past
+from cutwater.core.epochs import Epochs
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
-from cutwater.core.proof import Writer
+from cutwater.core.proof import Writer, Written
 from cutwater.core.records import Barrier
 from cutwater.core.rejection import Seen
-from cutwater.core.windows import horizon_ms
-from cutwater_spark.barriers import BarrierLog, Past
+from cutwater_spark.barriers import BarrierLog
 from cutwater_spark.changelog import Changelog
-from cutwater_spark.checkpoint import Checkpoint, Plan
-from cutwater_spark.lists import Lists, Range
+from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.query import changelog_rows
 
 LookAtInput = Callable[[], Seen]
@@ -37,48 +37,41 @@ class EpochWriter:
         job: Job,
         generation: Generation,
         attempt: int,
+        state_header: bytes,
         past: Past,
         changelog: Changelog,
+        clearing: Clearing,
         barriers: BarrierLog,
         checkpoint: Checkpoint,
         look: LookAtInput,
         now_ms: Callable[[], int],
     ) -> None:
         self._job = job
-        self._writer = Writer(generation, attempt, -1)
-        self._past = past
+        self._state_header = state_header
         self._changelog = changelog
-        self._barriers = barriers
-        self._checkpoint = checkpoint
         self._look = look
-        self._now_ms = now_ms
-        self._fingerprint = crc64(job.state_schema).hex()
+        fingerprint = crc64(job.state_schema).hex()
+        self.steps = Epochs(
+            job,
+            generation,
+            attempt,
+            past,
+            changelog,
+            barriers,
+            checkpoint,
+            fingerprint,
+            now_ms,
+            clearing,
+            reach,
+        )
         self.lock = threading.Lock()
-        self.lists: Lists | None = None
-        """Whoever starts a query with lists of unusable and late events sets them, read as that query reads."""
         self.stopping = False
-        self._planned: tuple[int, Plan] | None = None
         self.failure: BaseException | None = None
-
-    @property
-    def newest(self) -> Barrier | None:
-        return self._past.newest
 
     @property
     def newest_own(self) -> Barrier | None:
         """The newest barrier of this attempt."""
-        newest = self._past.newest
-        return newest if newest and newest.attempt == self._writer.attempt else None
-
-    def begun(self) -> int | None:
-        """The epoch of which rows or a barrier were written, by whatever attempt, and which is not committed.
-
-        Asked while no query runs.
-        """
-        epoch = self._checkpoint.newest_committed() + 1
-        told = self.newest is not None and self.newest.epoch >= epoch
-        before = self._past.before(epoch)
-        return epoch if told or self._changelog.grown(before.changelog_cut if before else Cut()) else None
+        return self.steps.newest_own
 
     def go_on(self) -> None:
         """Take epochs of another query, once the one before has been stopped."""
@@ -90,47 +83,16 @@ class EpochWriter:
             with self.lock:
                 if self.stopping:
                     raise UnavailableError(f"epoch {epoch} is left to the next attempt: the driver is stopping")
-                self._write(aggregates, epoch)
+                self.steps.write(
+                    epoch,
+                    lambda me: self._changelog.write(
+                        changelog_rows(aggregates, self._job, me, self._state_header)
+                    ),
+                    self._look,
+                )
         except BaseException as error:
             self.failure = error
             raise
 
-    def _write(self, aggregates: DataFrame, epoch: int) -> None:
-        started_ms = self._now_ms()
-        me = self._writer._replace(epoch=epoch)
-        written = self._changelog.write(changelog_rows(aggregates, self._job, me))
-        before = self._past.before(epoch)
-        changelog_cut = self._changelog.prove(before.changelog_cut if before else Cut(), me, written)
-        plan, seen = self._checkpoint.plan(epoch), self._look()
-        late = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else 0
-        barrier = Barrier(
-            job=self._job.name,
-            generation=me.generation,
-            attempt=me.attempt,
-            epoch=epoch,
-            source_cut=plan.source_cut,
-            changelog_cut=changelog_cut,
-            watermark_ms=plan.watermark_ms,
-            horizon_ms=horizon_ms(plan.watermark_ms, self._job.retention_ms),
-            rows=sum(written.rows.values()),
-            digest=written.digest,
-            events=seen.events,
-            rejected=seen.rejected,
-            late=late,
-            skew_ms=seen.skew_ms,
-            schema_fingerprint=self._fingerprint,
-            epoch_started_ms=started_ms,
-            written_ms=self._now_ms(),
-        )
-        self._barriers.write(barrier)
-        self._planned = (epoch, plan)
-        self._past = Past(me.attempt, {**dict(sorted(self._past.barriers.items())[-2:]), epoch: barrier})
-
-    def _range(self, plan: Plan, epoch: int) -> Range:
-        """Spark drops by the watermark of the epoch before, and evicts by this one's."""
-        if epoch == 0:
-            return Range(Cut(), plan.source_cut, 0)
-        # Known from that epoch itself, but for the first of an attempt: its file is not read a second time.
-        known = self._planned if self._planned and self._planned[0] == epoch - 1 else None
-        before = known[1] if known else self._checkpoint.plan(epoch - 1)
-        return Range(before.source_cut, plan.source_cut, before.watermark_ms)
+    def _action(self, aggregates: DataFrame, me: Writer) -> Written:
+        return self._changelog.write(changelog_rows(aggregates, self._job, me, self._state_header))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F
 from cutwater.adapters.avro import protocol_codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import topics
-from cutwater.core.cuts import Cut
+from cutwater.core.driving import Range
 from cutwater.core.errors import UnavailableError
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
@@ -33,17 +32,6 @@ _EVENT = (
     "'event_key', key, 'event_value', value, 'event_written_ms', unix_millis(timestamp), "
     "'event_headers', coalesce(headers, cast(array() as array<struct<key: string, value: binary>>))"
 )
-
-
-@dataclass(frozen=True)
-class Range:
-    """The offsets of one epoch."""
-
-    before: Cut
-    """The source cut of the epoch before; empty for the first."""
-    cut: Cut
-    closed_ms: int
-    """Windows that end at or below it are closed for the epoch: the watermark of the epoch before, or 0."""
 
 
 class Lists:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
@@ -25,7 +26,12 @@ def name(value: str) -> str:
 
 def single_object_bytes(record: str, codec: Codec) -> str:
     """A struct of Spark SQL as bytes: Avro with single-object encoding."""
-    return f"concat({binary(codec.header)}, to_avro({record}, {text(json.dumps(codec.schema))}))"
+    return framed_bytes(record, codec.schema, codec.header)
+
+
+def framed_bytes(record: str, schema: dict[str, Any], header: bytes) -> str:
+    """A struct of Spark SQL as Avro behind a header."""
+    return f"concat({binary(header)}, to_avro({record}, {text(json.dumps(schema))}))"
 
 
 def kafka_options(cluster: Cluster) -> dict[str, str]:

@@ -67,4 +67,5 @@ def golden_published(milestone: bytes) -> Published:
         parts=1,
         progress=Cut.of_topic("flights.changelog.g1-local-00000000", [60, 0, 300, 1]),
         rows=(20, 0, 0, 0),
+        form="updates avro",
     )

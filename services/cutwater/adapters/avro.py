@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,18 @@ def crc64(schema: dict[str, Any] | str) -> bytes:
     return bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
 
 
+@lru_cache(maxsize=256)
+def _known(schema: str) -> tuple[bytes, Any]:
+    return MARKER + crc64(json.loads(schema)), parse_schema(json.loads(schema))
+
+
 class Codec:
     """Encodes and decodes the records of one schema."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
-        self.header = MARKER + crc64(schema)
-        self._parsed = parse_schema(json.loads(json.dumps(schema)))
+        # A schema is parsed once in a process, however many codecs ask.
+        self.header, self._parsed = _known(json.dumps(schema))
 
     def encode(self, record: dict[str, Any]) -> bytes:
         """Raises UsageError when the record does not fit the schema, naming the field."""
@@ -75,7 +80,11 @@ class Codec:
                 f"bytes {data[:HEADER_BYTES].hex()}… are not of schema {self.schema.get('name')} "
                 f"({self.header.hex()})"
             )
-        body = io.BytesIO(data[HEADER_BYTES:])
+        return self.decode_body(data, HEADER_BYTES)
+
+    def decode_body(self, data: bytes, at: int) -> dict[str, Any]:
+        """The record that fills `data` from `at` to its end; raises UsageError where it does not."""
+        body = io.BytesIO(data[at:])
         try:
             record: dict[str, Any] = fastavro.schemaless_reader(body, self._parsed, None)
         except _DAMAGE as error:

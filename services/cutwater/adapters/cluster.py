@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import base64
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cutwater.core.errors import MachineError, UsageError
 
+T = TypeVar("T")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -74,6 +76,14 @@ class Cluster:
     bootstrap: str
     """host:port, comma separated."""
     security: Security = field(default_factory=Security)
+
+    def client(self, kind: Callable[..., T], settings: dict[str, Any], **options: Any) -> T:
+        """A client of confluent-kafka for these brokers, of a class of that library.
+
+        What the protocol's processes say to Kafka, they say through such a client: a simulated cluster makes
+        simulated ones, and everything above this line stays as it is.
+        """
+        return kind({**self.librdkafka(), **settings}, **options)
 
     def librdkafka(self) -> dict[str, Any]:
         """For confluent-kafka, and for kcat after `-X`."""

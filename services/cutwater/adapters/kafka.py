@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
 from cutwater.adapters.reaching import ask, made
 from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
 
@@ -85,9 +86,9 @@ def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:
     An offset that is out of range is an error, never a silent jump.
     """
     consumer: Consumer = made(
+        cluster,
         Consumer,
         {
-            **cluster.librdkafka(),
             "group.id": "cutwater",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -208,15 +209,15 @@ class TransactionalWriter:
 
     def __init__(self, cluster: Cluster, transactional_id: str, **extra: Any) -> None:
         self._id = transactional_id
-        self._producer = Producer(
+        self._producer: Producer = cluster.client(
+            Producer,
             {
-                **cluster.librdkafka(),
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "acks": "all",
                 "linger.ms": 0,
                 **extra,
-            }
+            },
         )
 
     def initialise(self) -> None:
@@ -240,6 +241,7 @@ class TransactionalWriter:
         self._producer.begin_transaction()
         for batch in batches:
             self._enqueue(batch)
+        reach("transaction-open")
         # Flushes first, and fails when any record was not delivered: no delivery callback is needed. (One that
         # runs while the client raises a fatal error makes CPython report a SystemError instead of it.)
         self._producer.commit_transaction(TIMEOUT_S)

@@ -61,9 +61,9 @@ class EventWriter:
         self.acknowledged = 0
         """Events that the brokers have, since the writer was made."""
         self._producer: Producer = made(
+            cluster,
             Producer,
             {
-                **cluster.librdkafka(),
                 "error_cb": self._refusals.heard,
                 "enable.idempotence": True,
                 "linger.ms": 20,

@@ -58,7 +58,7 @@ def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> Cluster
     Raises UsageError as soon as a setting is known to be wrong; UnavailableError after `timeout_s`.
     """
     refusals = Refusals(cluster)
-    admin = made(AdminClient, {**cluster.librdkafka(), "error_cb": refusals.heard}, logger=_silent)
+    admin = made(cluster, AdminClient, {"error_cb": refusals.heard}, logger=_silent)
     deadline, look_s = time.monotonic() + timeout_s, _FIRST_LOOK_S
     while True:
         left_s = deadline - time.monotonic()
@@ -75,13 +75,13 @@ def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> Cluster
         look_s = min(2 * look_s, _LOOK_S_MAX)
 
 
-def made(kind: Any, settings: dict[str, Any], **options: Any) -> Any:
+def made(cluster: Cluster, kind: Any, settings: dict[str, Any], **options: Any) -> Any:
     """A client of confluent-kafka; raises UsageError for settings that it refuses."""
     try:
-        return kind(settings, **options)
+        return cluster.client(kind, settings, **options)
     except KafkaException as error:
-        text = error.args[0].str()
-        named = [f"{SETTING_OF[name]} ({settings.get(name)})" for name in SETTING_OF if name in text]
+        text, said = error.args[0].str(), {**cluster.librdkafka(), **settings}
+        named = [f"{SETTING_OF[name]} ({said.get(name)})" for name in SETTING_OF if name in text]
         raise UsageError(
             f"the Kafka client does not take {' or '.join(named) or 'the settings CUTWATER_KAFKA_*'}: {text}"
         ) from None

@@ -14,9 +14,11 @@ from pydantic import BaseModel
 from cutwater.adapters.jobmodels import (
     AttachedModel,
     AttachedQueryModel,
+    ChangelogModel,
     JobModel,
     MeasureModel,
     OutputModel,
+    RegistryModel,
     SourceModel,
     WindowModel,
 )
@@ -39,7 +41,14 @@ def settings_page() -> str:
 def job_page() -> str:
     """docs/JOBFILE.md."""
     parts = ["# Job file\n\nYAML. Durations are a whole number and one of ms, s, m, h, d. " + _GENERATED]
-    sections = (("", JobModel), ("source", SourceModel), ("window", WindowModel), ("output", OutputModel))
+    sections = (
+        ("", JobModel),
+        ("source", SourceModel),
+        ("window", WindowModel),
+        ("output", OutputModel),
+        ("changelog", ChangelogModel),
+        ("registry", RegistryModel),
+    )
     for title, model in sections:
         parts.append(_table(title or "top level", model))
     parts.append(_table("measures: one per name", MeasureModel))

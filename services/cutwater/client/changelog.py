@@ -39,13 +39,14 @@ def from_changelog(
     stop: Callable[[], bool],
     idle_s: float | None,
     rows_max: int,
+    clock: Callable[[], int] = now_ms,
 ) -> Iterator[CommittedMilestone]:
     """See `committed`."""
     stream = topics.milestones(job.name)
     partition_count(cluster, stream)
     entry = _entry(cluster, stream, after) if after else None
     ranges = Ranges(cluster, topics.changelog(job.name, generation), stop)
-    reading = _Reading(job, ranges, Backlog(generation, entry, reader=CLIENT), entry, rows_max)
+    reading = _Reading(job, ranges, Backlog(generation, entry, reader=CLIENT), entry, rows_max, clock)
     feed: MilestoneFeed | None = None
     waited = time.monotonic()
     try:
@@ -66,12 +67,21 @@ def from_changelog(
 class _Reading:
     """Milestones as they come, and the rows between two of them."""
 
-    def __init__(self, job: Job, ranges: Ranges, backlog: Backlog, done: Entry | None, rows_max: int) -> None:
+    def __init__(
+        self,
+        job: Job,
+        ranges: Ranges,
+        backlog: Backlog,
+        done: Entry | None,
+        rows_max: int,
+        clock: Callable[[], int],
+    ) -> None:
         self._ranges = ranges
         self._backlog = backlog
         self._done = done
         self._rows_max = rows_max
-        self._updates = Updates(job, ranges, now_ms)
+        self._now_ms = clock
+        self._updates = Updates(job, ranges, clock)
         self._keys = KeyReader()
         self._answered = time.monotonic()
         self._presenter = Presenter(job)
@@ -89,7 +99,7 @@ class _Reading:
 
     def next(self) -> CommittedMilestone | None:
         """The next milestone with its changes; None when there is nothing to read yet."""
-        plan = self._backlog.plan(now_ms())
+        plan = self._backlog.plan(self._now_ms())
         if plan is None:
             return None
         try:
@@ -108,7 +118,7 @@ class _Reading:
         since = self._done.milestone.changelog_cut if self._done else Cut()
         horizon_ms = plan.to.milestone.horizon_ms
         changes: dict[bytes, Change] = {}
-        for _, _, key, value in self._updates.rows(plan, since):
+        for key, value in self._updates.rows(plan, since):
             window = self._keys.window(key)
             if window.end_ms <= horizon_ms:
                 continue  # not part of the state

@@ -44,7 +44,8 @@ def committed(
     without a new milestone; None waits for ever. rows_max: the bound on rows held in memory.
 
     Raises UsageError for a token that is unknown or no longer kept, or more rows than `rows_max`;
-    UnavailableError when the brokers are away; DivergenceError when records are missing.
+    UnavailableError when the brokers are away, or the schema registry that an output in Confluent framing needs;
+    DivergenceError when records are missing.
     """
     job = job if isinstance(job, Job) else load_job(Path(job))
     cluster = cluster or load_settings().cluster

@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
 from cutwater.adapters.kafka import (
     TransactionalWriter,
     make_consumer,
@@ -87,11 +88,14 @@ class CommitSignal:
 
     def _take(self, writer: TransactionalWriter, state: SignalState, value: bytes, offset: int) -> SignalState:
         state, records = step(state, _signal(value), offset, self._now_ms(), wire.hash_of)
+        if any(isinstance(record, Milestone) for record in records):
+            reach("signal-read")
         if records:
             # Where the outcome is unknown this raises, and a restart reads what the stream really holds.
             writer.write(topics.milestones(self._job), [wire.encode(record) for record in records])
         for record in records:
             if isinstance(record, Milestone):
+                reach("milestone-written")
                 self._log.info("milestone", token=str(record.token), epoch=record.epoch, rows=record.rows)
         return state
 

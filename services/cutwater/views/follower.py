@@ -54,6 +54,7 @@ class Follower:
         wait_s: float = 60.0,
         stall_s: float = STALL_S,
         chunk_rows: int = CHUNK_ROWS,
+        event: Callable[[], threading.Event] = threading.Event,
     ) -> None:
         self._cluster = cluster
         self._job = job
@@ -67,7 +68,7 @@ class Follower:
         self._topic = topics.milestones(job.name)
         self._changelog = topics.changelog(job.name, generation)
         self._overtaken = ""
-        self._stop = threading.Event()
+        self._stop = event()
         floor = store.applying.milestone.sequence if store.applying else 0
         self._backlog = Backlog(generation, store.applied, floor)
 

@@ -11,9 +11,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocksdict import RdictIter
-
 from cutwater.core.errors import MachineError
+from cutwater.views.table import Cursor
 
 PIECE_ROWS = 500
 
@@ -21,7 +20,7 @@ PIECE_ROWS = 500
 class Pinned:
     """Rows at one moment. Keeps the files of that moment alive until the last reader lets go of it."""
 
-    def __init__(self, cursor: RdictIter, folder: Path) -> None:
+    def __init__(self, cursor: Cursor, folder: Path) -> None:
         self._cursor = cursor
         self._folder = folder
         self._turn = threading.Lock()

@@ -7,25 +7,14 @@ milestone that is being applied in several batches; while it is there the store 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rocksdict import (
-    BlockBasedOptions,
-    Cache,
-    DBCompressionType,
-    Options,
-    Rdict,
-    ReadOptions,
-    WriteBatch,
-    WriteBufferManager,
-    WriteOptions,
-)
-
 from cutwater.adapters import wire
 from cutwater.adapters.avro import crc64
+from cutwater.adapters.crashing import reach
 from cutwater.core.errors import MachineError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
@@ -33,12 +22,9 @@ from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
 from cutwater.views.layout import WINDOWS_END, first_live, meta, segment_ms, segment_prefix
 from cutwater.views.pinned import Pinned
+from cutwater.views.table import RocksTable, Table
 
 FORMAT = 1
-CACHE_BYTES = 48 << 20
-"""Blocks read and memory written share this budget."""
-WRITE_BUFFERS_BYTES = 32 << 20
-
 _IDENTITY, _APPLIED, _APPLYING = meta("identity"), meta("applied"), meta("applying")
 _OFFSET_BYTES = 8
 _LOWEST = segment_prefix(-(1 << 63))
@@ -52,15 +38,21 @@ def folder_of(data_dir: Path, job: str, generation: Generation) -> Path:
 class Store:
     """Opened by one process at a time. Every method raises MachineError when RocksDB fails, naming the folder."""
 
-    def __init__(self, folder: Path, job: Job, generation: Generation, segment: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        job: Job,
+        generation: Generation,
+        segment: int | None = None,
+        open_table: Callable[[Path], Table] = RocksTable,
+    ) -> None:
         """Open or create; UsageError when the folder holds a view of something else.
 
         `segment`: the length of a time segment in ms of a new store, where the usual one does not suit.
         """
         self.folder = folder
         with self._guard("opening"):
-            folder.mkdir(parents=True, exist_ok=True)
-            self._db = Rdict(str(folder), _options())
+            self._db = open_table(folder)
         try:
             self.segment_ms = self._identify(job, generation, segment or segment_ms(job))
             self.applied = self._entry(_APPLIED)
@@ -77,23 +69,19 @@ class Store:
 
     def pin(self) -> Pinned:
         """The rows as they are now, for any number of readers."""
-        options = ReadOptions()
-        options.set_iterate_upper_bound(WINDOWS_END)
         with self._guard("pinning the rows"):
-            return Pinned(self._db.iter(options), self.folder)
+            return Pinned(self._db.cursor(WINDOWS_END), self.folder)
 
     def begin(self, entry: Entry) -> None:
         """From here to `commit` the store is not whole, and says so if the process dies."""
         with self._guard(f"beginning {entry.milestone.token}"):
-            self._db.put(_APPLYING, _pack(entry))
+            self._db.write({_APPLYING: _pack(entry)})
         self.applying = entry
 
     def put(self, rows: Mapping[bytes, bytes], bulk: bool = False) -> None:
         """Write a part of the milestone that was begun. `bulk` skips the log: `commit` flushes before it."""
-        options = WriteOptions()
-        options.disable_wal = bulk
         with self._guard("writing rows"):
-            self._db.write(_batch(rows), options)
+            self._db.write(rows, logged=not bulk)
 
     def commit(
         self, entry: Entry, rows: Mapping[bytes, bytes], bulk: bool = False, floor_ms: int | None = None
@@ -106,13 +94,11 @@ class Store:
         with self._guard(f"committing {entry.milestone.token}"):
             if bulk:
                 self._db.flush()
-            batch = _batch(rows)
             live = first_live(drop_ms, self.segment_ms)
-            if self._live < live:
-                batch.delete_range(_LOWEST, segment_prefix(live))
-            batch.put(_APPLIED, _pack(entry))
-            batch.delete(_APPLYING)
-            self._db.write(batch)
+            drop = (_LOWEST, segment_prefix(live)) if self._live < live else None
+            reach("rows-read")
+            self._db.write({**rows, _APPLIED: _pack(entry), _APPLYING: None}, drop)
+            reach("milestone-stored")
         self.applied, self.applying, self._live = entry, None, live
 
     def _entry(self, name: bytes) -> Entry | None:
@@ -138,7 +124,7 @@ class Store:
         with self._guard("reading the identity"):
             data = self._db.get(_IDENTITY)
             if data is None:
-                self._db.put(_IDENTITY, json.dumps({**mine, "segment_ms": length}).encode())
+                self._db.write({_IDENTITY: json.dumps({**mine, "segment_ms": length}).encode()})
                 return length
             found: dict[str, Any] = json.loads(data)
         differs = [
@@ -171,30 +157,3 @@ def _advice(text: str) -> str:
 
 def _pack(entry: Entry) -> bytes:
     return entry.offset.to_bytes(_OFFSET_BYTES, "big") + entry.record
-
-
-def _batch(rows: Mapping[bytes, bytes]) -> WriteBatch:
-    batch = WriteBatch(raw_mode=True)
-    for key, value in rows.items():
-        batch.put(key, value)
-    return batch
-
-
-def _options() -> Options:
-    cache = Cache(CACHE_BYTES)
-    table = BlockBasedOptions()
-    table.set_block_cache(cache)
-    table.set_cache_index_and_filter_blocks(True)
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.set_block_based_table_factory(table)
-    options.set_compression_type(DBCompressionType.lz4())
-    options.set_write_buffer_manager(
-        WriteBufferManager.new_write_buffer_manager_with_cache(WRITE_BUFFERS_BYTES, False, cache)
-    )
-    options.set_write_buffer_size(WRITE_BUFFERS_BYTES // 4)
-    options.set_max_background_jobs(2)
-    options.set_max_open_files(256)
-    options.set_keep_log_file_num(3)
-    options.set_max_log_file_size(4 << 20)
-    return options

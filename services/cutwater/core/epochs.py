@@ -1,0 +1,114 @@
+"""One epoch, step by step: clear, write, prove, list, tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cutwater.core.cuts import Cut
+from cutwater.core.driving import Barriers, Checkpoint, Clearing, Lists, Past, Plan, Range, Reached, Rows, nowhere
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.proof import Writer, Written
+from cutwater.core.records import Barrier
+from cutwater.core.rejection import Seen
+from cutwater.core.windows import horizon_ms
+
+
+class Epochs:
+    """Turns each micro-batch of one attempt into rows on the changelog and a barrier."""
+
+    def __init__(
+        self,
+        job: Job,
+        generation: Generation,
+        attempt: int,
+        past: Past,
+        rows: Rows,
+        barriers: Barriers,
+        checkpoint: Checkpoint,
+        fingerprint: str,
+        now_ms: Callable[[], int],
+        clearing: Clearing | None = None,
+        reached: Reached = nowhere,
+    ) -> None:
+        self._job = job
+        self._writer = Writer(generation, attempt, -1)
+        self._past = past
+        self._rows = rows
+        self._barriers = barriers
+        self._checkpoint = checkpoint
+        self.lists: Lists | None = None
+        """Whoever starts a query with lists of unusable and late events sets them, read as that query reads."""
+        self._fingerprint = fingerprint
+        self._now_ms = now_ms
+        self._clearing = clearing
+        self._reached = reached
+        self._planned: tuple[int, Plan] | None = None
+
+    @property
+    def newest(self) -> Barrier | None:
+        return self._past.newest
+
+    @property
+    def newest_own(self) -> Barrier | None:
+        """The newest barrier of this attempt."""
+        newest = self._past.newest
+        return newest if newest and newest.attempt == self._writer.attempt else None
+
+    def begun(self) -> int | None:
+        """The epoch of which rows or a barrier were written, by whatever attempt, and which is not committed.
+
+        Asked while no query runs.
+        """
+        epoch = self._checkpoint.newest_committed() + 1
+        told = self.newest is not None and self.newest.epoch >= epoch
+        return epoch if told or self._rows.grown(self._past.before(epoch)) else None
+
+    def write(self, epoch: int, action: Callable[[Writer], Written], look: Callable[[], Seen]) -> None:
+        """One epoch, step by step: clear, write, prove, list, tell. `action` writes the rows, once."""
+        started_ms = self._now_ms()
+        me = self._writer._replace(epoch=epoch)
+        before = self._past.before(epoch)  # committed, or its successor would not be asked for
+        buried = self._clearing.collect(me, before) if self._clearing else {}
+        if buried:
+            self._reached("cleared")
+        written = action(me)
+        self._reached("rows-written")
+        changelog_cut = self._rows.prove(before, me, written, buried)
+        plan, seen = self._checkpoint.plan(epoch), look()
+        late = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else 0
+        barrier = Barrier(
+            job=self._job.name,
+            generation=me.generation,
+            attempt=me.attempt,
+            epoch=epoch,
+            source_cut=plan.source_cut,
+            changelog_cut=changelog_cut,
+            watermark_ms=plan.watermark_ms,
+            horizon_ms=horizon_ms(plan.watermark_ms, self._job.retention_ms),
+            rows=sum(written.rows.values()),
+            digest=written.digest,
+            events=seen.events,
+            rejected=seen.rejected,
+            late=late,
+            skew_ms=seen.skew_ms,
+            schema_fingerprint=self._fingerprint,
+            epoch_started_ms=started_ms,
+            written_ms=self._now_ms(),
+            tombstones=sum(buried.values()),
+            collected=self._clearing.collected if self._clearing else (),
+        )
+        self._reached("rows-proved")
+        self._barriers.write(barrier)
+        self._reached("barrier-written")
+        self._planned = (epoch, plan)
+        self._past = self._past.with_(barrier)
+
+    def _range(self, plan: Plan, epoch: int) -> Range:
+        """Spark drops by the watermark of the epoch before, and evicts by this one's."""
+        if epoch == 0:
+            return Range(Cut(), plan.source_cut, 0)
+        # Known from that epoch itself, but for the first of an attempt: its file is not read a second time.
+        known = self._planned if self._planned and self._planned[0] == epoch - 1 else None
+        before = known[1] if known else self._checkpoint.plan(epoch - 1)
+        return Range(before.source_cut, plan.source_cut, before.watermark_ms)

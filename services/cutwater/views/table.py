@@ -1,0 +1,126 @@
+"""The ordered, durable map of bytes that a store lies in: RocksDB, or what a simulation puts in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+    WriteBufferManager,
+    WriteOptions,
+)
+
+CACHE_BYTES = 48 << 20
+"""Blocks read and memory written share this budget."""
+WRITE_BUFFERS_BYTES = 32 << 20
+
+
+class Cursor(Protocol):
+    """A place among the keys as they were when it was made, whatever is written later."""
+
+    def seek(self, key: bytes) -> None: ...
+
+    def valid(self) -> bool: ...
+
+    def status(self) -> None:
+        """Raises when the cursor is not valid because reading failed."""
+
+    def key(self) -> bytes: ...
+
+    def value(self) -> bytes: ...
+
+    def next(self) -> None: ...
+
+
+class Table(Protocol):
+    """Errors are those of the library; the store says what they mean."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def write(
+        self,
+        rows: Mapping[bytes, bytes | None],
+        drop: tuple[bytes, bytes] | None = None,
+        logged: bool = True,
+    ) -> None:
+        """One batch, all of it or nothing: None deletes a key, `drop` all keys in [first, second) but these rows'.
+
+        What is not `logged` is lost in a crash, unless `flush` came after it.
+        """
+
+    def flush(self) -> None:
+        """Everything written is durable."""
+
+    def cursor(self, stop: bytes) -> Cursor:
+        """Over the keys below `stop`."""
+
+    def close(self) -> None: ...
+
+
+class RocksTable:
+    """One RocksDB folder, open in one process at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._db = Rdict(str(folder), _options())
+
+    def get(self, key: bytes) -> bytes | None:
+        found: bytes | None = self._db.get(key)
+        return found
+
+    def write(
+        self,
+        rows: Mapping[bytes, bytes | None],
+        drop: tuple[bytes, bytes] | None = None,
+        logged: bool = True,
+    ) -> None:
+        batch, options = WriteBatch(raw_mode=True), WriteOptions()
+        options.disable_wal = not logged
+        if drop is not None:
+            batch.delete_range(*drop)
+        for key, value in rows.items():
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        self._db.write(batch, options)
+
+    def flush(self) -> None:
+        self._db.flush()
+
+    def cursor(self, stop: bytes) -> Cursor:
+        options = ReadOptions()
+        options.set_iterate_upper_bound(stop)
+        cursor: Cursor = self._db.iter(options)
+        return cursor
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def _options() -> Options:
+    cache = Cache(CACHE_BYTES)
+    table = BlockBasedOptions()
+    table.set_block_cache(cache)
+    table.set_cache_index_and_filter_blocks(True)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_block_based_table_factory(table)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_write_buffer_manager(
+        WriteBufferManager.new_write_buffer_manager_with_cache(WRITE_BUFFERS_BYTES, False, cache)
+    )
+    options.set_write_buffer_size(WRITE_BUFFERS_BYTES // 4)
+    options.set_max_background_jobs(2)
+    options.set_max_open_files(256)
+    options.set_keep_log_file_num(3)
+    options.set_max_log_file_size(4 << 20)
+    return options

@@ -1,0 +1,189 @@
+"""Compares what anybody is shown with what is true, and names what is wrong as Jepsen does.
+
+The truth knows nothing of Cutwater's code but its records: the events below a milestone's source cut, added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from cutwater.adapters import wire
+from cutwater.core import topics
+from cutwater.core.chain import ROOT_HASH, link
+from cutwater.core.cuts import TopicPartition
+from cutwater.core.records import Milestone
+from simulation.disk import Disk
+from simulation.job import HOUR_MS, JOB
+from simulation.log import Log, Outcome
+from simulation.spark import Event
+
+LOST_WRITE = "lost write"
+ABORTED_READ = "aborted read"
+DIVERGENCE = "divergence"
+GAP = "gap"
+INVERSION = "inversion"
+PARTIAL = "partial milestone"
+UNNOTICED = "foreign row unnoticed"
+FALSE_ALARM = "false alarm"
+STUCK = "stuck"
+
+Window = tuple[str, int]
+State = dict[Window, tuple[int, int]]
+"""(total, writer) by (key, window start)."""
+
+
+class Anomaly(Exception):
+    """What a reader must never see."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+
+
+class Truth(NamedTuple):
+    """What a milestone stands for."""
+
+    milestone: Milestone
+    state: State
+    """Windows above the horizon."""
+    changed: frozenset[Window]
+    everything: State
+    """Windows below the horizon too."""
+
+
+class Checker:
+    def __init__(self, log: Log, disk: Disk, events: list[list[Event]], differs: bool) -> None:
+        self._log = log
+        self._disk = disk
+        self._events = events
+        self._differs = differs
+        self._position = 0
+        self._bytes = b""
+        self.truths: list[Truth] = []
+        """Of sequences 1, 2, 3, …"""
+
+    # --- the commit stream
+
+    def look_at_stream(self) -> None:
+        """Every milestone that can be read: contiguous, chained, each epoch once and only once it is committed."""
+        partition = self._log.topics[topics.milestones(JOB.name)][0]
+        while (record := partition.next(self._position, committed=True)) is not None:
+            self._position = record.offset + 1
+            decoded = wire.decode(record.value or b"")
+            if isinstance(decoded, Milestone):
+                self._milestone(decoded, record.value or b"")
+
+    def _milestone(self, milestone: Milestone, record: bytes) -> None:
+        known = self.truths[-1].milestone if self.truths else None
+        number = milestone.sequence
+        if known and number <= known.sequence:
+            raise Anomaly(INVERSION, f"the stream says sequence {number} behind {known.sequence}")
+        if number != (known.sequence + 1 if known else 1):
+            raise Anomaly(GAP, f"the stream goes to sequence {number}")
+        if milestone.parent_hash != (link(self._bytes) if known else ROOT_HASH):
+            raise Anomaly(DIVERGENCE, f"sequence {number} names another parent")
+        if milestone.epoch != (known.epoch + 1 if known else 0):
+            raise Anomaly(GAP, f"sequence {number} is of epoch {milestone.epoch}")
+        if milestone.epoch not in self._disk.commits:
+            raise Anomaly(ABORTED_READ, f"epoch {milestone.epoch} is a milestone, and Spark has not committed it")
+        if milestone.source_cut != self._disk.plans[milestone.epoch].source_cut:
+            raise Anomaly(DIVERGENCE, f"epoch {milestone.epoch} reads other events than the checkpoint says")
+        self._bytes = record
+        self.truths.append(self._truth(milestone))
+
+    def _truth(self, milestone: Milestone) -> Truth:
+        before = self.truths[-1] if self.truths else None
+        state = dict(before.everything) if before else {}
+        writer = milestone.attempt if self._differs else 0
+        changed = set()
+        for number, events in enumerate(self._events):
+            place = TopicPartition(JOB.topic, number)
+            first = before.milestone.source_cut.offset(place) if before else 0
+            for event in events[first : milestone.source_cut.offset(place)]:
+                window = (event.key, event.at_ms - event.at_ms % HOUR_MS)
+                changed.add(window)
+                state[window] = (state.get(window, (0, 0))[0] + event.amount, writer)
+        live = {one: found for one, found in state.items() if one[1] + HOUR_MS > milestone.horizon_ms}
+        return Truth(milestone, live, frozenset(changed), state)
+
+    # --- readers
+
+    def truth(self, who: str, sequence: int) -> Truth:
+        self.look_at_stream()
+        if not 1 <= sequence <= len(self.truths):
+            raise Anomaly(
+                ABORTED_READ, f"{who} shows sequence {sequence}, and the stream ends at {len(self.truths)}"
+            )
+        return self.truths[sequence - 1]
+
+    def look_at_state(self, who: str, milestone: Milestone, rows: Mapping[Window, tuple[int, int]]) -> None:
+        """A reader that shows the whole state at a milestone."""
+        truth = self.truth(who, milestone.sequence)
+        if milestone != truth.milestone:
+            raise Anomaly(DIVERGENCE, f"{who} shows another milestone {milestone.token}")
+        self._compare(f"{who} at {milestone.token}", rows, truth.state, truth)
+
+    def look_at_changes(
+        self, who: str, before: int, first: int, sequence: int, rows: Mapping[Window, tuple[int, int]]
+    ) -> None:
+        """A reader that was given the rows of milestones `first` to `sequence` behind milestone `before`."""
+        truth = self.truth(who, sequence)
+        if sequence <= before:
+            raise Anomaly(INVERSION, f"{who} is given sequence {sequence} behind {before}")
+        if first != before + 1:
+            raise Anomaly(GAP, f"{who} is given sequences from {first} behind {before}")
+        changed = frozenset[Window]().union(*(one.changed for one in self.truths[before:sequence]))
+        due = {window: truth.everything[window] for window in changed}
+        self._compare(f"{who} at sequence {sequence}", rows, due, truth)
+
+    def _compare(self, who: str, rows: Mapping[Window, tuple[int, int]], due: State, truth: Truth) -> None:
+        horizon_ms = truth.milestone.horizon_ms
+        wrong = {
+            window
+            for window in {*rows, *due}
+            if rows.get(window) != due.get(window) and window[1] + HOUR_MS > horizon_ms
+        }
+        if wrong:
+            kind = self._kind(rows, wrong, truth)
+            found = {window: (rows.get(window), due.get(window)) for window in sorted(wrong)}
+            raise Anomaly(kind, f"{who}: (shown, true) {found}")
+
+    def _kind(self, rows: Mapping[Window, tuple[int, int]], wrong: Iterable[Window], truth: Truth) -> str:
+        sequence = truth.milestone.sequence
+        earlier = self.truths[: sequence - 1]
+        wrong = set(wrong)
+        for window in wrong:
+            shown = rows.get(window)
+            if shown is not None and all(one.everything.get(window) != shown for one in earlier):
+                return ABORTED_READ  # never the committed value of this window so far
+        if wrong <= truth.changed and wrong != truth.changed:
+            return PARTIAL
+        return LOST_WRITE
+
+    # --- the output as plain readers see it
+
+    def look_at_output(self) -> None:
+        """Each milestone once and whole in every partition, nothing of aborted transactions."""
+        for number, partition in enumerate(self._log.topics[topics.output(JOB.name)]):
+            last = rows = 0
+            for record in partition.records:
+                if (
+                    record.transaction is None
+                    or record.marker
+                    or record.transaction.outcome is not Outcome.COMMITTED
+                ):
+                    continue
+                if record.key is not None:
+                    rows += 1
+                    continue
+                end = wire.decode(record.value or b"")
+                if end.last and end.first_sequence != last + 1:
+                    kind = INVERSION if end.first_sequence <= last else GAP
+                    raise Anomaly(kind, f"output/{number} goes from sequence {last} to {end.first_sequence}")
+                if end.last and end.rows != rows:
+                    raise Anomaly(
+                        PARTIAL, f"output/{number} has {rows} rows of sequence {end.sequence}, not {end.rows}"
+                    )
+                if end.last:
+                    last, rows = end.sequence, 0

@@ -1,0 +1,86 @@
+"""Histories from seeds, and the search for the shortest part of one that still fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from simulation.checker import Anomaly
+from simulation.world import SLOTS, STALLING, Profile, Services, Step, World
+
+STEPS = 150
+_RUN = (("driver", 10), ("signal", 4), ("view", 5), ("publisher", 6), ("consumer", 3), ("reader", 4))
+_FAULTS = ("kill", "stall", "compact", "leap", "skew", "late-row", "lose-view", "forget", "unknown", "timeout")
+
+
+def profile_of(random: Random) -> Profile:
+    return Profile(
+        retries=random.random() < 0.3,
+        zombies=random.random() < 0.3,
+        differs=random.random() < 0.4,
+        hints=random.random() < 0.7,
+        chunk_rows=random.choice((2, 50_000)),
+        part_rows=random.choice((2, 100_000, 100_000)),
+    )
+
+
+def history_of(seed: int, steps: int = STEPS) -> tuple[Profile, list[Step]]:
+    """The same for the same seed, on any machine."""
+    random = Random(seed)
+    profile = profile_of(random)
+    kinds = {"run": 60.0, "marker": 14.0, "events": 6.0}
+    for fault in _FAULTS:
+        kinds[fault] = random.choice((0.0, 0.0, 0.7, 2.0))
+    if kinds["stall"]:
+        kinds["wake"] = 2 * kinds["stall"]
+    if kinds["leap"]:
+        kinds["compact"] = max(kinds["compact"], 2.0)
+    slots, weights = zip(*_RUN, strict=True)
+    names = list(kinds)
+    chosen = random.choices(names, [kinds[name] for name in names], k=steps)
+    running = iter(random.choices(slots, weights, k=steps))
+    return profile, [Step("events", "", random.getrandbits(48))] + [
+        Step(kind, next(running) if kind == "run" else _what(kind, random), random.getrandbits(48))
+        for kind in chosen
+    ]
+
+
+def _what(kind: str, random: Random) -> str:
+    if kind in ("kill", "skew", "unknown"):
+        return random.choice(SLOTS)
+    if kind in ("stall", "wake"):
+        return random.choice(STALLING)
+    return random.choice(("consumer", "reader")) if kind == "forget" else ""
+
+
+def play(profile: Profile, steps: Sequence[Step], services: Services | None = None) -> World:
+    """Raises Anomaly."""
+    world = World(profile, services)
+    for step in steps:
+        world.apply(step)
+    world.drain()
+    return world
+
+
+def anomaly_of(profile: Profile, steps: Sequence[Step], services: Services | None = None) -> Anomaly | None:
+    try:
+        play(profile, steps, services)
+    except Anomaly as found:
+        return found
+    return None
+
+
+def shrink(steps: Sequence[Step], fails: Callable[[Sequence[Step]], bool], most: int = 600) -> list[Step]:
+    """A history from which no step can be taken, or the best after `most` tries: pieces first, then single steps."""
+    kept, size, tries = list(steps), max(1, len(steps) // 2), 0
+    while size:
+        at = 0
+        while at < len(kept) and tries < most:
+            candidate = kept[:at] + kept[at + size :]
+            tries += 1
+            if fails(candidate):
+                kept = candidate
+            else:
+                at += size
+        size = size // 2 if size > 1 or tries >= most else 0
+    return kept

@@ -1,0 +1,53 @@
+"""The job of the simulated world: events by the hour, a sum of their amounts, and which attempt wrote the row.
+
+The attempt in the row stands for what may differ when an epoch is computed again; it tells a reader whose row it is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from cutwater.adapters.avro import Codec, crc64
+from cutwater.adapters.hashing import key_hash
+from cutwater.core.generations import Generation
+from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.measures import LONG, value
+from cutwater.core.shards import ShardMap
+from cutwater.core.windows import WindowSpec
+
+HOUR_MS = 3_600_000
+PARTITIONS = 2
+GENERATION = Generation(1, "local")
+KEYS = ("ash", "elm", "oak", "yew")
+JOB = Job(
+    name="trees",
+    topic="trees.events",
+    event_schema={},
+    key_field="key",
+    time_field="at",
+    time_micros=False,
+    window=WindowSpec(HOUR_MS, HOUR_MS),
+    lateness_ms=HOUR_MS,
+    retention_ms=3 * HOUR_MS,
+    shards=ShardMap(1024, PARTITIONS),
+    measures=(value("total", LONG), value("writer", LONG)),
+    max_ahead_ms=HOUR_MS,
+    max_event_bytes=1_000,
+    max_events_per_epoch=6,
+    shuffle_partitions=1,
+)
+FINGERPRINT = crc64(JOB.state_schema).hex()
+_keys, _values = Codec(WINDOW_KEY_SCHEMA), Codec(JOB.state_schema)
+
+
+@cache
+def key_bytes(key: str, start_ms: int) -> bytes:
+    return _keys.encode({"key": key, "window_start": start_ms, "window_end": start_ms + HOUR_MS})
+
+
+@cache
+def value_bytes(total: int, writer: int) -> bytes:
+    return _values.encode({"total": total, "writer": writer})
+
+
+PARTITION_OF = {key: JOB.shards.partition(JOB.shards.shard(key_hash(key))) for key in KEYS}

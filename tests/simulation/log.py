@@ -1,0 +1,174 @@
+"""A Kafka log in memory: partitions, transactions whose markers arrive one by one, compaction with a lag.
+
+What Kafka promises and no more: an acknowledged record stays, a decided transaction is finished some time, the last
+stable offset hides what follows an open transaction. Markers and compaction leave gaps in the offsets.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from enum import Enum
+
+Headers = list[tuple[str, bytes]]
+Place = tuple[str, int]
+
+
+class Outcome(Enum):
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+class Transaction:
+    """Open until the coordinator has decided; then its markers go out, one partition after the other."""
+
+    __slots__ = ("outcome", "owner", "places")
+
+    def __init__(self, owner: object) -> None:
+        self.owner = owner
+        self.outcome = Outcome.OPEN
+        self.places: set[Place] = set()
+        """Partitions that still lack the marker."""
+
+
+class Record:
+    """One record, or a transaction's marker where `value` and `key` are None and `marker` is set."""
+
+    __slots__ = ("headers", "key", "marker", "offset", "time_ms", "transaction", "value")
+
+    def __init__(
+        self,
+        offset: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+        time_ms: int,
+        transaction: Transaction | None,
+        marker: bool = False,
+    ) -> None:
+        self.offset = offset
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self.time_ms = time_ms
+        self.transaction = transaction
+        self.marker = marker
+
+
+class Partition:
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.end = 0
+        self.first_open: dict[Transaction, int] = {}
+
+    @property
+    def stable_end(self) -> int:
+        """The last stable offset: nothing at or above it is seen by `read_committed`."""
+        return min(self.first_open.values(), default=self.end)
+
+    def add(self, record: Record) -> None:
+        self.records.append(record)
+        self.end = record.offset + 1
+        transaction = record.transaction
+        if transaction is not None and not record.marker:
+            self.first_open.setdefault(transaction, record.offset)
+
+    def next(self, position: int, committed: bool) -> Record | None:
+        """The first record to deliver at or above a position."""
+        records, end = self.records, self.stable_end if committed else self.end
+        for at in range(bisect_left(records, position, key=_offset), len(records)):
+            record = records[at]
+            if record.offset >= end:
+                return None
+            if record.marker:
+                continue
+            if committed and record.transaction and record.transaction.outcome is Outcome.ABORTED:
+                continue
+            return record
+        return None
+
+
+def _offset(record: Record) -> int:
+    return record.offset
+
+
+@dataclass
+class Producer:
+    """What the coordinator knows of a transactional id."""
+
+    epoch: int = 0
+    transaction: Transaction | None = None
+
+
+@dataclass
+class Log:
+    """All topics of a cluster. `now_ms` is the brokers' clock."""
+
+    now_ms: int
+    topics: dict[str, list[Partition]] = field(default_factory=dict)
+    producers: dict[str, Producer] = field(default_factory=dict)
+    markers: list[tuple[Transaction, Place]] = field(default_factory=list)
+    """Decided and still to be written."""
+    version: int = 0
+    """Grows with every change that a reader can notice."""
+
+    def create(self, topic: str, partitions: int) -> None:
+        self.topics[topic] = [Partition() for _ in range(partitions)]
+
+    def append(
+        self,
+        place: Place,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None = None,
+        transaction: Transaction | None = None,
+    ) -> int:
+        partition = self.topics[place[0]][place[1]]
+        offset = partition.end
+        partition.add(Record(offset, key, value, headers, self.now_ms, transaction))
+        if transaction is not None:
+            transaction.places.add(place)
+        self.version += 1
+        return offset
+
+    def decide(self, producer: Producer, outcome: Outcome) -> None:
+        """The coordinator's decision: from here it is final, whoever dies."""
+        transaction = producer.transaction
+        if transaction is None:
+            return
+        transaction.outcome = outcome
+        self.markers += [(transaction, place) for place in sorted(transaction.places)]
+        if not transaction.places:
+            producer.transaction = None
+
+    def write_marker(self, which: int) -> None:
+        """One marker arrives in its partition."""
+        transaction, place = self.markers.pop(which % len(self.markers))
+        partition = self.topics[place[0]][place[1]]
+        partition.add(Record(partition.end, None, None, None, self.now_ms, transaction, marker=True))
+        partition.first_open.pop(transaction, None)
+        transaction.places.discard(place)
+        if not transaction.places:
+            for producer in self.producers.values():
+                if producer.transaction is transaction:
+                    producer.transaction = None
+        self.version += 1
+
+    def compact(self, place: Place, lag_ms: int) -> int:
+        """Remove values that a newer record of their key follows, if that one is older than the lag.
+
+        Returns how many went.
+        """
+        partition = self.topics[place[0]][place[1]]
+        newest: dict[bytes, int] = {}
+        for record in partition.records:
+            if record.offset >= partition.stable_end or self.now_ms - record.time_ms < lag_ms:
+                break
+            if record.key is not None:
+                newest[record.key] = record.offset
+        kept = [one for one in partition.records if one.key is None or one.offset >= newest.get(one.key, 0)]
+        gone = len(partition.records) - len(kept)
+        partition.records = kept
+        self.version += bool(gone)
+        return gone

@@ -1,0 +1,127 @@
+"""Processes of the simulated world: fibers that stop at every call to the outside, where they can be killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from greenlet import getcurrent, greenlet
+
+Ready = Callable[[], bool]
+
+
+class Killed(BaseException):
+    """kill -9: nothing that the process does after it reaches anybody."""
+
+
+class Luck:
+    """Small numbers that depend on the step alone: a history with steps taken out keeps those of the others."""
+
+    def __init__(self) -> None:
+        self._state = 0
+
+    def set(self, number: int) -> None:
+        self._state = number
+
+    def __call__(self) -> int:
+        self._state = (self._state * 6364136223846793005 + 1442695040888963407) & 0xFFFFFFFFFFFFFFFF
+        return self._state >> 33
+
+
+class Process:
+    """One life of a service. `slot` names its part; another life has another object."""
+
+    def __init__(self, slot: str, luck: Luck) -> None:
+        self.slot = slot
+        self.luck = luck
+        self.alive = True
+        self.error: BaseException | None = None
+        self.lose_next_answer = False
+        self._outside = getcurrent()
+        self._fibers: dict[greenlet, Ready | None] = {}
+
+    def spawn(self, run: Callable[[], None]) -> None:
+        """Run something beside what runs already. The process ends with the first fiber that ends."""
+
+        def guarded() -> None:
+            try:
+                run()
+            except Killed:
+                pass
+            except BaseException as error:
+                self.error = self.error or error
+
+        self._fibers[greenlet(guarded, self._outside)] = None
+
+    def pause(self, ready: Ready | None = None) -> None:
+        """A call to the outside: others run, and this process may not come back. `ready`: an answer is there."""
+        fiber = getcurrent()
+        if fiber not in self._fibers:
+            if not self.alive:
+                raise Killed
+            return  # the checker looks in from outside
+        self._fibers[fiber] = ready
+        self._outside.switch()
+        if not self.alive:
+            raise Killed
+
+    def unknown_outcome(self) -> None:
+        """The transaction is committed, and the answer may be lost on its way."""
+        if self.lose_next_answer:
+            self.lose_next_answer = False
+            from confluent_kafka import KafkaError, KafkaException
+
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+    def run(self) -> bool:
+        """Let one fiber go on to its next call; False when none of them has anything to go on with."""
+        fibers = [one for one, ready in self._fibers.items() if ready is None or ready()]
+        if not fibers:
+            return False
+        fiber = fibers[self.luck() % len(fibers)] if len(fibers) > 1 else fibers[0]
+        fiber.switch()
+        if fiber.dead:
+            self.kill()
+        return True
+
+    def kill(self) -> None:
+        self.alive = False
+        for fiber in list(self._fibers):
+            if fiber:  # begun, and not ended
+                fiber.throw(Killed)
+        self._fibers.clear()
+
+
+class SimLock:
+    """A lock between the fibers of one process."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._held = False
+
+    def acquire(self, blocking: bool = True) -> bool:
+        while self._held:
+            if not blocking:
+                return False
+            self._process.pause(lambda: not self._held)
+        self._held = True
+        return True
+
+    def release(self) -> None:
+        self._held = False
+
+
+class SimEvent:
+    """A `threading.Event` whose waiting is a pause."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def is_set(self) -> bool:
+        return False
+
+    def set(self) -> None:
+        raise AssertionError("nobody stops a simulated process in peace")
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._process.pause()
+        return False

@@ -1,0 +1,218 @@
+"""A driver over a model of Spark: plans epochs, aggregates, lets executors write, commits. The rest is Cutwater's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cutwater.adapters.hashing import rows_hash
+from cutwater.adapters.kafka import bounds, make_consumer
+from cutwater.adapters.streams import newest_milestone
+from cutwater.core import topics
+from cutwater.core.announcing import Announcing
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.digest import signed
+from cutwater.core.driving import Plan
+from cutwater.core.epochs import Epochs
+from cutwater.core.proof import Writer, Written
+from cutwater.core.rejection import Seen
+from cutwater.core.takeover import TakeOver
+from cutwater_spark.barriers import BarrierLog
+from cutwater_spark.proving import ProvedRows
+from simulation.clients import SimCluster
+from simulation.disk import Disk, SimCheckpoint
+from simulation.job import FINGERPRINT, GENERATION, HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes
+from simulation.log import Headers, Log
+from simulation.processes import Process, SimLock
+
+CHANGELOG = topics.changelog(JOB.name, GENERATION)
+HEARTBEAT_MS = 10_000
+
+
+class Event(NamedTuple):
+    key: str
+    at_ms: int
+    amount: int
+
+
+class LateRow(NamedTuple):
+    """A row that a zombie executor may still write."""
+
+    partition: int
+    key: bytes
+    value: bytes
+    headers: Headers
+
+
+@dataclass
+class Habits:
+    """What Spark does in this history."""
+
+    retries: bool = False
+    """A task runs twice and writes its rows twice."""
+    zombies: bool = False
+    """An executor that was given up writes a row later."""
+    differs: bool = False
+    """Another attempt of an epoch writes other bytes."""
+    hints: bool = True
+    late_rows: list[LateRow] = field(default_factory=list)
+
+
+class Driver:
+    """One life of the driver's process."""
+
+    proved_rows = ProvedRows
+    barrier_log = BarrierLog
+    take_over = TakeOver
+
+    def __init__(
+        self, process: Process, log: Log, disk: Disk, events: list[list[Event]], habits: Habits, clock: object
+    ) -> None:
+        self._process = process
+        self._log = log
+        self._events = events
+        self._habits = habits
+        self._now_ms = clock
+        self._cluster = SimCluster(log, process)
+        self._checkpoint = SimCheckpoint(disk, process)
+        self._lock = SimLock(process)
+        process.spawn(self._run)
+
+    def _run(self) -> None:
+        self._rows = self.proved_rows(self._cluster, CHANGELOG, PARTITIONS)
+        barriers = self.barrier_log(self._cluster, JOB.name, GENERATION, SimLock(self._process))
+        attempt, past = self.take_over(
+            JOB.name,
+            GENERATION,
+            self._checkpoint,
+            barriers,
+            self._rows,
+            lambda: newest_milestone(self._cluster, JOB.name, GENERATION),
+        ).run(self._now_ms)
+        epochs = Epochs(
+            JOB, GENERATION, attempt, past, self._rows, barriers, self._checkpoint, FINGERPRINT, self._now_ms
+        )
+        self._announce(epochs, attempt, barriers)
+        self._query(epochs)
+
+    def _announce(self, epochs: Epochs, attempt: int, barriers: BarrierLog) -> None:
+        source = make_consumer(self._cluster)
+        announcing = Announcing(
+            epochs,
+            self._lock,
+            attempt,
+            barriers,
+            self._rows,
+            self._checkpoint,
+            lambda place: bounds(source, place.topic, place.partition)[1],
+            HEARTBEAT_MS,
+            self._habits.hints,
+            self._now_ms,
+        )
+        looked: list[object] = [None]
+
+        def changed() -> bool:
+            newest = epochs.newest
+            at = (newest, newest and self._checkpoint.is_committed(newest.epoch), self._now_ms() // HEARTBEAT_MS)
+            return at != looked[0]
+
+        def run() -> None:
+            while True:
+                newest = epochs.newest
+                committed = newest and self._checkpoint.is_committed(newest.epoch)
+                looked[0] = (newest, committed, self._now_ms() // HEARTBEAT_MS)
+                announcing.tick()
+                self._process.pause(changed)
+
+        self._process.spawn(run)
+
+    def _query(self, epochs: Epochs) -> None:
+        """Spark's loop: `offsets/N`, the epoch, `commits/N`."""
+        epoch = self._checkpoint.newest_committed() + 1
+        while True:
+            if self._checkpoint.newest_planned() < epoch:
+                plan: list[Plan | None] = [None]
+
+                def ready(epoch: int = epoch, plan: list[Plan | None] = plan) -> bool:
+                    plan[0] = self._next_plan(epoch)
+                    return plan[0] is not None
+
+                self._process.pause(ready)
+                assert plan[0] is not None
+                self._checkpoint.put_plan(epoch, plan[0])
+            self._lock.acquire()
+            try:
+                epochs.write(epoch, self._action, lambda epoch=epoch: Seen(events=self._count(epoch)))
+            finally:
+                self._lock.release()
+            self._checkpoint.put_commit(epoch)
+            epoch += 1
+
+    def _next_plan(self, epoch: int) -> Plan | None:
+        """None while there is nothing new and the watermark stands."""
+        before = self._checkpoint.plan(epoch - 1) if epoch else Plan(Cut(), 0)
+        known = {place.partition: offset for place, offset in before.source_cut}
+        ends = [
+            min(len(events), known.get(number, 0) + JOB.max_events_per_epoch)
+            for number, events in enumerate(self._events)
+        ]
+        seen = [one.at_ms for number, events in enumerate(self._events) for one in events[: known.get(number, 0)]]
+        watermark = max(before.watermark_ms, max(seen, default=0) - JOB.lateness_ms)
+        cut = Cut.of_topic(JOB.topic, ends)
+        if cut == before.source_cut and (watermark == before.watermark_ms or not epoch):
+            return None
+        return Plan(cut, watermark) if any(ends) else None
+
+    def _bounds(self, epoch: int) -> list[tuple[int, int]]:
+        before = self._checkpoint.plan(epoch - 1).source_cut if epoch else Cut()
+        cut = self._checkpoint.plan(epoch).source_cut
+        places = [TopicPartition(JOB.topic, number) for number in range(len(self._events))]
+        return [(before.offset(place), cut.offset(place)) for place in places]
+
+    def _count(self, epoch: int) -> int:
+        return sum(end - first for first, end in self._bounds(epoch))
+
+    def _aggregate(self, epoch: int, writer: int) -> list[list[tuple[bytes, bytes]]]:
+        """Update mode: the rows that the epoch's own events changed, with all events so far in them."""
+        totals: dict[tuple[str, int], int] = {}
+        changed: dict[tuple[str, int], None] = {}
+        for (first, end), events in zip(self._bounds(epoch), self._events, strict=True):
+            for number in range(end):
+                key, at_ms, amount = events[number]
+                window = (key, at_ms - at_ms % HOUR_MS)
+                totals[window] = totals.get(window, 0) + amount
+                if number >= first:
+                    changed[window] = None
+        rows: list[list[tuple[bytes, bytes]]] = [[] for _ in range(PARTITIONS)]
+        for window in changed:
+            rows[PARTITION_OF[window[0]]].append((key_bytes(*window), value_bytes(totals[window], writer)))
+        return rows
+
+    def _action(self, me: Writer) -> Written:
+        """Executors write the rows, each acknowledged, and count on the way."""
+        rows = self._aggregate(me.epoch, me.attempt if self._habits.differs else 0)
+        headers = [
+            ("generation", str(me.generation).encode()),
+            ("attempt", str(me.attempt).encode()),
+            ("epoch", str(me.epoch).encode()),
+        ]
+        luck = self._process.luck
+        for partition, found in enumerate(rows):
+            if self._habits.retries and found and luck() % 8 == 0:
+                self._write(partition, found[: 1 + luck() % len(found)], headers)
+            if self._habits.zombies and found and luck() % 12 == 0:
+                self._habits.late_rows.append(LateRow(partition, *found[luck() % len(found)], headers))
+            self._write(partition, found, headers)
+        digest = signed(rows_hash(row for found in rows for row in found))
+        return Written({number: len(found) for number, found in enumerate(rows)}, digest)
+
+    def _write(self, partition: int, rows: list[tuple[bytes, bytes]], headers: Headers) -> None:
+        for number, (key, value) in enumerate(rows):
+            if number % 3 == 0:
+                try:
+                    self._process.pause()
+                except BaseException:
+                    if self._habits.zombies:  # the driver dies; an executor of it does not know yet
+                        self._habits.late_rows.append(LateRow(partition, key, value, headers))
+                    raise
+            self._log.append((CHANGELOG, partition), key, value, headers)

@@ -1,0 +1,418 @@
+"""The simulated world: the services' own classes over a simulated log, and what happens to them step by step.
+
+A history is a list of steps made from a seed beforehand. A step that does not apply does nothing, so any part of a
+history is a history too: that is how a failing one is shrunken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cutwater.client.changelog import from_changelog
+from cutwater.client.output import from_output
+from cutwater.client.values import CommittedMilestone
+from cutwater.commit_signal.service import CommitSignal
+from cutwater.core import topics
+from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, UnavailableError
+from cutwater.core.generations import Token
+from cutwater.core.restore import MARGIN_MS
+from cutwater.core.topics import MIN_COMPACTION_LAG_MS
+from cutwater.publisher.rows import Changed
+from cutwater.publisher.service import Publisher
+from cutwater.views.follower import Follower
+from cutwater.views.ranges import Ranges
+from cutwater.views.store import Store
+from cutwater.views.updates import Updates
+from cutwater.views.view import State, View
+from simulation.checker import ABORTED_READ, FALSE_ALARM, INVERSION, LOST_WRITE, STUCK, UNNOTICED, Anomaly, Checker
+from simulation.clients import SimCluster
+from simulation.disk import Concurrent, Disk, SimTable, TableDisk
+from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
+from simulation.log import Log, Outcome
+from simulation.processes import Luck, Process, SimEvent
+from simulation.spark import CHANGELOG, Driver, Event, Habits, LateRow
+
+START_MS = 1_700_000_000_000
+SLOTS = ("driver", "signal", "view", "publisher", "consumer", "reader")
+"""Consumer: `committed()` on the output; reader: `committed()` on the changelog."""
+STALLING = ("driver", "signal", "publisher")
+"""Those of which a second one may start while the first does not move: fencing must tell them apart."""
+DRAIN_ROUNDS = 400
+
+
+class Step(NamedTuple):
+    kind: str
+    what: str = ""
+    luck: int = 0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Which faults this history has: few at a time find more than all at once."""
+
+    retries: bool = False
+    zombies: bool = False
+    differs: bool = False
+    hints: bool = True
+    chunk_rows: int = 50_000
+    part_rows: int = 100_000
+
+
+class _Silent:
+    """Takes the place of log and metrics."""
+
+    def __getattr__(self, _name: str) -> Callable[..., None]:
+        return lambda *_args, **_named: None
+
+
+@dataclass
+class Services:
+    """The classes that run; a guard's test puts one with a hole in the place of one of them."""
+
+    driver: type[Driver] = Driver
+    signal: type[CommitSignal] = CommitSignal
+    store: type[Store] = Store
+    follower: type[Follower] = Follower
+    publisher: type[Publisher] = Publisher
+    changed: type[Changed] = Changed
+
+
+@dataclass
+class Client:
+    """A program that reads milestones and remembers how far it came, with what it did with them."""
+
+    token: Token | None = None
+    seen: int = 0
+    history: list[int] = field(default_factory=list)
+
+
+class World:
+    def __init__(self, profile: Profile, services: Services | None = None) -> None:
+        self.profile = profile
+        self.services = services or Services()
+        self.faults: Counter[str] = Counter()
+        self.luck = Luck()
+        self.log = Log(START_MS)
+        for topic, partitions in (
+            (topics.barriers(JOB.name), 1),
+            (topics.milestones(JOB.name), 1),
+            (topics.published(JOB.name), 1),
+            (topics.output(JOB.name), PARTITIONS),
+            (CHANGELOG, PARTITIONS),
+            (JOB.topic, PARTITIONS),
+        ):
+            self.log.create(topic, partitions)
+        self.events: list[list[Event]] = [[] for _ in range(PARTITIONS)]
+        self.event_ms = START_MS - START_MS % HOUR_MS
+        self.disk = Disk()
+        self.tables = {"view": TableDisk()}
+        self.habits = Habits(profile.retries, profile.zombies, profile.differs, profile.hints)
+        self.checker = Checker(self.log, self.disk, self.events, profile.differs)
+        self.live: dict[str, Process] = {}
+        self.stalled: dict[str, Process] = {}
+        self.stopped: dict[str, str] = {}
+        """Parts that have said that going on would be wrong."""
+        self.skew_ms = dict.fromkeys(SLOTS, 0)
+        self.views: dict[str, tuple[View, Follower]] = {}
+        self.shown: dict[str, int] = {}
+        self.clients = {"consumer": Client(), "reader": Client()}
+        self.foreign = False
+        """Has anything happened that may end the generation?"""
+
+    # --- processes
+
+    def clock(self, slot: str) -> Callable[[], int]:
+        return lambda: self.log.now_ms + self.skew_ms[slot]
+
+    def start(self, slot: str) -> None:
+        process = Process(slot, self.luck)
+        cluster: Any = SimCluster(self.log, process)
+        clock = self.clock(slot)
+        self.live[slot] = process
+        if slot == "driver":
+            self.services.driver(process, self.log, self.disk, self.events, self.habits, clock)
+        elif slot == "signal":
+            process.spawn(self.services.signal(cluster, JOB.name, GENERATION, clock, _Silent()).run)
+        elif slot == "view":
+            process.spawn(lambda: self._view(process, cluster, "view"))
+        elif slot == "publisher":
+            process.spawn(lambda: self._publisher(cluster, clock))
+        else:
+            process.spawn(lambda: self._client(process, cluster, slot, clock))
+
+    def _view(self, process: Process, cluster: Any, name: str) -> None:
+        disk = self.tables[name]
+        self.views.pop(name, None)
+        store = self.services.store(
+            Path(name), JOB, GENERATION, open_table=lambda _folder: SimTable(disk, process)
+        )
+        view = View(store, JOB)
+        follower = self.services.follower(
+            cluster,
+            JOB,
+            GENERATION,
+            store,
+            view,
+            self.clock("view"),
+            _Silent(),
+            chunk_rows=self.profile.chunk_rows,
+            event=lambda: SimEvent(process),
+        )
+        self.views[name] = (view, follower)
+        self._look_at_view(name)
+        follower.run()
+        if view.status.state is State.STOPPED:
+            raise DivergenceError(view.status.reason)
+
+    def _publisher(self, cluster: Any, clock: Callable[[], int]) -> None:
+        def source(ranges: Ranges) -> Changed:
+            return self.services.changed(Updates(JOB, ranges, clock, self.profile.part_rows))
+
+        publisher = self.services.publisher(
+            cluster, JOB, GENERATION, source, _Silent(), _Silent(), self.profile.part_rows, clock
+        )
+        publisher.run()
+
+    def _client(self, process: Process, cluster: Any, slot: str, clock: Callable[[], int]) -> None:
+        client = self.clients[slot]
+        if slot == "consumer":
+            found = from_output(JOB, cluster, client.token, lambda: False, None, 1_000_000)
+        else:
+            found = from_changelog(JOB, cluster, GENERATION, client.token, lambda: False, None, 1_000_000, clock)
+        for milestone in found:
+            self._given(slot, client, milestone)
+
+    def _given(self, slot: str, client: Client, one: CommittedMilestone) -> None:
+        rows = {
+            (change.key, change.window_start_ms): (change.values["total"], change.values["writer"])
+            for change in one.changes
+        }
+        self.checker.look_at_changes(slot, client.seen, one.first_sequence, one.token.sequence, rows)
+        client.token, client.seen = one.token, one.token.sequence
+
+    # --- steps
+
+    def apply(self, step: Step) -> None:
+        """One step, and a look at what is shown after it. Raises Anomaly."""
+        self.luck.set(step.luck)
+        getattr(self, f"_do_{step.kind.replace('-', '_')}")(step.what)
+
+    def _do_run(self, slot: str) -> None:
+        if slot in self.stopped:
+            return
+        if slot not in self.live:
+            self.start(slot)
+        self._resume(self.live, slot, 1 + self.luck() % 8)
+
+    def _do_wake(self, slot: str) -> None:
+        if slot in self.stalled:
+            self.foreign = self.foreign or slot == "driver"
+            self.faults[f"zombie {slot}"] += 1
+            self._resume(self.stalled, slot, 1 + self.luck() % 8)
+
+    def _do_stall(self, slot: str) -> None:
+        if slot in self.live and slot not in self.stalled:
+            self.stalled[slot] = self.live.pop(slot)
+            self.faults[f"stall {slot}"] += 1
+
+    def _do_kill(self, slot: str) -> None:
+        if slot in self.live:
+            self.faults[f"kill {slot}"] += 1
+            self.live.pop(slot).kill()
+
+    def _do_events(self, _what: str) -> None:
+        for _ in range(1 + self.luck() % 4):
+            luck = self.luck()
+            at_ms = self.event_ms - luck % (20 * 60_000)
+            event = Event(KEYS[(luck >> 8) % len(KEYS)], at_ms, 1 + (luck >> 12) % 9)
+            number = (luck >> 16) % PARTITIONS
+            self.events[number].append(event)
+            self.log.append((JOB.topic, number), event.key.encode(), b"")
+            self.event_ms += (luck >> 20) % (10 * 60_000)
+
+    def _do_marker(self, _what: str) -> None:
+        for _ in range(1 + self.luck() % 2):
+            if self.log.markers:
+                self.log.write_marker(self.luck())
+        self.checker.look_at_stream()
+
+    def _do_timeout(self, _what: str) -> None:
+        """Brokers abort what has been open for too long."""
+        for producer in self.log.producers.values():
+            found = producer.transaction
+            if found is not None and found.outcome is Outcome.OPEN and not found.owner.alive:
+                self.faults["transaction timed out"] += 1
+                producer.epoch += 1
+                self.log.decide(producer, Outcome.ABORTED)
+
+    def _do_compact(self, _what: str) -> None:
+        gone = self.log.compact((CHANGELOG, self.luck() % PARTITIONS), MIN_COMPACTION_LAG_MS)
+        self.faults["compacted"] += gone
+
+    def _do_leap(self, _what: str) -> None:
+        self.log.now_ms += (20_000, HOUR_MS, 13 * HOUR_MS, 30 * HOUR_MS)[self.luck() % 4]
+
+    def _do_skew(self, slot: str) -> None:
+        self.faults["clock jump"] += 1
+        most = MARGIN_MS // 3
+        self.skew_ms[slot] = self.luck() % (2 * most) - most
+
+    def _do_late_row(self, _what: str) -> None:
+        """A zombie executor writes a row that was given up long ago."""
+        late = self.habits.late_rows
+        if late:
+            self.foreign = True
+            self.faults["late row"] += 1
+            row = late.pop(self.luck() % len(late))
+            self._write_row(row)
+
+    def _write_row(self, row: LateRow) -> None:
+        self.log.append((CHANGELOG, row.partition), row.key, row.value, row.headers)
+
+    def _do_lose_view(self, _what: str) -> None:
+        """The view's disk is gone: it begins with nothing."""
+        self.faults["view lost"] += 1
+        if "view" in self.live:
+            self.live.pop("view").kill()
+        self.tables["view"] = TableDisk()
+        self.shown["view"] = 0
+
+    def _do_forget(self, slot: str) -> None:
+        """A client begins anew, without its token."""
+        if slot in self.live:
+            self.live.pop(slot).kill()
+        self.clients[slot] = Client()
+
+    def _do_unknown(self, slot: str) -> None:
+        """The next answer to a commit is lost."""
+        if slot in self.live:
+            self.faults["unknown outcome"] += 1
+            self.live[slot].lose_next_answer = True
+
+    # --- what follows a step
+
+    def _resume(self, where: dict[str, Process], slot: str, most: int) -> bool:
+        process, ran = where[slot], False
+        for _ in range(most):
+            if not process.run():
+                break
+            ran = True
+            if slot == "view":
+                self._look_at_view("view")
+            if not process.alive:
+                del where[slot]
+                self._ended(slot, process.error, where is self.stalled)
+                break
+        return ran
+
+    def _ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
+        """A process has ended by itself: may it?"""
+        if error is None or isinstance(error, UnavailableError | Concurrent | FencedError):
+            self.faults[f"{type(error).__name__} {slot}"] += 1
+            return
+        if isinstance(error, Anomaly) or not isinstance(error, CutwaterError):
+            raise error
+        if slot == "driver":
+            if not self.foreign:
+                raise Anomaly(FALSE_ALARM, f"the driver has ended a sound generation: {error}")
+            self.faults["generation ended"] += 1
+            self.stopped[slot] = str(error)
+        elif slot == "signal" and self.profile.differs and self.faults["zombie driver"]:
+            self.faults["told differently"] += 1
+            self.stopped[slot] = str(error)
+        else:
+            raise Anomaly(FALSE_ALARM, f"{slot} has stopped: {error}")
+
+    def _look_at_view(self, name: str) -> None:
+        if name not in self.views:
+            return  # its store is still being opened
+        view, _ = self.views[name]
+        milestone = view.milestone
+        if milestone is None or milestone.sequence == self.shown.get(name, 0):
+            return
+        if milestone.sequence < self.shown.get(name, 0):
+            raise Anomaly(INVERSION, f"the view goes from sequence {self.shown[name]} to {milestone.sequence}")
+        self.shown[name] = milestone.sequence
+        shown, rows = view.rows()
+        found = {(row["key"], row["window_start"]): (row["total"], row["writer"]) for row in rows}
+        self.checker.look_at_state(name, shown, found)
+
+    # --- the end
+
+    def drain(self) -> None:
+        """No more faults: everything that can still come must come, and a new view must hold the same."""
+        for slot in list(self.stalled):
+            self.stalled.pop(slot).kill()
+        self._settle()
+        if "driver" not in self.stopped:
+            self.log.now_ms += 10 * HOUR_MS // 60  # time for a heartbeat
+            self._settle()
+        self.checker.look_at_stream()
+        self.checker.look_at_output()
+        self._restored()
+        self._require_everything()
+
+    def _settle(self) -> None:
+        """Everybody runs until nobody has anything to do."""
+        for number in range(DRAIN_ROUNDS):
+            self.luck.set(number)
+            self._do_timeout("")
+            while self.log.markers:
+                self.log.write_marker(0)
+            ran = False
+            for slot in SLOTS:
+                if slot in self.stopped:
+                    continue
+                if slot not in self.live:
+                    self.start(slot)
+                    ran = True
+                ran = self._resume(self.live, slot, 30) or ran
+            if not ran and not self.log.markers:
+                return
+        raise Anomaly(STUCK, f"after {DRAIN_ROUNDS} rounds without a fault something still moves")
+
+    def _restored(self) -> None:
+        """A view that begins with nothing holds what the others have shown."""
+        name = "restored"
+        self.tables[name] = TableDisk()
+        process = Process("view", self.luck)
+        process.spawn(lambda: self._view(process, SimCluster(self.log, process), name))
+        while process.run():
+            self._look_at_view(name)
+        if process.error is not None:
+            self._ended(name, process.error, False)
+
+    def _require_everything(self) -> None:
+        last = len(self.checker.truths)
+        if "signal" in self.stopped:
+            return
+        committed = max(self.disk.commits, default=-1)
+        if "driver" not in self.stopped:
+            ends = {number: len(events) for number, events in enumerate(self.events)}
+            cut = self.checker.truths[-1].milestone.source_cut if last else ()
+            if any(ends.values()) and {place.partition: offset for place, offset in cut} != ends:
+                raise Anomaly(LOST_WRITE, f"events end at {ends}, and the newest milestone at {cut}")
+            if committed + 1 != last:
+                raise Anomaly(LOST_WRITE, f"epoch {committed} is committed, and there are {last} milestones")
+        self._require_readers(last)
+
+    def _require_readers(self, last: int) -> None:
+        """Everybody has come to the last milestone, unless compaction has overtaken it."""
+        if not last:
+            return
+        newest = self.checker.truths[-1].milestone
+        margin = MIN_COMPACTION_LAG_MS - MARGIN_MS - MARGIN_MS
+        if self.log.now_ms - newest.written_ms > margin and "driver" in self.stopped:
+            return
+        reached = {name: self.shown.get(name, 0) for name in ("view", "restored")}
+        reached |= {name: client.seen for name, client in self.clients.items()}
+        late = {name: at for name, at in reached.items() if at != last}
+        if late:
+            raise Anomaly(STUCK, f"the stream ends at sequence {last}, and {late} came no further")
+
+
+_ = (ABORTED_READ, UNNOTICED)
