@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cutwater.adapters.hashing import rows_hash
 from cutwater.adapters.kafka import bounds, make_consumer
+from cutwater.adapters.streams import newest_milestone
 from cutwater.core import topics
 from cutwater.core.announcing import Announcing
 from cutwater.core.cuts import Cut, TopicPartition
@@ -16,7 +17,7 @@ from cutwater.core.epochs import Epochs
 from cutwater.core.proof import Writer, Written
 from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
-from cutwater_spark.barriers import BarrierLog, newest_milestone
+from cutwater_spark.barriers import BarrierLog
 from cutwater_spark.proving import ProvedRows
 from simulation.clients import SimCluster
 from simulation.disk import Disk, SimCheckpoint

@@ -51,6 +51,16 @@ def epochs_written(job: Flow) -> int:
     return sum(isinstance(one, Barrier) for one in barriers(job))
 
 
+def run_once(job: Flow) -> None:
+    """One attempt commits 400 events and is stopped cleanly."""
+    job.produce(counting.events(400))
+    job.signal()
+    first = job.driver()
+    job.wait_committed()
+    first.terminate()
+    assert first.wait(60) == 0
+
+
 def jvm_of(leader: int) -> int:
     return next(pid for pid in session_pids(leader) if psutil.Process(pid).name() == "java")
 
@@ -184,12 +194,7 @@ def test_a_second_driver_fences_the_first(job: Flow) -> None:
 
 def test_a_lost_checkpoint_stops_the_driver(job: Flow) -> None:
     """A checkpoint that contradicts the stream is refused with what to do, before anything is written."""
-    job.produce(counting.events(400))
-    job.signal()
-    first = job.driver()
-    job.wait_committed()
-    first.terminate()
-    assert first.wait(60) == 0
+    run_once(job)
     shutil.rmtree(job.folder / "checkpoints")
     written = len(barriers(job))
     assert job.driver().wait(90) == 7
@@ -199,12 +204,7 @@ def test_a_lost_checkpoint_stops_the_driver(job: Flow) -> None:
 
 def test_another_definition_of_the_job_is_refused(job: Flow) -> None:
     """A changed window on an old checkpoint ends with exit code 2 and what changed: rows would mix."""
-    job.produce(counting.events(400))
-    job.signal()
-    first = job.driver()
-    job.wait_committed()
-    first.terminate()
-    assert first.wait(60) == 0
+    run_once(job)
     job.job_file.write_text(job.job_file.read_text().replace("size: 1m", "size: 2m"))
     written = len(barriers(job))
     assert job.driver().wait(90) == 2
