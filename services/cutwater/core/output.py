@@ -128,8 +128,9 @@ def require_mine(position: Published, mine: Published, output: str, place: str) 
         )
     if position.form != mine.form:
         raise UsageError(
-            f"{output} holds '{position.form}' (mode and format), and the job file's output says '{mine.form}': put "
-            f"the job file back; or, once nobody reads that output any more, delete the topics {output} and {place}, "
+            f"{output} holds '{position.form}' (mode and format), and the job file's output says '{mine.form}': "
+            "put the job file back; or, once nobody reads that output any more, delete the topics "
+            f"{output} and {place}, "
             "make them again, and the output begins anew"
         )
 

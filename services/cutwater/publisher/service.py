@@ -16,7 +16,7 @@ from prometheus_client import start_http_server
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import partition_count, wait_for_broker
-from cutwater.adapters.process import now_ms, run_service
+from cutwater.adapters.process import now_ms, rare_collections, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.core import topics
 from cutwater.core.errors import ProtocolError, UsageError
@@ -81,9 +81,10 @@ class Publisher:
         self._log.info("ready", sequence=whole.sequence if whole else 0, parts=self._position.parts)
         feed = MilestoneFeed(self._cluster, topics.milestones(self._job.name), backlog.position)
         try:
-            while not self._stop.is_set():
-                self._pipeline.check()
-                self._advance(feed, backlog)
+            with rare_collections():
+                while not self._stop.is_set():
+                    self._pipeline.check()
+                    self._advance(feed, backlog)
             self._pipeline.settle()
         except Stopped:
             self._pipeline.settle()
