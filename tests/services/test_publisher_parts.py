@@ -15,7 +15,7 @@ ROWS = st.lists(
 
 
 def pieces(rows: list[tuple[int, bytes, bytes]]) -> list[Piece]:
-    return list(pieces_of((partition, at, key, value) for at, (partition, key, value) in enumerate(rows, 1)))
+    return list(pieces_of((partition, at, key, value) for at, (partition, key, value) in enumerate(rows)))
 
 
 @given(ROWS, st.integers(1, 9), st.integers(1, 80))
