@@ -7,6 +7,7 @@ DAYS ?= 31
 JOB ?= deploy/jobs/flights.yaml
 B ?= b2
 PAIRS ?= 5
+WORKERS ?= 2
 SIZE ?= 2000000
 
 .DEFAULT_GOAL := help
@@ -33,7 +34,7 @@ down: $(STAMP) ## End the embedded stack
 	@$(BIN)/cutwater down
 
 test: $(STAMP) ## Run the tests, on real brokers and real Spark
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 check: $(STAMP) ## Lint, types, architecture, docs
 	$(BIN)/ruff check .

@@ -209,6 +209,32 @@ def test_readers_of_the_commit_stream_are_silent_when_behind_and_not_moving(part
     assert story.tick(1, waiting=None) == [("silent", part, False)]
 
 
+def test_a_reader_that_had_everything_gets_its_time_from_the_next_milestone_on() -> None:
+    """After an idle night nobody is silent the moment that work comes."""
+    story = Story()
+    story.show(0)
+    story.epoch(0)
+    story.show(1)
+    story.tick(100)
+    story.say(heartbeat(0, story.now))
+    story.barrier(1)
+    story.milestone(1)
+    assert story.tick(59, waiting=None) == []
+    assert [key[:2] for key in story.tick(2, waiting=None)] == [("silent", "publisher"), ("silent", "view")]
+
+
+def test_an_alert_that_comes_again_on_a_clock_set_back_is_later_than_the_one_before() -> None:
+    """Else its record would count as an old one, and it would be raised at every look."""
+    story = Story()
+    for _ in range(3):
+        story.say(start(1, at_ms=story.now))
+        assert story.tick(200) == [("silent", "driver", True)]
+        story.say(start(1, at_ms=story.now))
+        assert story.tick(0) == [("silent", "driver", False)]
+        story.now -= 200 * S
+        story.state = replace(story.state, spoke_ms=story.now)
+
+
 def test_waiting_events_that_get_more_and_more_are_a_growing_drift() -> None:
     """Levels that go up and down are not; half of what was there when it was raised ends it."""
     story = Story()

@@ -172,7 +172,7 @@ def test_a_wrong_password_ends_a_process_with_what_to_check(
 def test_watch_over_tls_with_its_least_rights(
     sasl_ssl: Secured, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:
-    """Faust reads, the source's end is asked for, an alert is written: by a user with the ACLs of docs/SECURITY.md."""
+    """Faust reads, the source's end is asked for, an alert is written: by a user with just the documented ACLs."""
     cluster, port = sasl_ssl.cluster("admin"), free_ports(1)[0]
     with flow(cluster, counting.job_text(unique("watchful")), tmp_path, counting.SCHEMA) as job:
         grant(sasl_ssl, job.job.name, job.job.topic)
