@@ -18,6 +18,7 @@ from cutwater.adapters.avro import Codec
 from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka import end_offsets, make_consumer
 from cutwater.adapters.streams import Tail
+from cutwater.adapters.trail import history
 from cutwater.core import topics
 from cutwater.core.chain import breaks
 from cutwater.core.job import WINDOW_KEY_SCHEMA
@@ -86,6 +87,11 @@ def test_kill_9_of_the_driver_loses_and_repeats_nothing(job: Flow, victim: str) 
     assert job.state(milestone) == counting.expected(made)
     assert list(breaks(job.milestones())) == []
     assert milestone.attempt == 2
+    _, again = [one for one in history(job.cluster, job.job.name, 100) if one.service == "driver"]
+    found = dict(again.found)
+    assert int(found["planned"]) >= int(found["barrier"]) >= before - 1, "the trail tells what the restart found"
+    assert again.decision.startswith(f"run epoch {int(found['committed']) + 1}")
+    assert "starting Spark" in [step.name for step in again.steps if step.took_ms > 0]
 
 
 def test_an_unusable_event_is_counted_and_does_not_stop_the_job(job: Flow) -> None:
