@@ -1,4 +1,4 @@
-"""A driver over a model of Spark: plans epochs, aggregates, lets executors write, commits. The rest is Cutwater's."""
+"""A driver over a model of Spark, which plans, aggregates, writes and commits; the rest is Cutwater's own."""
 
 from __future__ import annotations
 
@@ -55,6 +55,8 @@ class Habits:
     """Another attempt of an epoch writes other bytes."""
     hints: bool = True
     late_rows: list[LateRow] = field(default_factory=list)
+    began: dict[int, int] = field(default_factory=dict)
+    """By attempt: how much the log held when its process began."""
 
 
 class Driver:
@@ -75,6 +77,7 @@ class Driver:
         self._cluster = SimCluster(log, process)
         self._checkpoint = SimCheckpoint(disk, process)
         self._lock = SimLock(process)
+        self._began = log.version
         process.spawn(self._run)
 
     def _run(self) -> None:
@@ -88,6 +91,7 @@ class Driver:
             self._rows,
             lambda: newest_milestone(self._cluster, JOB.name, GENERATION),
         ).run(self._now_ms)
+        self._habits.began[attempt] = self._began
         epochs = Epochs(
             JOB, GENERATION, attempt, past, self._rows, barriers, self._checkpoint, None, FINGERPRINT, self._now_ms
         )

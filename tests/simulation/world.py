@@ -28,7 +28,7 @@ from cutwater.views.ranges import Ranges
 from cutwater.views.store import Store
 from cutwater.views.updates import Updates
 from cutwater.views.view import State, View
-from simulation.checker import ABORTED_READ, FALSE_ALARM, INVERSION, LOST_WRITE, STUCK, UNNOTICED, Anomaly, Checker
+from simulation.checker import FALSE_ALARM, INVERSION, LOST_WRITE, STUCK, Anomaly, Checker
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
@@ -147,7 +147,9 @@ class World:
     def _view(self, process: Process, cluster: Any, name: str) -> None:
         disk = self.tables[name]
         self.views.pop(name, None)
-        store = self.services.store(Path(name), JOB, GENERATION, open_table=lambda _folder: SimTable(disk, process))
+        store = self.services.store(
+            Path(name), JOB, GENERATION, open_table=lambda _folder: SimTable(disk, process)
+        )
         view = View(store, JOB)
         follower = self.services.follower(
             cluster,
@@ -180,9 +182,7 @@ class World:
         if slot == "consumer":
             found = from_output(JOB, cluster, client.token, lambda: False, None, 1_000_000)
         else:
-            found = from_changelog(
-                JOB, cluster, GENERATION, client.token, lambda: False, None, 1_000_000, clock
-            )
+            found = from_changelog(JOB, cluster, GENERATION, client.token, lambda: False, None, 1_000_000, clock)
         for milestone in found:
             self._given(slot, client, milestone)
 
@@ -273,6 +273,15 @@ class World:
     def _write_row(self, row: LateRow) -> None:
         self.log.append((CHANGELOG, row.partition), row.key, row.value, row.headers)
 
+    def _do_roll_back(self, _what: str) -> None:
+        """The checkpoint is replaced by an older copy while no driver runs."""
+        for where in (self.live, self.stalled):
+            if "driver" in where:
+                where.pop("driver").kill()
+        self.foreign = True
+        self.faults["checkpoint rolled back"] += 1
+        self.disk.roll_back(self.luck() % 4)
+
     def _do_lose_view(self, _what: str) -> None:
         """The view's disk is gone: it begins with nothing."""
         self.faults["view lost"] += 1
@@ -321,7 +330,7 @@ class World:
                 raise Anomaly(FALSE_ALARM, f"the driver has ended a sound generation: {error}")
             self.faults["generation ended"] += 1
             self.stopped[slot] = str(error)
-        elif slot == "signal" and self.profile.differs and self.faults["zombie driver"]:
+        elif slot == "signal" and self.profile.differs and self.foreign:
             self.faults["told differently"] += 1
             self.stopped[slot] = str(error)
         else:
@@ -353,6 +362,7 @@ class World:
             self._settle()
         self.checker.look_at_stream()
         self.checker.look_at_output()
+        self.checker.look_at_barriers(self.habits.began)
         self._restored()
         self._require_everything()
 
@@ -413,6 +423,3 @@ class World:
         late = {name: at for name, at in reached.items() if at != last}
         if late:
             raise Anomaly(STUCK, f"the stream ends at sequence {last}, and {late} came no further")
-
-
-_ = (ABORTED_READ, UNNOTICED)
