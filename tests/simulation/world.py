@@ -122,6 +122,8 @@ class World:
         self.clients = {"consumer": Client(), "reader": Client()}
         self.foreign = False
         """Has anything happened that may end the generation?"""
+        self.rotten = False
+        """Has the log lost what it had acknowledged?"""
 
     # --- processes
 
@@ -163,7 +165,7 @@ class World:
             event=lambda: SimEvent(process),
         )
         self.views[name] = (view, follower)
-        self._look_at_view(name)
+        self._look_at_view(name, again=True)
         follower.run()
         if view.status.state is State.STOPPED:
             raise DivergenceError(view.status.reason)
@@ -325,10 +327,14 @@ class World:
             return
         if isinstance(error, Anomaly) or not isinstance(error, CutwaterError):
             raise error
-        if slot == "driver":
+        if slot == "driver" and was_stalled:
+            self.faults["zombie driver gave up"] += 1  # to it the newer driver's rows are foreign
+        elif slot == "driver":
             if not self.foreign:
                 raise Anomaly(FALSE_ALARM, f"the driver has ended a sound generation: {error}")
             self.faults["generation ended"] += 1
+            self.stopped[slot] = str(error)
+        elif self.rotten and isinstance(error, DivergenceError):
             self.stopped[slot] = str(error)
         elif slot == "signal" and self.profile.differs and self.foreign:
             self.faults["told differently"] += 1
@@ -336,12 +342,12 @@ class World:
         else:
             raise Anomaly(FALSE_ALARM, f"{slot} has stopped: {error}")
 
-    def _look_at_view(self, name: str) -> None:
+    def _look_at_view(self, name: str, again: bool = False) -> None:
         if name not in self.views:
             return  # its store is still being opened
         view, _ = self.views[name]
         milestone = view.milestone
-        if milestone is None or milestone.sequence == self.shown.get(name, 0):
+        if milestone is None or (milestone.sequence == self.shown.get(name, 0) and not again):
             return
         if milestone.sequence < self.shown.get(name, 0):
             raise Anomaly(INVERSION, f"the view goes from sequence {self.shown[name]} to {milestone.sequence}")
@@ -416,7 +422,9 @@ class World:
             return
         newest = self.checker.truths[-1].milestone
         margin = MIN_COMPACTION_LAG_MS - MARGIN_MS - MARGIN_MS
-        if self.log.now_ms - newest.written_ms > margin and "driver" in self.stopped:
+        changelog = self.log.topics[CHANGELOG]
+        followed = any(offset < changelog[place.partition].end for place, offset in newest.changelog_cut)
+        if self.log.now_ms - newest.written_ms > margin and followed:
             return
         reached = {name: self.shown.get(name, 0) for name in ("view", "restored")}
         reached |= {name: client.seen for name, client in self.clients.items()}
