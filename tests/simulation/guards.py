@@ -188,7 +188,7 @@ GUARDS = (
         "half a milestone after a crash between two chunks",
         "I1",
         off(Store, "begin"),
-        Climate({"chunk_rows": 2}, {"kill:view": 12.0, "events": 14.0, "lose-view": 0.0}),
+        Climate({"chunk_rows": 2}, {"kill:view": 6.0, "events": 14.0, "lose-view": 0.0}),
         _WRONG,
     ),
     Guard(
