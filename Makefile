@@ -12,7 +12,7 @@ SEEDS ?= 5000
 STEPS ?= 150
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate check fmt bench lock clean
+.PHONY: help demo up down test simulate check docs fmt bench lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -46,6 +46,10 @@ check: $(STAMP) ## Lint, types, architecture, docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/docs
+	@$(MAKE) --no-print-directory docs
+
+docs: $(STAMP) ## Build the site of the documentation: build/site/index.html
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs . build/site
 
 fmt: $(STAMP) ## Format the code, renew the generated pages of docs/
 	$(BIN)/ruff format .

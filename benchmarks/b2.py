@@ -5,27 +5,23 @@ python -m benchmarks.b2 --pairs 5 --size 2000000
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
 import sys
 import threading
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
 from benchmarks import contenders, limits, machine, oracle, workload
+from benchmarks.command import Command, Options, order, ratio_lines, say
 from benchmarks.contenders import CUTWATER, NOOP, STREAMS, Contest, Stage
-from benchmarks.figures import Figure, Run, document, markdown, ratios
+from benchmarks.figures import Figure, Run, document, ratios
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import topics
-from cutwater.core.errors import CutwaterError
 from cutwater.local.broker import Broker
 from cutwater.local.jars import jars, jars_from
 from cutwater.local.java import find_java
@@ -44,48 +40,7 @@ FIGURES = (
 STREAMS_JARS = Path(__file__).with_name("jars") / "kafka-streams.toml"
 SIZE_MAX = 10_000_000
 """Spark keeps the plans of a hundred epochs; the first one is the drain's beginning."""
-
-
-@dataclass(frozen=True)
-class Options:
-    pairs: int
-    size: int
-    seed: int
-    contenders: tuple[str, ...]
-    out: Path
-
-
-def parse(arguments: Sequence[str]) -> Options:
-    """Exits with code 2 and the allowed values when an argument does not fit."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.b2", description=TITLE)
-    parser.add_argument("--pairs", type=between(1, 100), default=5, help="runs of each contender (default 5)")
-    parser.add_argument(
-        "--size", type=between(1_000, SIZE_MAX), default=2_000_000, help="events (default 2,000,000)"
-    )
-    parser.add_argument("--seed", type=int, default=7, help="of the generated events")
-    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=CONTENDERS, help="default: all")
-    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
-    found = parser.parse_args(arguments)
-    return Options(found.pairs, found.size, found.seed, tuple(found.contenders), found.out)
-
-
-def between(least: int, most: int) -> Any:
-    def number(text: str) -> int:
-        if text.isdecimal() and least <= int(text) <= most:
-            return int(text)
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least:,} to {most:,}")
-
-    return number
-
-
-def order(names: Sequence[str], pair: int) -> list[str]:
-    """The contenders of a pair, turned by one each time: none always runs on a machine that is warm or tired."""
-    turn = (pair - 1) % len(names)
-    return [*names[turn:], *names[:turn]]
-
-
-def say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+COMMAND = Command("b2", TITLE, CONTENDERS, size=2_000_000, size_max=SIZE_MAX)
 
 
 def bench(options: Options) -> dict[str, Any]:
@@ -117,8 +72,7 @@ def bench(options: Options) -> dict[str, Any]:
 def write(out: Path, about: dict[str, Any], runs: Sequence[Run], notes: Sequence[str]) -> dict[str, Any]:
     """The result files of the runs so far."""
     written = document("b2", about, runs, ratios(runs, CUTWATER, FIGURES))
-    (out / "b2.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (out / "b2.md").write_text(markdown(TITLE, written, runs, notes), encoding="utf-8")
+    COMMAND.write(out, written, runs, notes)
     return written
 
 
@@ -174,21 +128,8 @@ def describe(run: Run, pairs: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Returns the exit code: 1 when a run was not exact."""
-    options = parse(arguments)
-    options.out.mkdir(parents=True, exist_ok=True)
-    try:
-        written = bench(options)
-    except CutwaterError as error:
-        print(f"b2: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("b2: interrupted; broker and contenders have ended", file=sys.stderr)
-        return 130
-    for name, one in written["ratios"].items():
-        say(f"{name}: {one['median']} ({one['min']} to {one['max']}, {one['pairs']} pairs)")
-    say(f"written: {options.out / 'b2.json'}, {options.out / 'b2.md'}")
-    return 0 if written["exact"] else 1
+    """Returns the exit code."""
+    return COMMAND.run(arguments, bench, ratio_lines)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ python -m benchmarks.b5 --pairs 5 --size 500000
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
 import sys
 import threading
@@ -18,13 +16,13 @@ from statistics import median
 from typing import Any
 
 from benchmarks import decode_events, machine
-from benchmarks.b2 import between, order, say
-from benchmarks.figures import Run, document, markdown, spread
+from benchmarks.command import Command, Options, order, say
+from benchmarks.figures import Run, document, spread
 from benchmarks.measuring import Sampler, cpu_at, cpu_between
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import topics
-from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.errors import UnavailableError
 from cutwater.core.formats import AVRO, CONFLUENT, FORMATS, JSON
 from cutwater.local.broker import Broker
 from cutwater.local.children import Child
@@ -46,19 +44,12 @@ TOPIC_OF = {
     FASTAVRO: AVRO,
 }
 """Each contender, and the format of the topic that it reads."""
+COMMAND = Command("b5", TITLE, tuple(TOPIC_OF), size=500_000, size_max=10_000_000)
 COST_MAX = 2.0
 """No format may cost more than so many times plain Avro decoding in Spark."""
 ROUNDS, COLD = 5, 2
 """Rounds in one process, and those of them in which the JVM compiles: they do not count."""
 _PATIENCE_S, _EVENTS_PER_S_MIN = 180.0, 5_000
-
-
-@dataclass(frozen=True)
-class Options:
-    pairs: int
-    size: int
-    seed: int
-    out: Path
 
 
 @dataclass(frozen=True)
@@ -70,19 +61,6 @@ class Stage:
     env: Mapping[str, str]
     folder: Path
     expected: Sequence[int]
-
-
-def parse(arguments: Sequence[str]) -> Options:
-    """Exits with code 2 and the allowed values when an argument does not fit."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.b5", description=TITLE)
-    parser.add_argument("--pairs", type=between(1, 100), default=5, help="runs of each contender (default 5)")
-    parser.add_argument(
-        "--size", type=between(1_000, 10_000_000), default=500_000, help="events (default 500,000)"
-    )
-    parser.add_argument("--seed", type=int, default=7, help="of the generated events")
-    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
-    found = parser.parse_args(arguments)
-    return Options(found.pairs, found.size, found.seed, found.out)
 
 
 def bench(options: Options) -> dict[str, Any]:
@@ -97,7 +75,7 @@ def bench(options: Options) -> dict[str, Any]:
         stage = prepare(options, java, broker.cluster, work)
         runs: list[Run] = []
         for pair in range(1, options.pairs + 1):
-            for name in order(tuple(TOPIC_OF), pair):
+            for name in order(options.contenders, pair):
                 for run in contest(stage, name, pair):
                     runs.append(run)
                     say(f"pair {pair}/{options.pairs} {run.contender:20} {run.events_per_s:11,.0f} events/s")
@@ -208,27 +186,13 @@ def write(options: Options, about: Mapping[str, Any], runs: Sequence[Run]) -> di
     found = ratios(runs)
     notes = [f"Ratios are over {PLAIN}, Spark's own decoding of the Avro topic.", *verdicts(found)]
     written = document("b5", about, runs, found)
-    (options.out / "b5.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "b5.md").write_text(markdown(TITLE, written, runs, notes), encoding="utf-8")
+    COMMAND.write(options.out, written, runs, notes)
     return written
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Returns the exit code: 1 when a run was not exact."""
-    options = parse(arguments)
-    options.out.mkdir(parents=True, exist_ok=True)
-    try:
-        written = bench(options)
-    except CutwaterError as error:
-        print(f"b5: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("b5: interrupted; broker and contenders have ended", file=sys.stderr)
-        return 130
-    for line in verdicts(written["ratios"]):
-        say(line)
-    say(f"written: {options.out / 'b5.json'}, {options.out / 'b5.md'}")
-    return 0 if written["exact"] else 1
+    """Returns the exit code."""
+    return COMMAND.run(arguments, bench, verdicts)
 
 
 if __name__ == "__main__":

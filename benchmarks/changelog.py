@@ -77,7 +77,7 @@ class Changelog:
         place = topics.published(self.job.name)
         writer = TransactionalWriter(self._cluster, topics.publisher_id(self.job.name))
         writer.initialise()
-        seeded = replace(nothing(self.job.name, self.generation), milestone=self._records[0])
+        seeded = replace(nothing(self.job.name, self.generation, self.job.output.form), milestone=self._records[0])
         record = {"key": topics.output(self.job.name).encode(), "value": wire.encode(seeded)}
         writer.write_all([Batch(place, 0, [record])])
         return Position(self._cluster, place, self._records[-1])

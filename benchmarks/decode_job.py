@@ -26,8 +26,8 @@ from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read
 from cutwater.adapters.settings import Settings, load_settings
 from cutwater.core.job import Job
 from cutwater_spark.formats import with_events
-from cutwater_spark.query import kafka_options
 from cutwater_spark.session import open_session
+from cutwater_spark.sql import kafka_options
 
 
 def rows(contender: str, topic: DataFrame, job: Job) -> DataFrame:

@@ -5,14 +5,12 @@ python -m benchmarks.publish --pairs 5 --size 1000000
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -20,9 +18,9 @@ import structlog
 from confluent_kafka import Producer
 
 from benchmarks import machine
-from benchmarks.b2 import between, order, say
 from benchmarks.changelog import Changelog
-from benchmarks.figures import Figure, Run, document, markdown, ratios
+from benchmarks.command import Command, Options, order, ratio_lines, say
+from benchmarks.figures import Figure, Run, document, ratios
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.process import now_ms
@@ -46,6 +44,7 @@ FIGURES = (
     Figure("cpu", BARE, lambda run: run.events_per_cpu_s),
 )
 MILESTONE_ROWS = 20_000
+COMMAND = Command("publish", TITLE, CONTENDERS, size=1_000_000, size_max=5_000_000, of="rows", seeded=False)
 
 Records = list[tuple[int, bytes | None, bytes]]
 """(partition, key, value) of one transaction."""
@@ -134,14 +133,9 @@ def rows_in(transactions: list[Records]) -> int:
     return sum(map(len, without_times(transactions)))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.publish", description=TITLE)
-    parser.add_argument("--pairs", type=between(1, 100), default=5, help="runs of each contender (default 5)")
-    parser.add_argument(
-        "--size", type=between(1_000, 5_000_000), default=1_000_000, help="rows (default 1,000,000)"
-    )
-    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder for results")
-    options = parser.parse_args()
+def bench(options: Options) -> dict[str, Any]:
+    """The whole benchmark; returns the document that it wrote."""
+    about = machine.describe()
     work = options.out / "publish-work"
     shutil.rmtree(work, ignore_errors=True)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
@@ -154,24 +148,22 @@ def main() -> None:
         run_publisher(stage, 0)  # warms the broker, and makes the records that the other contender writes
         runs: list[Run] = []
         for pair in range(1, options.pairs + 1):
-            for name in order(CONTENDERS, pair):
+            for name in order(options.contenders, pair):
                 run = (run_publisher if name == CUTWATER else run_bare)(stage, pair)
                 runs.append(replace(run, pair=pair))
                 say(
                     f"pair {pair} {name:10} {run.events_per_s:9,.0f} rows/s, {run.events_per_cpu_s:,.0f} per CPU-s"
                 )
-            write(options.out, runs)
+            written = document("publish", about, runs, ratios(runs, CUTWATER, FIGURES))
+            COMMAND.write(options.out, written, runs, [])
     shutil.rmtree(work, ignore_errors=True)
+    return written
 
 
-def write(out: Path, runs: Sequence[Run]) -> None:
-    found = ratios(runs, CUTWATER, FIGURES)
-    written: dict[str, Any] = document("publish", machine.describe(), runs, found)
-    (out / "publish.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (out / "publish.md").write_text(markdown(TITLE, written, runs, []), encoding="utf-8")
-    for name, one in found.items():
-        say(f"{name}: {one['median']} ({one['min']} to {one['max']}, {one['pairs']} pairs)")
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit code."""
+    return COMMAND.run(arguments, bench, ratio_lines)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -28,6 +28,7 @@ from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.records import Milestone
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
+from cutwater.views.rows import Presenter
 
 PATIENCE_S = 150.0
 GENERATION = Generation(1, "local")
@@ -68,15 +69,7 @@ class Flow:
         self, name: str, command: list[str], cwd: Path | None = None, **env: str
     ) -> subprocess.Popen[bytes]:
         """Start a command with the settings of this flow; its output goes to <name>.log in the folder."""
-        java_home = str(find_java().resolve().parent.parent)
-        settings = {
-            **environment(self.cluster),
-            "CUTWATER_DATA_DIR": str(self.folder),
-            "CUTWATER_SPARK_JARS": ",".join(map(str, jars("spark"))),
-            "CUTWATER_TRIGGER_MS": "100",
-            "JAVA_HOME": java_home,
-            "PYSPARK_PYTHON": sys.executable,
-        }
+        settings = {**self.spark_env(), "CUTWATER_TRIGGER_MS": "100"}
         with self.log(name).open("ab") as log:
             process = subprocess.Popen(
                 command,
@@ -89,6 +82,16 @@ class Flow:
             )
         self._running.append(process)
         return process
+
+    def spark_env(self) -> dict[str, str]:
+        """What a process with Spark needs on this machine, for this flow."""
+        return {
+            **environment(self.cluster),
+            "CUTWATER_DATA_DIR": str(self.folder),
+            "CUTWATER_SPARK_JARS": ",".join(map(str, jars("spark"))),
+            "JAVA_HOME": str(find_java().resolve().parent.parent),
+            "PYSPARK_PYTHON": sys.executable,
+        }
 
     def driver(self, **env: str) -> subprocess.Popen[bytes]:
         return self.start("cutwater_spark.driver", **env)
@@ -117,8 +120,11 @@ class Flow:
         return milestone
 
     def state(self, milestone: Milestone) -> dict[tuple[str, int], dict[str, Any]]:
-        """Presented rows by (key, window start in ms): the newest record per key below the milestone's cut."""
-        keys, values = Codec(WINDOW_KEY_SCHEMA), Codec(self.job.state_schema)
+        """Presented rows by (key, window start in ms): the newest record per key below the milestone's cut.
+
+        Without those that were cleared; others below the horizon may be among them.
+        """
+        keys, values = Codec(WINDOW_KEY_SCHEMA), Presenter(self.job)
         newest: dict[bytes, bytes] = {}
         consumer = make_consumer(self.cluster)
         for place, end in milestone.changelog_cut:
@@ -128,9 +134,11 @@ class Flow:
         consumer.close()
         rows = {}
         for key, value in newest.items():
-            at, partials = keys.decode(key), values.decode(value)
+            if value is None:
+                continue
+            at = keys.decode(key)
             start = round(at["window_start"].timestamp() * 1000)
-            rows[at["key"], start] = {one.name: one.present(partials) for one in self.job.measures}
+            rows[at["key"], start] = values.values(value)
         return rows
 
     def close(self) -> None:

@@ -53,6 +53,8 @@ def barrier(epoch: int, attempt: int = 1, **changes: Any) -> Barrier:
         "schema_fingerprint": "00112233aabbccdd",
         "epoch_started_ms": 10_000 + epoch,
         "written_ms": 20_000 + epoch,
+        "tombstones": 3,
+        "collected": (5 * epoch, 0),
     }
     return Barrier(**defaults | changes)
 
@@ -143,6 +145,8 @@ TOLD = {
     "schema_fingerprint": NAMES,
     "epoch_started_ms": TIMES_MS,
     "written_ms": TIMES_MS,
+    "tombstones": LONGS,
+    "collected": st.lists(LONGS, max_size=4).map(tuple),
 }
 RECORDS = st.one_of(
     st.builds(Start, **WRITTEN, at_ms=TIMES_MS),

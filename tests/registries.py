@@ -119,6 +119,13 @@ class StandIn:
 
     def _route(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         path, _, query = path.partition("?")
+        if by_number := re.fullmatch(r"/schemas/ids/(\d+)", path):
+            return self._by_number(int(by_number[1]))
+        if method == "POST" and (asked := re.fullmatch(r"/subjects/([^/]+)", path)):
+            return self._look_up(asked[1], json.dumps(json.loads(body["schema"])))
+        return self._versions(method, path, query, body)
+
+    def _versions(self, method: str, path: str, query: str, body: Any) -> tuple[int, Any]:
         found = re.fullmatch(r"/subjects/([^/]+)/versions(?:/(\d+))?", path)
         if found is None:
             return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
@@ -138,6 +145,16 @@ class StandIn:
             version["deleted"] = True
             return 200, version["version"]
         return 200, {name: value for name, value in version.items() if name != "deleted"}
+
+    def _by_number(self, wanted: int) -> tuple[int, Any]:
+        texts = [text for text, number in self._ids.items() if number == wanted]
+        return (
+            (200, {"schema": texts[0]}) if texts else (404, {"error_code": 40403, "message": "Schema not found"})
+        )
+
+    def _look_up(self, subject: str, text: str) -> tuple[int, Any]:
+        kept = [one for one in self._subjects.get(subject, []) if one["schema"] == text and not one["deleted"]]
+        return (200, kept[0]) if kept else (404, {"error_code": 40403, "message": "Schema not found"})
 
     def _register(self, subject: str, body: Any) -> tuple[int, Any]:
         text = json.dumps(json.loads(body["schema"]))

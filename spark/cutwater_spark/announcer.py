@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
 from cutwater.adapters.kafka import bounds, make_consumer
 from cutwater.core.announcing import Announcing
 from cutwater.core.cuts import TopicPartition
@@ -44,6 +45,7 @@ class Announcer:
             heartbeat_ms,
             hints,
             now_ms,
+            reach,
         )
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="announcer", daemon=True)

@@ -19,6 +19,7 @@ from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.logs import configure
 from cutwater.adapters.settings import load_settings
+from cutwater.adapters.trail import account
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 from cutwater.core.rejection import Seen
@@ -26,8 +27,8 @@ from cutwater_spark.attempt import Attempt
 from cutwater_spark.columns import rows
 from cutwater_spark.describing import describe
 from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.query import kafka_options
 from cutwater_spark.session import adapt
+from cutwater_spark.sql import kafka_options
 
 __all__ = ["AttachedQuery", "attach", "describe", "kafka"]
 
@@ -52,13 +53,15 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
         raise UsageError(f"{job_file} has no 'attached', so 'cutwater up' runs its query; describe() writes one")
     adapt(frame.sparkSession)
     made = rows(frame, job, job.attached)
-    wait_for_broker(settings.cluster, settings.wait_ms / 1000)
     stop = threading.Event()
     log = configure("driver", settings.log_json)
-    attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of)
+    start_of = account("driver", job.name, settings.generation, settings.cluster, log)
+    with start_of.step("waiting for the brokers"):
+        wait_for_broker(settings.cluster, settings.wait_ms / 1000)
+    attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of, start_of)
     attempt.take_over()
 
-    def start(epochs: EpochWriter) -> StreamingQuery:
+    def start(epochs: EpochWriter, _decoding: object) -> StreamingQuery:
         return (
             made.writeStream.outputMode("update")
             .queryName(job.name)

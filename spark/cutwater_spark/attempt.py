@@ -11,25 +11,34 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from cutwater.adapters.crashing import reach
+from cutwater.adapters.framing import state_header_of
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.core import topics
+from cutwater.core.collection import Collector
+from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
+from cutwater.core.trail import Account, unrecorded
 from cutwater_spark.announcer import Announcer
 from cutwater_spark.barriers import BarrierLog, newest_milestone
+from cutwater_spark.burying import Tombstones
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.decodings import Decodings
 from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.lists import Lists
 
 STOP_AFTER_COMMIT_S = 10.0
 
-StartQuery = Callable[[EpochWriter], StreamingQuery]
-"""Starts the query with an epoch writer as its `foreachBatch`, on the attempt's checkpoint."""
+StartQuery = Callable[[EpochWriter, Decoding | None], StreamingQuery]
+"""Starts the query with an epoch writer as its `foreachBatch`, on the attempt's checkpoint.
+
+It decodes events as it is told; None where that is not Cutwater's business.
+"""
 LookAtExecution = Callable[[Any], Seen]
 """What an epoch read, from the JVM's object of its execution."""
 
@@ -50,16 +59,18 @@ class Attempt:
         settings: Settings,
         log: Any,
         stop: threading.Event,
-        lists: Lists | None,
+        decoding: Decoding | None,
         look: LookAtExecution,
+        account: Account | None = None,
     ) -> None:
         self._job = job
         self._settings = settings
         self._log = log
         self._generation = settings.generation
         self._stop = stop
-        self._lists = lists
+        self._decoding = decoding
         self._look = look
+        self._account = account or unrecorded()
         self.location = location_of(job, settings)
         self._checkpoint = Checkpoint(spark, self.location)
         self.query: StreamingQuery | None = None
@@ -68,12 +79,19 @@ class Attempt:
 
     def take_over(self) -> None:
         """Fence older drivers and say so; raises CutwaterError before anything is written when this may not be."""
+        with self._account as start:
+            self._take_over(start)
+
+    def _take_over(self, start: Account) -> None:
         cluster, job = self._settings.cluster, self._job
         topic = topics.changelog(job.name, self._generation)
         self._changelog = Changelog(cluster, topic, job.shards.partitions)
         if (found := partition_count(cluster, topic)) != self._changelog.partitions:
             raise UsageError(f"{topic} has {found} partitions, and the job file says {self._changelog.partitions}")
-        self._checkpoint.pin(job.definition)
+        with start.step("comparing the job file with the checkpoint"):
+            self._checkpoint.pin(job.definition)
+        # Before fencing: without the registry there would be nothing to write.
+        self._state_header = state_header_of(job, self._settings)
         self._barriers = BarrierLog(cluster, job.name, self._generation)
         taking_over = TakeOver(
             job.name,
@@ -83,6 +101,8 @@ class Attempt:
             self._changelog,
             lambda: newest_milestone(cluster, job.name, self._generation),
             lambda past, standing: self._log.info("found", attempts=past.attempt, **vars(standing)),
+            reach,
+            start,
         )
         self._number, self._past = taking_over.run(now_ms)
 
@@ -90,15 +110,23 @@ class Attempt:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
         if not self._number:
             raise UsageError("take_over comes before run")
+        clearing = Collector(
+            self._changelog,
+            self._changelog.partitions,
+            Tombstones(self._settings.cluster, self._changelog.topic).write,
+            self._settings.collect_share,
+            self._past.before(self._checkpoint.newest_committed() + 1),
+        )
         epochs = EpochWriter(
             self._job,
             self._generation,
             self._number,
+            self._state_header,
             self._past,
             self._changelog,
+            clearing,
             self._barriers,
             self._checkpoint,
-            self._lists,
             self._look_at_epoch,
             now_ms,
         )
@@ -120,14 +148,18 @@ class Attempt:
             announcer.stop()
 
     def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: Announcer) -> None:
-        """Run the query; again when Spark ended it by an error of its own after a commit (SPARK-55271)."""
+        """Run the query; again when it has finished an epoch of another decoding.
+
+        And when Spark ended it by an error of its own after a commit (SPARK-55271).
+        """
         while not self._stop.is_set():
             committed = self._checkpoint.newest_committed()
-            self.query = start(epochs)
+            decoding, last = self._choose(epochs)
+            self.query = start(epochs, decoding)
             self._query_set.set()
             try:
-                self._watch(self.query, epochs, announcer)
-                return  # stopped: by us, or by whoever owns the session
+                if self._watch(self.query, epochs, announcer, last):
+                    return  # stopped: by us, or by whoever owns the session
             except StreamingQueryException as error:
                 if epochs.failure is not None:
                     raise epochs.failure from error
@@ -137,14 +169,25 @@ class Attempt:
             finally:
                 self._query_set.clear()
 
-    def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: Announcer) -> None:
+    def _choose(self, epochs: EpochWriter) -> tuple[Decoding | None, int | None]:
+        if self._decoding is None:
+            return None, None
+        return Decodings(self._checkpoint, self._number, self._decoding, self._log).choose(epochs.steps.begun())
+
+    def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: Announcer, last: int | None) -> bool:
+        """Is that all? False once the query has been stopped behind its `last` epoch."""
         while not query.awaitTermination(0.2):
             if announcer.failure is not None:
                 query.stop()
                 raise announcer.failure
             if self._stop.is_set():
                 self._stop_after_commit(query, epochs)
-                return
+                break
+            if last is not None and self._checkpoint.is_committed(last):
+                self._stop_after_commit(query, epochs)
+                epochs.go_on()
+                return False
+        return True
 
     def _stop_after_commit(self, query: StreamingQuery, epochs: EpochWriter) -> None:
         """Stop between two epochs, so that the next start has nothing to replay."""

@@ -9,7 +9,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.core import topics
 from cutwater.core.proof import Written
 from cutwater_spark.proving import ProvedRows
-from cutwater_spark.query import kafka_options
+from cutwater_spark.sql import kafka_options
 
 
 class Changelog(ProvedRows):

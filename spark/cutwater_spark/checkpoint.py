@@ -11,6 +11,8 @@ from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan
 from cutwater.core.errors import ProtocolError, UsageError
 
+_DECODINGS = "cutwater-decodings"
+
 
 class Checkpoint:
     """One query's checkpoint location."""
@@ -29,20 +31,25 @@ class Checkpoint:
         """
         path = self._path(f"{self.location}/cutwater-job.json")
         if not self._files.exists(path):
-            # Beside, then renamed: a file that is there is whole.
-            beside = self._path(f"{self.location}/.cutwater-job.json.tmp")
-            stream = self._files.create(beside)
-            stream.write(bytearray(definition.encode()))
-            stream.close()
-            self._files.rename(beside, path)
+            self._keep(path, definition)
             return
         kept = self._text(path)
         if kept != definition:
             raise UsageError(
                 "the job file no longer says what this generation was started with: "
                 f"{_differences(kept, definition)}. Put it back, or start a new job or generation; only lateness, "
-                "retention, max_ahead and the size of an epoch may change."
+                "retention, the size of an epoch and which events are usable (max_ahead, max_event_bytes, format "
+                "and schema) may change."
             )
+
+    def keep_decoding(self, attempt: int, decoding: str) -> None:
+        """Keep how an attempt decodes events. It does so once: nothing that is kept is ever written over."""
+        self._keep(self._path(f"{self.location}/{_DECODINGS}/{attempt}"), decoding)
+
+    def newest_decoding(self) -> str | None:
+        """What the newest attempt kept; None without any."""
+        newest = self._newest(_DECODINGS)
+        return None if newest < 0 else self._text(self._path(f"{self.location}/{_DECODINGS}/{newest}"))
 
     def newest_planned(self) -> int:
         """The newest N with `offsets/N`; -1 without any."""
@@ -59,6 +66,14 @@ class Checkpoint:
         """Raises ProtocolError when the file is not of the one form we know (version v1)."""
         place = f"{self.location}/offsets/{epoch}"
         return parse_plan(self._text(self._path(place)), place)
+
+    def _keep(self, path: Any, text: str) -> None:
+        # Beside, then renamed: a file that is there is whole.
+        beside = self._path(path.getParent(), f".{path.getName()}.tmp")
+        stream = self._files.create(beside)
+        stream.write(bytearray(text.encode()))
+        stream.close()
+        self._files.rename(beside, path)
 
     def _text(self, path: Any) -> str:
         stream = self._files.open(path)

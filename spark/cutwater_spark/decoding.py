@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from cutwater.adapters.avro import Codec
 from cutwater.adapters.jobschema import field_types
 from cutwater.core import rejection
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.measures import TIMES
 from cutwater_spark.formats import EVENT, REASON, with_events
-from cutwater_spark.sql import binary, name, text
+from cutwater_spark.sql import name, text
 
 _WHOLE, _WHY = "__whole", "__why"
 # Further out, a window of a century could begin or end outside the years 1 to 9999, which is all that readers in
@@ -28,6 +26,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema]) -> DataFrame
     `event` is a struct of the job's event schema, `__reason` a word of `cutwater.core.rejection`. `known` are the
     schemas that events may be written with.
     """
+    # Milliseconds, as Kafka's: a producer may give a timestamp so large that an interval more would overflow.
     key, time = (f"{EVENT}.{name(field)}" for field in (job.key_field, job.time_field))
     reason = f"""case
         when octet_length(value) > {job.max_event_bytes} then {text(rejection.TOO_LARGE)}
@@ -35,7 +34,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema]) -> DataFrame
         when {key} is null then {text(rejection.NO_KEY)}
         when {time} is null then {text(rejection.NO_EVENT_TIME)}
         when {_out_of_range(job)} then {text(rejection.UNDECODABLE)}
-        when {time} > timestamp + make_dt_interval(0, 0, 0, {job.max_ahead_ms / 1000})
+        when unix_millis({time}) > unix_millis(timestamp) + {job.max_ahead_ms}L
             then {text(rejection.TOO_FAR_AHEAD)} end"""
     columns = [name(column) for column in raw.columns]
     found = with_events(raw, job, known)
@@ -51,8 +50,3 @@ def _out_of_range(job: Job) -> str:
     fields = [f"{EVENT}.{name(field)}" for field, kind in kinds.items() if kind.name in TIMES]
     range_ = f"timestamp'{_FIRST_TIME}' and timestamp'{_LAST_TIME}'"
     return " or ".join(f"coalesce({field} not between {range_}, false)" for field in fields)
-
-
-def single_object_bytes(record: str, codec: Codec) -> str:
-    """A struct of Spark SQL as bytes: Avro with single-object encoding."""
-    return f"concat({binary(codec.header)}, to_avro({record}, {text(json.dumps(codec.schema))}))"

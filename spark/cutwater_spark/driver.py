@@ -20,7 +20,9 @@ from cutwater.adapters.kafka import partition_count, wait_for_broker
 from cutwater.adapters.process import listen, run_service
 from cutwater.adapters.registry import registry_for
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.trail import account
 from cutwater.core import topics
+from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
@@ -40,7 +42,6 @@ class Driver:
         self._settings = settings
         self._log = log
         self._stop = threading.Event()
-        self._known: tuple[WriterSchema, ...] = ()
         self._partitions = 0
         self._skewed = False
 
@@ -55,18 +56,20 @@ class Driver:
                 f"job {job.name} is attached to a query of your own: run your program, which calls "
                 "cutwater_spark.attach (docs/ATTACH.md)"
             )
-        self._known = self._known_schemas()
-        wait_for_broker(cluster, settings.wait_ms / 1000)
+        start = account("driver", job.name, settings.generation, cluster, self._log)
+        decoding = Decoding.of(job, self._known_schemas())
+        with start.step("waiting for the brokers"):
+            wait_for_broker(cluster, settings.wait_ms / 1000)
         self._partitions = partition_count(cluster, job.topic)
         for listed in (topics.dead_letters(job.name), topics.late(job.name)):
             partition_count(cluster, listed)
-        spark = open_session(job, settings, location_of(job, settings))
+        with start.step("starting Spark"):
+            spark = open_session(job, settings, location_of(job, settings))
         listen(self)  # Spark has put its own handler for Ctrl-C in place of ours
-        lists = Lists(spark, job, cluster, self._known)
-        attempt = Attempt(spark, job, settings, self._log, self._stop, lists, self._look_at_input)
+        attempt = Attempt(spark, job, settings, self._log, self._stop, decoding, self._look_at_input, start)
         try:
             attempt.take_over()
-            attempt.run(lambda epochs: self._start(spark, epochs, attempt.location))
+            attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt.location))
         finally:
             spark.stop()
 
@@ -83,10 +86,13 @@ class Driver:
             self._log.warning("events of a schema will be undecodable", problem=problem)
         return known
 
-    def _start(self, spark: SparkSession, epochs: EpochWriter, location: str) -> StreamingQuery:
-        job = self._job
-        raw = read_events(spark, job, self._settings.cluster)
-        events = decode(raw, job, self._known, self._settings.generation.region, self._partitions)
+    def _start(
+        self, spark: SparkSession, epochs: EpochWriter, decoding: Decoding, location: str
+    ) -> StreamingQuery:
+        job, cluster = decoding.applied(self._job), self._settings.cluster
+        epochs.steps.lists = Lists(spark, job, cluster, decoding.known)
+        raw = read_events(spark, job, cluster)
+        events = decode(raw, job, decoding.known, self._settings.generation.region, self._partitions)
         return (
             aggregate(events, job)
             .writeStream.outputMode("update")

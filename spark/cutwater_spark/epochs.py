@@ -8,17 +8,18 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 
 from cutwater.adapters.avro import crc64
-from cutwater.core.driving import Past
+from cutwater.adapters.crashing import reach
+from cutwater.core.driving import Clearing, Past
 from cutwater.core.epochs import Epochs
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
+from cutwater.core.proof import Writer, Written
 from cutwater.core.records import Barrier
 from cutwater.core.rejection import Seen
 from cutwater_spark.barriers import BarrierLog
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
-from cutwater_spark.lists import Lists
 from cutwater_spark.query import changelog_rows
 
 LookAtInput = Callable[[], Seen]
@@ -36,20 +37,32 @@ class EpochWriter:
         job: Job,
         generation: Generation,
         attempt: int,
+        state_header: bytes,
         past: Past,
         changelog: Changelog,
+        clearing: Clearing,
         barriers: BarrierLog,
         checkpoint: Checkpoint,
-        lists: Lists | None,
         look: LookAtInput,
         now_ms: Callable[[], int],
     ) -> None:
         self._job = job
+        self._state_header = state_header
         self._changelog = changelog
         self._look = look
         fingerprint = crc64(job.state_schema).hex()
         self.steps = Epochs(
-            job, generation, attempt, past, changelog, barriers, checkpoint, lists, fingerprint, now_ms
+            job,
+            generation,
+            attempt,
+            past,
+            changelog,
+            barriers,
+            checkpoint,
+            fingerprint,
+            now_ms,
+            clearing,
+            reach,
         )
         self.lock = threading.Lock()
         self.stopping = False
@@ -60,6 +73,10 @@ class EpochWriter:
         """The newest barrier of this attempt."""
         return self.steps.newest_own
 
+    def go_on(self) -> None:
+        """Take epochs of another query, once the one before has been stopped."""
+        self.stopping, self.failure = False, None
+
     def __call__(self, aggregates: DataFrame, epoch: int) -> None:
         """Called by Spark. An error ends the query; `failure` keeps it from being wrapped by the JVM."""
         try:
@@ -68,9 +85,14 @@ class EpochWriter:
                     raise UnavailableError(f"epoch {epoch} is left to the next attempt: the driver is stopping")
                 self.steps.write(
                     epoch,
-                    lambda me: self._changelog.write(changelog_rows(aggregates, self._job, me)),
+                    lambda me: self._changelog.write(
+                        changelog_rows(aggregates, self._job, me, self._state_header)
+                    ),
                     self._look,
                 )
         except BaseException as error:
             self.failure = error
             raise
+
+    def _action(self, aggregates: DataFrame, me: Writer) -> Written:
+        return self._changelog.write(changelog_rows(aggregates, self._job, me, self._state_header))

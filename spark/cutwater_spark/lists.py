@@ -21,16 +21,16 @@ from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.proof import Writer
 from cutwater.core.rejection import Seen, may_hold_late
-from cutwater_spark.decoding import decode, single_object_bytes
-from cutwater_spark.query import kafka_options, window_of
-from cutwater_spark.sql import text
+from cutwater_spark.decoding import decode
+from cutwater_spark.query import window_of
+from cutwater_spark.sql import kafka_options, single_object_bytes, text
 
 _EARLIEST = -2
 """Kafka's word for the first offset that is kept: where Spark begins with a partition that is new to it."""
 _PLACE = "'topic', topic, 'partition', partition, 'offset', offset"
 _EVENT = (
-    "'event_key', key, 'event_value', value, 'event_written_ms', timestamp, 'event_headers', "
-    "coalesce(headers, cast(array() as array<struct<key: string, value: binary>>))"
+    "'event_key', key, 'event_value', value, 'event_written_ms', unix_millis(timestamp), "
+    "'event_headers', coalesce(headers, cast(array() as array<struct<key: string, value: binary>>))"
 )
 
 

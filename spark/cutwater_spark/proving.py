@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from confluent_kafka import Message
 
+from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import end_offsets, headers_of, make_consumer, read_range
+from cutwater.core.collection import is_garbage
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.proof import ChangelogRow, Writer, Written, describe, foreign_rows, strays, suspects
+from cutwater.core.job import PLAIN_KEY_SCHEMA
+from cutwater.core.proof import ChangelogRow, Suspect, Writer, Written, describe, foreign_rows, strays, suspects
+from cutwater.core.records import Barrier
 
 
 class ProvedRows:
@@ -26,34 +30,48 @@ class ProvedRows:
         """The next offset of each partition."""
         return end_offsets(self._consumer, self.topic, self.partitions)
 
-    def prove(self, baseline: Cut, me: Writer, written: Written) -> Cut:
-        """The cut after this epoch, once it is sure that nothing but this epoch's rows was added.
+    def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Cut:
+        """The cut after this epoch, once it is sure that only its rows and `buried` tombstones were added.
 
         Raises DivergenceError naming the foreign records: the generation has ended.
         """
         ends = self.ends()
-        for suspect in suspects(self._by_partition(baseline), ends, written.rows):
-            records = list(self._range(suspect.partition, suspect.first, suspect.end))
-            self._refuse(foreign_rows(records, me, suspect.rows), f"at the barrier of epoch {me.epoch}")
+        added = {number: rows + buried.get(number, 0) for number, rows in written.rows.items()}
+        for suspect in suspects(_baseline(before), ends, added):
+            rows = written.rows[suspect.partition]
+            foreign = foreign_rows(self._living(suspect, me.generation, before), me, rows)
+            self._refuse(foreign, f"at the barrier of epoch {me.epoch}")
         return Cut.of_topic(self.topic, (ends[number] for number in range(self.partitions)))
 
-    def check_start(self, baseline: Cut, generation: Generation, next_epoch: int, attempt: int) -> None:
+    def check_start(self, before: Barrier | None, generation: Generation, next_epoch: int, attempt: int) -> None:
         """Raise DivergenceError when records above the newest barrier are not of the epoch about to run."""
-        for suspect in suspects(self._by_partition(baseline), self.ends(), {}):
-            records = self._range(suspect.partition, suspect.first, suspect.end)
+        for suspect in suspects(_baseline(before), self.ends(), {}):
+            records = self._living(suspect, generation, before)
             self._refuse(strays(records, generation, next_epoch, attempt), "at the start")
 
-    def check_idle(self, cut: Cut) -> None:
+    def check_idle(self, barrier: Barrier) -> None:
         """Raise DivergenceError when anything was added since the newest barrier."""
-        for suspect in suspects(self._by_partition(cut), self.ends(), {}):
-            self._refuse(list(self._range(suspect.partition, suspect.first, suspect.end)), "at a heartbeat")
+        for suspect in suspects(_baseline(barrier), self.ends(), {}):
+            self._refuse(list(self._living(suspect, barrier.generation, barrier)), "at a heartbeat")
 
-    def _by_partition(self, cut: Cut) -> dict[int, int]:
-        return {place.partition: offset for place, offset in cut}
+    def grown(self, before: Barrier | None) -> bool:
+        """Does anything stand above the barrier?"""
+        return bool(suspects(_baseline(before), self.ends(), {}))
 
-    def _range(self, partition: int, first: int, end: int) -> Iterator[ChangelogRow]:
+    def records(self, partition: int, first: int, end: int) -> Iterator[ChangelogRow]:
+        """What one partition holds from `first` up to `end`, tombstones included."""
         for message in read_range(self._consumer, self.topic, partition, first, end):
-            yield ChangelogRow(partition, message.offset(), message.key(), message.value(), _writer(message))
+            key = message.key()
+            yield ChangelogRow(
+                partition, message.offset(), key, message.value(), _writer(message), _window_end_ms(key)
+            )
+
+    def _living(self, suspect: Suspect, generation: Generation, before: Barrier | None) -> Iterator[ChangelogRow]:
+        """The records but garbage: a tombstone below the horizon changes nothing, whichever attempt wrote it."""
+        horizon_ms = before.horizon_ms if before else 0
+        for record in self.records(suspect.partition, suspect.first, suspect.end):
+            if not is_garbage(record, generation, horizon_ms):
+                yield record
 
     def _refuse(self, foreign: list[ChangelogRow], when: str) -> None:
         if foreign:
@@ -71,3 +89,18 @@ def _writer(message: Message) -> Writer | None:
         return Writer(generation, int(headers["attempt"]), int(headers["epoch"]))
     except (KeyError, ValueError, AttributeError, TypeError, UsageError):
         return None
+
+
+_KEYS = Codec(PLAIN_KEY_SCHEMA)
+
+
+def _window_end_ms(key: bytes | None) -> int | None:
+    try:
+        return int(_KEYS.decode(key or b"")["window_end"])
+    except UsageError:
+        return None
+
+
+def _baseline(barrier: Barrier | None) -> dict[int, int]:
+    """Where the changelog ended at a barrier, by partition."""
+    return {place.partition: offset for place, offset in barrier.changelog_cut} if barrier else {}

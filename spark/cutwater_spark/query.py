@@ -18,15 +18,10 @@ from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.proof import Writer
 from cutwater.core.rejection import SKEW_SLOTS, Seen
 from cutwater_spark import decoding
-from cutwater_spark.sql import text
+from cutwater_spark.sql import framed_bytes, kafka_options, single_object_bytes, text
 
 INPUT_METRICS = "cutwater_input"
 """Name of the observation on the input: what `cutwater.core.rejection.Seen` holds, as `seen_of` reads it."""
-
-
-def kafka_options(cluster: Cluster) -> dict[str, str]:
-    """A cluster's settings as options of Spark's Kafka source and sink."""
-    return {f"kafka.{name}": value for name, value in cluster.jvm().items()}
 
 
 def read_events(spark: SparkSession, job: Job, cluster: Cluster) -> DataFrame:
@@ -101,18 +96,18 @@ def window_of(job: Job) -> str:
     return f"window(__event_time, '{job.window.size_ms} milliseconds', '{job.window.slide_ms} milliseconds')"
 
 
-def changelog_rows(aggregates: DataFrame, job: Job, writer: Writer) -> DataFrame:
-    """The records to write: key and value in Avro single-object encoding, the shard's partition, headers."""
-    return aggregates.selectExpr(*row_expressions(job, writer))
+def changelog_rows(aggregates: DataFrame, job: Job, writer: Writer, state_header: bytes) -> DataFrame:
+    """The records to write: key and value in Avro, each behind its header, the shard's partition, headers."""
+    return aggregates.selectExpr(*row_expressions(job, writer, state_header))
 
 
-def row_expressions(job: Job, writer: Writer) -> list[str]:
+def row_expressions(job: Job, writer: Writer, state_header: bytes) -> list[str]:
     """Those columns as SQL: as Column objects they took a hundred calls to the JVM, 60 ms an epoch."""
     names = ", ".join(f"`{partial.column}`" for measure in job.measures for partial in measure.partials)
     key = "named_struct('key', __key, 'window_start', __window.start, 'window_end', __window.end)"
     return [
-        f"{decoding.single_object_bytes(key, Codec(WINDOW_KEY_SCHEMA))} as key",
-        f"{decoding.single_object_bytes(f'struct({names})', Codec(job.state_schema))} as value",
+        f"{single_object_bytes(key, Codec(WINDOW_KEY_SCHEMA))} as key",
+        f"{framed_bytes(f'struct({names})', job.state_schema, state_header)} as value",
         f"{job.shards.partition_sql('__key')} as partition",
         f"{_headers(writer)} as headers",
     ]

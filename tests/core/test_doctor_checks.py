@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cutwater.adapters.jobfile import load_job
-from cutwater.core import acls, cluster_checks, source_checks
+from cutwater.core import acls, cluster_checks, source_checks, topics
 from cutwater.core.cluster_checks import APIS, BrokerVersion, ClusterFacts, check_cluster, check_topics
 from cutwater.core.cuts import Cut
 from cutwater.core.findings import Finding, Level, error, ok, warning, worst
@@ -133,6 +133,27 @@ def test_retention_is_held_against_lateness_and_window(config: dict[str, str], l
     """Below the lateness events go while windows wait; below lateness and window a new start suffers."""
     found = [one for one in check_source(JOB, source(**config), None) if one.check == "source retention"]
     assert worst(found) is level
+
+
+@pytest.mark.parametrize(
+    ("config", "level"),
+    [
+        ({"message.timestamp.after.max.ms": str(HOUR)}, Level.OK),
+        ({"message.timestamp.after.max.ms": str(24 * HOUR + 1)}, Level.WARNING),
+        ({"message.timestamp.after.max.ms": str(2**63 - 1)}, Level.WARNING),
+        ({"message.timestamp.difference.max.ms": str(2**63 - 1)}, Level.WARNING),
+        ({"message.timestamp.difference.max.ms": str(HOUR)}, Level.OK),
+        ({}, Level.WARNING),
+        ({"message.timestamp.type": "LogAppendTime"}, Level.OK),
+    ],
+)
+def test_timestamps_that_no_broker_refuses_are_warned_of(config: dict[str, str], level: Level) -> None:
+    """Nanoseconds by mistake end the query: topics that Cutwater creates refuse them, others may not."""
+    found = only(check_source(JOB, source(**config), None), "timestamps")
+    assert found.level is level
+    assert level is Level.OK or "max.ms=3600000" in found.remedy
+    made = dict(topics.events("events", 1).config)
+    assert only(check_source(JOB, source(**made), None), "timestamps").level is Level.OK
 
 
 def test_a_checkpoint_that_retention_overtakes_is_an_error() -> None:

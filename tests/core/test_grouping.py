@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.client.grouping import Grouping
 from cutwater.core.errors import DivergenceError
 from cutwater.core.generations import Generation
+from cutwater.core.grouping import Grouping
 from cutwater.core.output import End
 
 GENERATION = Generation(1, "local")

@@ -14,7 +14,7 @@ from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump, Step
 from protocol_samples import GENERATION, JOB, milestone
 
-PARTITIONS = 3
+PARTITIONS, FORM = 3, "updates avro"
 PARTS = st.lists(st.lists(st.integers(0, 4), min_size=PARTITIONS, max_size=PARTITIONS), min_size=1, max_size=4)
 MILESTONES = st.lists(PARTS, min_size=1, max_size=5)
 """Of each milestone the rows by partition, part by part."""
@@ -31,7 +31,7 @@ def stream(count: int) -> list[Milestone]:
 class Log:
     """The output and the position: what committed transactions have left."""
 
-    position: Published = field(default_factory=lambda: nothing(JOB, GENERATION))
+    position: Published = field(default_factory=lambda: nothing(JOB, GENERATION, FORM))
     parts: list[tuple[int, int]] = field(default_factory=list)
     """(sequence, part) as they were written."""
     ends: list[list[End]] = field(default_factory=list)
@@ -103,5 +103,5 @@ def test_several_as_one_name_the_first_and_the_last(published: int, more: int) -
     whole = milestones[published - 1] if published else None
     plan = Jump(Entry(milestones[-1], b"record", 7))
     part = Part([1, 0, 2], Cut(), True)
-    for end in ends(nothing(JOB, GENERATION), whole, plan, part, 99):
+    for end in ends(nothing(JOB, GENERATION, FORM), whole, plan, part, 99):
         assert (end.first_sequence, end.sequence) == (published + 1, published + more)

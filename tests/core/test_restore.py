@@ -11,6 +11,7 @@ from cutwater.core.chain import ROOT_HASH
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError, FencedError
 from cutwater.core.generations import Generation
+from cutwater.core.readers import CLIENT, PUBLISHER, VIEW, Reader
 from cutwater.core.records import Milestone
 from cutwater.core.restore import MARGIN_MS, Backlog, Entry, Jump, Step, contained, fresh, mismatch
 from cutwater.core.topics import MIN_COMPACTION_LAG_MS
@@ -151,6 +152,20 @@ def test_replaced_stream_is_found() -> None:
         fed(Backlog(G1, entries[2]), entries[:2])
     with pytest.raises(DivergenceError, match="replaced"):
         fed(Backlog(G1, entries[2]), other)
+
+
+@pytest.mark.parametrize("reader", [VIEW, PUBLISHER, CLIENT], ids=lambda one: one.name)
+def test_a_person_is_told_which_reader_is_meant(reader: Reader) -> None:
+    """Each error names the reader that met it and how that one begins anew: a publisher has no view's folder."""
+    entries, other = chain(3), chain(3, OLD)
+    says = f"{reader.name} .*; then {reader.anew}"
+    with pytest.raises(DivergenceError, match=says):
+        fed(Backlog(G1, entries[2], reader=reader), entries[:2])
+    with pytest.raises(DivergenceError, match=says):
+        fed(Backlog(G1, entries[2], reader=reader), other)
+    promoted = replace(entries[0].milestone, generation=Generation(2, "local", "abcdef01"))
+    with pytest.raises(FencedError, match=f"{reader.name} follows"):
+        Backlog(G1, reader=reader).add(Entry(promoted, wire.encode(promoted), 0))
 
 
 def test_last_milestone_read_again_must_be_the_same() -> None:

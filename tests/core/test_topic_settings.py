@@ -37,7 +37,7 @@ def test_settings_that_the_cluster_cannot_hold_are_named() -> None:
 def test_a_topic_as_specified_has_no_differences() -> None:
     """What Cutwater creates passes its own check, whatever else is set, and longer times pass too."""
     more = {
-        "segment.bytes": "1",
+        "segment.ms": "1",
         "max.message.bytes": "999999999",
         "min.insync.replicas": "2",
         "delete.retention.ms": "999999999999",

@@ -28,19 +28,53 @@ def run(part: Any, contender: str, pair: int, drain_s: float, **more: Any) -> An
 def test_arguments_have_defaults_and_bounds(part: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Without arguments five pairs of two million events; what is out of bounds is refused with the bounds."""
     b2 = part("b2")
-    options = b2.parse([])
-    assert (options.pairs, options.size, options.contenders) == (5, 2_000_000, b2.CONTENDERS)
-    assert b2.parse(["--pairs", "2", "--size", "5000"]).size == 5000
-    for wrong in (["--pairs", "0"], ["--size", "many"], ["--size", "10000001"]):
+    options = b2.COMMAND.parse([])
+    assert (options.pairs, options.size, options.seed, options.contenders) == (5, 2_000_000, 7, b2.CONTENDERS)
+    assert b2.COMMAND.parse(["--pairs", "2", "--size", "5000"]).size == 5000
+    for wrong in (["--pairs", "0"], ["--size", "many"], ["--size", "10000001"], ["--contenders", "peer"]):
         with pytest.raises(SystemExit) as refused:
-            b2.parse(wrong)
+            b2.COMMAND.parse(wrong)
         assert refused.value.code == 2
     assert "is not a number from 1,000 to 10,000,000" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["b2", "b5", "publish"])
+def test_a_benchmark_that_cannot_run_says_why_and_gives_the_error_s_code(
+    part: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line and the exit code of the error, not a traceback: a machine without Java gives 3."""
+    errors, benchmark = importlib.import_module("cutwater.core.errors"), part(name)
+
+    def no_java() -> None:
+        raise errors.MachineError("no Java was found")
+
+    monkeypatch.setattr(benchmark, "find_java", no_java)
+    assert benchmark.main(["--out", str(tmp_path)]) == 3
+    assert capsys.readouterr().err == f"{name}: no Java was found\n"
+
+
+def test_the_exit_code_says_whether_every_run_was_exact(
+    part: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """0 when exact, 1 when a run was not, 130 when interrupted; the conclusions are said before it ends."""
+    command, written = part("command"), {"ratios": {"drain/peer": part("figures").spread([0.5])}}
+    tool = command.Command("b9", "B9", ("ours",), size=1_000, size_max=2_000)
+
+    def code(bench: Any) -> int:
+        return int(tool.run(["--out", str(tmp_path)], bench, command.ratio_lines))
+
+    def interrupted(_options: Any) -> Any:
+        raise KeyboardInterrupt
+
+    assert code(lambda _: {**written, "exact": True}) == 0
+    assert "drain/peer: 0.5 (0.5 to 0.5, 1 pairs)" in capsys.readouterr().out
+    assert code(lambda _: {**written, "exact": False}) == 1
+    assert code(interrupted) == 130
+
+
 def test_each_contender_begins_in_turn(part: Any) -> None:
     """Every pair runs all contenders once, and three pairs begin with three different ones."""
-    orders = [part("b2").order(["a", "b", "c"], pair) for pair in (1, 2, 3, 4)]
+    orders = [part("command").order(["a", "b", "c"], pair) for pair in (1, 2, 3, 4)]
     assert orders == [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"], ["a", "b", "c"]]
 
 

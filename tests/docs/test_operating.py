@@ -1,38 +1,54 @@
-"""docs/OPERATING.md tells the truth about the command line and the topics."""
+"""What the pages for operators say in figures and names is what the code says."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from pathlib import Path
+import tomllib
 
-import pytest
-import typer.main
-
-from cutwater.cli.main import app
-from cutwater.core import estimate, topics
+from cutwater.core import cluster_checks, estimate, machine_checks, topics
 from cutwater.core.generations import Generation
+from pages import ROOT, text_of
 
-PAGE = (Path(__file__).parents[2] / "docs/OPERATING.md").read_text(encoding="utf-8")
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-BLOCKS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
-
-
-@pytest.mark.parametrize("line", [line for line in BLOCKS if line.startswith("cutwater ")])
-def test_every_cutwater_line_parses(line: str) -> None:
-    """Each command line on the page is one that the command line accepts."""
-    _, verb, *arguments = shlex.split(line)
-    COMMANDS[verb].make_context(verb, arguments, resilient_parsing=False)
+OPERATING, REMOVING, VERSIONS = (text_of(f"docs/{name}.md") for name in ("OPERATING", "REMOVING", "VERSIONS"))
 
 
 def test_every_topic_that_is_added_is_on_the_page() -> None:
-    """The page lists what a job adds to a cluster, topic by topic."""
-    listed = set(re.findall(r"^\| topic, [^|]*\| `<job>\.([a-z-]+)[.<`]", PAGE, re.MULTILINE))
+    """REMOVING.md lists what a job adds to a cluster, topic by topic."""
+    listed = set(re.findall(r"^\| topic, [^|]*\| `<job>\.([a-z-]+)[.<`]", REMOVING, re.MULTILINE))
     owned = {one.name.removeprefix("job.").split(".")[0] for one in topics.owned("job", Generation(1, "local"), 2)}
     assert listed == owned
 
 
+def test_every_transactional_id_is_on_the_page() -> None:
+    """They stay on the brokers for a week: whoever looks finds them explained."""
+    (row,) = [line for line in REMOVING.splitlines() if line.startswith("| transactional ids |")]
+    job, generation = "<job>", Generation(1, "local")
+    ids = {topics.signal_id(job), topics.publisher_id(job), topics.replay_id(job)}
+    driver = topics.driver_id(job, generation).replace(str(generation), "<generation>")
+    assert {driver, *ids} == {one for one in re.findall(r"`([^`]+)`", row) if one.startswith("<job>")}
+
+
 def test_the_formula_has_the_codes_numbers() -> None:
     """Bytes of a protocol record, of a cut's entry and of a record's frame are those of the code."""
-    assert f"3 x {estimate.PROTOCOL_BYTES} + 2 x {estimate.CUT_BYTES} x partitions" in PAGE
-    assert f"bytes of an event + {estimate.RECORD_BYTES}" in PAGE
+    assert f"3 x {estimate.PROTOCOL_BYTES} + 2 x {estimate.CUT_BYTES} x partitions" in OPERATING
+    assert f"bytes of an event + {estimate.RECORD_BYTES}" in OPERATING
+
+
+def test_the_versions_are_those_of_the_code() -> None:
+    """What `doctor` checks, and what is installed, is what the page names."""
+    tested = dict(re.findall(r"^\| ([A-Za-z ]+) \| ([^|]+) \|", VERSIONS, re.MULTILINE))
+    first, last = (
+        f"{major}.{minor}" for major, minor in (machine_checks.PYTHON_FIRST, machine_checks.PYTHON_LAST)
+    )
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["requires-python"].startswith(f">={tested['Python']}")
+    assert (tested["Python"], f"3.12, {last}" in VERSIONS) == (first, True)
+    assert (tested["Java"], f"| {machine_checks.JAVA_SPARK_MAX};" in VERSIONS) == (
+        str(machine_checks.JAVA_MIN),
+        True,
+    )
+    (spark,) = [one.partition("==")[2] for one in project["dependencies"] if one.startswith("pyspark==")]
+    assert tested["Spark"].startswith(f"PySpark {spark},")
+    assert tested["Kafka brokers"].startswith(cluster_checks.TESTED)
+    lock = (ROOT / "services/cutwater/local/jars/kafka.lock.toml").read_text(encoding="utf-8")
+    assert f'"{tested["Kafka brokers"]}"' in lock

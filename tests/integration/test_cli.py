@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -16,29 +13,11 @@ from typing import Any
 import pytest
 
 import counting
+from commandline import Cli
 from harness import descendants, wait_until
 
 EVENTS = counting.events(1_000)
 SERVICE_BYTES_MAX = 300 * 1024 * 1024
-
-
-class Cli:
-    """Runs `cutwater` on one data folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.env = {**os.environ, "CUTWATER_DATA_DIR": str(folder / "data"), "COLUMNS": "200"}
-
-    def run(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "cutwater.cli.main", *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=300, env={**self.env, **env}, check=False
-        )
-
-    def json(self, *arguments: str) -> Any:
-        done = self.run(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +29,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     lines = [json.dumps({**one, "at": _iso(one["at"])}) for one in EVENTS]
     (folder / "events.jsonl").write_text("\n".join(lines) + "\n")
     made = Cli(folder)
-    done = made.run("up", str(folder / "job.yaml"), "--detach")
+    done = made.run("up", made.job_file, "--detach")
     assert done.returncode == 0, done.stderr
     for where in ("Kafka", "API", "Spark UI", "log of driver"):
         assert where in done.stdout
@@ -96,7 +75,31 @@ def test_milestones_are_contiguous_and_chained(cli: Cli) -> None:
     assert all(one["parent_hash"] == before["hash"] for before, one in pairwise(stream))
     done = cli.run("milestones", "--check")
     assert done.returncode == 0
-    assert "contiguous and chained" in done.stdout
+    assert "contiguous and chained, and as their barriers say" in done.stdout
+
+
+def test_verify_finds_all_places_equal(cli: Cli) -> None:
+    """Changelog, view, Spark's own state and output at the newest milestone, while the stack runs."""
+    told = cli.json("verify")
+    assert {one["place"]: (one["verdict"], one["reason"]) for one in told["places"]} == dict.fromkeys(
+        ("changelog", "view", "state", "output"), ("equal", "")
+    )
+    assert told["places"][0]["found"]["rows"] == len(counting.expected(EVENTS))
+    assert all(one["found"] == one["expected"] for one in told["places"])
+    assert cli.run("verify", "--place", "disk").returncode == 2
+
+
+def test_history_tells_each_services_start(cli: Cli) -> None:
+    """Of every service what it found, decided and how long its steps took; by service and time, too."""
+    told = cli.json("history", "--since", "1h")
+    assert {one["service"] for one in told} == {"driver", "commit-signal", "rehydrator", "publisher"}
+    assert all(one["outcome"] == "running" and one["decision"] and one["found"] for one in told)
+    [driver] = cli.json("history", "--service", "driver")
+    assert (driver["attempt"], driver["found"]["planned"]) == (1, "-1")
+    steps = [one["name"] for one in driver["steps"]]
+    assert steps[:2] == ["waiting for the brokers", "starting Spark"]
+    assert driver["took_ms"] == sum(one["took_ms"] for one in driver["steps"]) > 0
+    assert cli.json("history", "--since", "2999-01-01") == []
 
 
 def _told(lines: str) -> dict[tuple[str, str], dict[str, Any]]:
@@ -159,7 +162,7 @@ def test_services_stay_below_300_mb(cli: Cli) -> None:
 
 def test_commands_without_a_stack_say_how_to_start_one(tmp_path: Path) -> None:
     """Where nothing runs, each verb ends with exit code 2 and names `cutwater up`."""
-    for verb in (["status"], ["get", "k1"], ["milestones"], ["tail"], ["produce", "-"]):
+    for verb in (["status"], ["get", "k1"], ["milestones"], ["tail"], ["produce", "-"], ["verify"], ["history"]):
         done = Cli(tmp_path).run(*verb)
         assert done.returncode == 2, verb
         assert "cutwater up" in done.stderr

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 import counting
+from commandline import Cli
 from cutwater.adapters import admin
 from cutwater.adapters.avro import load_schema
 from cutwater.adapters.jobfile import load_job
@@ -34,28 +32,12 @@ GENERATION = Generation(1, "local")
 OWNED = {one.name for one in topics.owned("ticks", GENERATION, 2)}
 
 
-class Cli:
+class UsersCli(Cli):
     """Runs `cutwater` as somebody who knows the broker's address and a password."""
 
     def __init__(self, folder: Path, broker: UsersBroker, user: str = USER) -> None:
-        self.folder, self.broker = folder, broker
-        known = {"CUTWATER_DATA_DIR": str(folder / "data"), "COLUMNS": "250", "CUTWATER_WAIT_MS": "20000"}
-        self.env = {**os.environ, **known, **broker.environment(user)}
-
-    def run(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "cutwater.cli.main", *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=300, env={**self.env, **env}, check=False
-        )
-
-    def json(self, *arguments: str) -> Any:
-        done = self.run(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    @property
-    def job_file(self) -> str:
-        return str(self.folder / "job.yaml")
+        super().__init__(folder, CUTWATER_WAIT_MS="20000", **broker.environment(user))
+        self.broker = broker
 
     @property
     def on_broker(self) -> tuple[str, str]:
@@ -69,7 +51,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> 
 
 
 @pytest.fixture(scope="module")
-def cli(tmp_path_factory: pytest.TempPathFactory, broker: UsersBroker) -> Cli:
+def cli(tmp_path_factory: pytest.TempPathFactory, broker: UsersBroker) -> UsersCli:
     """A job file, a source topic made by the user, and for USER exactly the rights that the plan lists."""
     folder = tmp_path_factory.mktemp("first")
     made = write_job(folder, broker, "ticks")
@@ -78,16 +60,16 @@ def cli(tmp_path_factory: pytest.TempPathFactory, broker: UsersBroker) -> Cli:
     return made
 
 
-def write_job(folder: Path, broker: UsersBroker, name: str, user: str = USER) -> Cli:
+def write_job(folder: Path, broker: UsersBroker, name: str, user: str = USER) -> UsersCli:
     (folder / "job.yaml").write_text(counting.job_text(name))
     (folder / "event.avsc").write_text(counting.SCHEMA)
     lines = [json.dumps(one) for one in EVENTS]
     (folder / "events.jsonl").write_text("\n".join(lines) + "\n")
-    return Cli(folder, broker, user)
+    return UsersCli(folder, broker, user)
 
 
 @pytest.fixture(scope="module")
-def running(cli: Cli) -> Iterator[Cli]:
+def running(cli: UsersCli) -> Iterator[UsersCli]:
     """The job on the user's broker, with every event committed and shown."""
     done = cli.run("up", cli.job_file, "--detach", *cli.on_broker)
     assert done.returncode == 0, done.stderr
@@ -99,21 +81,21 @@ def running(cli: Cli) -> Iterator[Cli]:
         cli.run("down")
 
 
-def events_shown(cli: Cli) -> int:
+def events_shown(cli: UsersCli) -> int:
     status = cli.json("status")
     if not status["milestone"] or status["view"].get("token") != status["milestone"]["token"]:
         return 0
     return sum(status["milestone"]["source_cut"].values())
 
 
-def findings(cli: Cli, *arguments: str) -> tuple[int, dict[str, dict[str, str]]]:
+def findings(cli: UsersCli, *arguments: str) -> tuple[int, dict[str, dict[str, str]]]:
     """Exit code and findings by check."""
     done = cli.run("doctor", *arguments, "--json")
     assert done.stdout, done.stderr
     return done.returncode, {one["check"]: one for one in json.loads(done.stdout)["findings"]}
 
 
-def test_the_plan_lists_topics_rights_and_bytes_without_a_broker(cli: Cli) -> None:
+def test_the_plan_lists_topics_rights_and_bytes_without_a_broker(cli: UsersCli) -> None:
     """`plan` needs no cluster: every owned topic, three copies, the rights that the other tests run with."""
     plan = cli.json("plan", cli.job_file, "--events-per-second", "10", "--keys", "30")
     assert {one["name"] for one in plan["topics"]} == OWNED
@@ -126,7 +108,7 @@ def test_the_plan_lists_topics_rights_and_bytes_without_a_broker(cli: Cli) -> No
     assert "kafka-acls.sh" in shown.stdout
 
 
-def test_init_recognises_avro_and_drafts_a_job_that_up_accepts(cli: Cli) -> None:
+def test_init_recognises_avro_and_drafts_a_job_that_up_accepts(cli: UsersCli) -> None:
     """From single-object records of a schema at hand: key and event time of the schema, lateness as produced."""
     admin.create_topics(cli.broker.admin, [topics.events("flown.events", 2)])
     rights = acls.Acl("init", "topic", "flown.events", ("Read", "DescribeConfigs"))
@@ -148,7 +130,7 @@ def test_init_recognises_avro_and_drafts_a_job_that_up_accepts(cli: Cli) -> None
     assert cli.run(*arguments, "--force").returncode == 0
 
 
-def test_init_infers_a_schema_from_json(cli: Cli) -> None:
+def test_init_infers_a_schema_from_json(cli: UsersCli) -> None:
     """JSON records give a schema beside the job file; what cannot be a field is left out and named."""
     produce_json(cli.broker, "orders", [order(number) for number in range(200)])
     out = cli.folder / "json" / "orders.yaml"
@@ -182,7 +164,7 @@ def produce_json(broker: UsersBroker, topic: str, events: list[dict[str, Any]]) 
     assert producer.flush(30) == 0
 
 
-def test_the_doctor_finds_what_a_stranger_lacks(cli: Cli, tmp_path: Path) -> None:
+def test_the_doctor_finds_what_a_stranger_lacks(cli: UsersCli, tmp_path: Path) -> None:
     """Without rights: exit 1, and each topic that may not be seen or created is an error with a remedy."""
     stranger = write_job(tmp_path, cli.broker, "ticks", "stranger")
     code, found = findings(stranger, stranger.job_file, *stranger.on_broker)
@@ -195,7 +177,7 @@ def test_the_doctor_finds_what_a_stranger_lacks(cli: Cli, tmp_path: Path) -> Non
     assert "this user may not" in " ".join(refused.stderr.split())
 
 
-def test_the_doctor_finds_a_wrong_password_and_a_dead_broker(cli: Cli) -> None:
+def test_the_doctor_finds_a_wrong_password_and_a_dead_broker(cli: UsersCli) -> None:
     """Both are one error on the brokers, within a bound, and nothing else about the cluster is judged."""
     for address, env in (
         (cli.broker.bootstrap, {"CUTWATER_KAFKA_SASL_PASSWORD": "wrong"}),
@@ -208,7 +190,7 @@ def test_the_doctor_finds_a_wrong_password_and_a_dead_broker(cli: Cli) -> None:
         assert "copies" not in found
 
 
-def test_wrong_settings_of_a_topic_are_named_by_up_and_doctor(cli: Cli, tmp_path: Path) -> None:
+def test_wrong_settings_of_a_topic_are_named_by_up_and_doctor(cli: UsersCli, tmp_path: Path) -> None:
     """A changelog that deletes, with other partitions: topic, setting, found, wanted; nothing starts."""
     odd = write_job(tmp_path, cli.broker, "odd")
     name = topics.changelog("odd", GENERATION)
@@ -233,7 +215,7 @@ def test_wrong_settings_of_a_topic_are_named_by_up_and_doctor(cli: Cli, tmp_path
     ) == {name}, "nothing was created"
 
 
-def test_up_names_a_source_topic_that_does_not_exist(cli: Cli, tmp_path: Path) -> None:
+def test_up_names_a_source_topic_that_does_not_exist(cli: UsersCli, tmp_path: Path) -> None:
     """A mistyped source is exit 2 and its name; it is not created, and neither is anything else."""
     lost = write_job(tmp_path, cli.broker, "lost")
     cli.broker.grant(USER, [one.plain() for one in acls.needed("lost", "lost.events", GENERATION)])
@@ -244,7 +226,7 @@ def test_up_names_a_source_topic_that_does_not_exist(cli: Cli, tmp_path: Path) -
     assert admin.describe_topics(cli.broker.admin, ["lost.events", *owned]) == {}
 
 
-def test_the_doctor_is_content_before_and_compares_clocks_when_asked(cli: Cli) -> None:
+def test_the_doctor_is_content_before_and_compares_clocks_when_asked(cli: UsersCli) -> None:
     """With the plan's rights nothing is an error; --probe needs the right to its own topic, and leaves none."""
     code, found = findings(cli, cli.job_file, *cli.on_broker)
     assert code == 0, found
@@ -261,7 +243,7 @@ def test_the_doctor_is_content_before_and_compares_clocks_when_asked(cli: Cli) -
     assert not [name for name in everything if ".doctor-" in name]
 
 
-def test_up_on_a_users_broker_starts_no_broker_and_needs_no_more_than_the_plan_says(running: Cli) -> None:
+def test_up_on_a_users_broker_starts_no_broker_and_needs_no_more_than_the_plan_says(running: UsersCli) -> None:
     """With the listed rights and a password, the stack runs on the user's broker; the rows are exact."""
     stack = running.json("status")["stack"]
     assert stack["bootstrap_servers"] == running.broker.bootstrap
@@ -278,7 +260,7 @@ def test_up_on_a_users_broker_starts_no_broker_and_needs_no_more_than_the_plan_s
     assert running.run("milestones", "--check").returncode == 0
 
 
-def test_plan_and_doctor_of_a_running_job_measure_it(running: Cli) -> None:
+def test_plan_and_doctor_of_a_running_job_measure_it(running: UsersCli) -> None:
     """Without naming brokers the stack's are asked: bytes per row are measured, and the checkpoint is judged."""
     plan = running.json("plan", running.job_file)
     assert plan["bootstrap_servers"] == running.broker.bootstrap
@@ -293,7 +275,7 @@ def test_plan_and_doctor_of_a_running_job_measure_it(running: Cli) -> None:
     assert found["rights"]["level"] == "ok"
 
 
-def test_down_delete_lists_asks_and_removes_only_what_was_added(running: Cli) -> None:
+def test_down_delete_lists_asks_and_removes_only_what_was_added(running: UsersCli) -> None:
     """--dry-run names the topics and changes nothing; without --yes nothing goes; then all but the source."""
     listed = running.json("down", "--delete", "--dry-run")
     assert set(listed["would_delete"]["topics"]) == OWNED

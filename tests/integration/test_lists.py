@@ -9,38 +9,23 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
 import readings
+from commandline import Cli
 from harness import wait_until
 
 ROOT = Path(__file__).parents[2]
 
 
-class Cli:
-    """Runs `cutwater` on one data folder."""
+def wait_for(cli: Cli, events: int) -> None:
+    def seen() -> bool:
+        newest = cli.json("status")["milestone"]
+        return bool(newest) and sum(newest["source_cut"].values()) >= events
 
-    def __init__(self, folder: Path) -> None:
-        self.env = {**os.environ, "CUTWATER_DATA_DIR": str(folder / "data"), "COLUMNS": "200"}
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "cutwater.cli.main", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300, env=self.env, check=False)
-
-    def json(self, *arguments: str) -> Any:
-        done = self.run(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    def wait_for(self, events: int) -> None:
-        def seen() -> bool:
-            newest = self.json("status")["milestone"]
-            return bool(newest) and sum(newest["source_cut"].values()) >= events
-
-        wait_until(seen, f"a milestone of {events} events")
+    wait_until(seen, f"a milestone of {events} events")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +35,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     (folder / "job.yaml").write_text(readings.job_text("lists"))
     (folder / "event.avsc").write_text(json.dumps(readings.SCHEMA))
     made = Cli(folder)
-    done = made.run("up", str(folder / "job.yaml"), "--detach", "--json")
+    done = made.run("up", made.job_file, "--detach", "--json")
     assert done.returncode == 0, done.stderr
     producer = Producer({"bootstrap.servers": json.loads(done.stdout)["bootstrap_servers"]})
 
@@ -61,13 +46,13 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
 
     try:
         produce(0, b"bad", None, readings.encode(None, readings.START_MS), b"worse")
-        made.wait_for(4)
+        wait_for(made, 4)
         produce(1, readings.encode("k1", readings.START_MS + 10 * 3_600_000))
-        made.wait_for(5)
+        wait_for(made, 5)
         produce(1, readings.encode("k1", readings.START_MS + 10 * 3_600_000))
-        made.wait_for(6)
+        wait_for(made, 6)
         produce(0, readings.encode("k2", readings.START_MS))
-        made.wait_for(7)
+        wait_for(made, 7)
         yield made
     finally:
         made.run("down")

@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 
 from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.avro import Codec, crc64
+from cutwater.adapters.avro import HEADER_BYTES, Codec, crc64
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.adapters.jobfile import load_job
@@ -132,6 +132,8 @@ class Writing:
         self._signal.initialise()
         self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted"})
         self.last: Milestone | None = None
+        self.state_header = b""
+        """What values begin with from now on; empty: as single objects."""
         self.state: Rows = {}
         self.by_sequence: dict[int, Rows] = {}
 
@@ -143,12 +145,16 @@ class Writing:
     ) -> list[tuple[bytes, bytes]]:
         """Put rows on the changelog, with no milestone."""
         headers = [("generation", str(generation)), ("attempt", str(attempt)), ("epoch", str(epoch))]
-        written = [(self.partition(one.shop), *encoded(self.job, one)) for one in rows]
+        written = [(self.partition(one.shop), *self._framed(one)) for one in rows]
         for partition, key, value in written:
             self._producer.produce(self.topic, key=key, value=value, partition=partition, headers=headers)
             self._producer.poll(0)
         assert self._producer.flush(20) == 0
         return [(key, value) for _, key, value in written]
+
+    def _framed(self, sold: Sold) -> tuple[bytes, bytes]:
+        key, value = encoded(self.job, sold)
+        return key, self.state_header + value[HEADER_BYTES:] if self.state_header else value
 
     def tombstone(self, sold: Sold) -> None:
         key, _ = encoded(self.job, sold)

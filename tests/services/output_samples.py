@@ -1,4 +1,4 @@
-"""The output of docs/FORMAT.md's example job: its job, its end marker, and the publisher's position after it."""
+"""Of docs/FORMAT.md: the example job, its end marker, the publisher's position after it, a start on the trail."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.output import End, Published
+from cutwater.core.trail import RUNNING, Fact, Recovery, Took
 
 _WHEN = 1_700_000_000_000
 _EVENT = {
@@ -67,4 +68,21 @@ def golden_published(milestone: bytes) -> Published:
         parts=1,
         progress=Cut.of_topic("flights.changelog.g1-local-00000000", [60, 0, 300, 1]),
         rows=(20, 0, 0, 0),
+        form="updates avro",
+    )
+
+
+def golden_recovery() -> Recovery:
+    """A driver's second start, which runs epoch 7 again."""
+    return Recovery(
+        job="flights",
+        generation=Generation(1, "local"),
+        service="driver",
+        process="node-1:4711",
+        attempt=2,
+        begun_ms=_WHEN,
+        outcome=RUNNING,
+        decision="run epoch 7 again as attempt 2",
+        found=(Fact("planned", "7"), Fact("committed", "6")),
+        steps=(Took("starting Spark", 4_200), Took("fencing older drivers", 31)),
     )

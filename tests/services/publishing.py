@@ -18,6 +18,7 @@ from changelogs import GENERATION, HOUR_MS, Rows, until
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.framing import OutputHeaders
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.process import now_ms
 from cutwater.client import CommittedMilestone, committed
@@ -42,7 +43,12 @@ def finals(job: Job) -> Job:
 
 
 def make(
-    cluster: Cluster, job: Job, folder: Path, part_rows: int = 100_000, clock: Callable[[], int] = now_ms
+    cluster: Cluster,
+    job: Job,
+    folder: Path,
+    part_rows: int = 100_000,
+    clock: Callable[[], int] = now_ms,
+    headers: OutputHeaders | None = None,
 ) -> Publisher:
     """A publisher that is not running yet."""
 
@@ -51,16 +57,23 @@ def make(
             return Changed(Updates(job, ranges, clock, part_rows))
         return Finals(job, Store(folder, job, GENERATION, segment=HOUR_MS), ranges, clock)
 
-    return Publisher(cluster, job, GENERATION, source, Metrics(), structlog.get_logger(), part_rows, clock)
+    return Publisher(
+        cluster, job, GENERATION, source, Metrics(), structlog.get_logger(), part_rows, clock, headers
+    )
 
 
 @contextmanager
 def publishing(
-    cluster: Cluster, job: Job, folder: Path, part_rows: int = 100_000, clock: Callable[[], int] = now_ms
+    cluster: Cluster,
+    job: Job,
+    folder: Path,
+    part_rows: int = 100_000,
+    clock: Callable[[], int] = now_ms,
+    headers: OutputHeaders | None = None,
 ) -> Iterator[list[BaseException]]:
     """A running publisher; ended, and its error raised, when the block is left. Yields the list of errors."""
     create(cluster, job)
-    publisher = make(cluster, job, folder, part_rows, clock)
+    publisher = make(cluster, job, folder, part_rows, clock, headers)
     errors: list[BaseException] = []
 
     def run() -> None:

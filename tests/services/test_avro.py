@@ -98,6 +98,7 @@ def test_the_page_of_the_format_shows_the_golden_bytes() -> None:
     changelog = GOLDEN["changelog"]
     shown = [*GOLDEN["records"].values(), *GOLDEN["lists"].values(), *GOLDEN["fingerprints"].values()]
     shown += [GOLDEN["milestone_hash"], GOLDEN["output"]["json_end"]]
+    shown += [*GOLDEN["confluent"]["values"], *GOLDEN["confluent"]["output"], GOLDEN["confluent"]["output_end"]]
     shown += [*GOLDEN["output"]["avro"], *GOLDEN["output"]["json"]]
     shown += [str(row[name]) for row in changelog["rows"] for name in row if name not in {"key", "value"}]
     assert [one for one in [*shown, str(changelog["digest"])] if one not in unbroken] == []

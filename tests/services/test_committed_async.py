@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from publishing import create, pieces, publishing, read, wait_published
 from cutwater.client import CommittedMilestone, committed_async
 from cutwater.client import changelog as changelog_module
 from cutwater.client import output as output_module
+from cutwater.client.committed import THREAD
 
 PATIENCE_S = 60
 SOURCES = ["output", "changelog"]
@@ -138,6 +141,36 @@ def test_cancelling_a_reader_that_waits_ends_it(
         again = committed_async(writing.job, writing.cluster, source=source, after=found[-1].token)
         (found_then,) = asyncio.run(first(again, 1))
     assert found_then.token.sequence == 2
+
+
+def test_readers_that_wait_leave_the_event_loop_its_threads(writing: Writing) -> None:
+    """More readers than the default executor has threads, all waiting: other work gets one at once.
+
+    Each reader has one thread of its own, which is gone once the reader is.
+    """
+
+    async def run() -> list[list[CommittedMilestone]]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        readers = [
+            asyncio.create_task(first(committed_async(writing.job, writing.cluster, source="changelog"), 2))
+            for _ in "abc"
+        ]
+        while len(own_threads()) < 3:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.5)  # the first milestone is read, and all wait for the second
+        await asyncio.to_thread(writing.epoch, sold(2))
+        return await asyncio.gather(*readers)
+
+    writing.epoch(sold(1))
+    found = asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+    assert [[one.token.sequence for one in each] for each in found] == [[1, 2]] * 3
+    for thread in own_threads():
+        thread.join(PATIENCE_S)
+    assert own_threads() == []
+
+
+def own_threads() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name.startswith(THREAD)]
 
 
 def test_a_reader_that_is_left_early_closes_its_consumer(

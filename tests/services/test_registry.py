@@ -61,6 +61,23 @@ def test_registering_again_gives_the_same_number(url: str) -> None:
         assert len(registry.versions(subject)) == 1
 
 
+def test_without_auto_register_only_what_is_there_has_a_number(url: str) -> None:
+    """Nothing is registered by the way; what somebody has registered is found, both ways."""
+    subject = unique("own") + "-value"
+    with Registry(url) as registry:
+        with pytest.raises(UsageError, match=rf"Event under {subject}, and registry\.auto_register is false"):
+            registry.number_of(subject, V1, auto_register=False)
+        with pytest.raises(UsageError, match="has no subject"):
+            registry.versions(subject)
+        number = registry.number_of(subject, V1, auto_register=True)
+        assert registry.number_of(subject, V1, auto_register=False) == number
+        with pytest.raises(UsageError, match="auto_register is false"):
+            registry.number_of(subject, V2, auto_register=False)
+        assert Codec(registry.schema(number)).header == Codec(V1).header
+        with pytest.raises(UsageError, match="number 77777777"):
+            registry.schema(77_777_777)
+
+
 def test_a_subject_that_does_not_exist_is_named_with_what_to_do(url: str) -> None:
     """404 is the user's to mend."""
     with Registry(url) as registry, pytest.raises(UsageError, match=r"has no subject nobody.*schemas register"):
@@ -202,7 +219,7 @@ def test_the_environment_goes_before_the_job_file(tmp_path: Path) -> None:
     """CUTWATER_REGISTRY_URL, else source.registry, else a message; other formats have no registry."""
     job = wide.job(tmp_path, wide.SCHEMA, "format: confluent")
     assert job.format.subject == "wide.events-value"
-    with pytest.raises(UsageError, match=r"needs source\.registry or CUTWATER_REGISTRY_URL"):
+    with pytest.raises(UsageError, match=r"source\.format confluent needs it: set registry\.url or CUTWATER"):
         registry_for(job, Settings())
     assert registry_for(wide.job(tmp_path, wide.SCHEMA), Settings()) is None
     with pytest.raises(UsageError, match="format confluent need a schema registry"):

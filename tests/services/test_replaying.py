@@ -16,6 +16,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, read_range
 from cutwater.adapters.lists import dead_letters
 from cutwater.adapters.replaying import HEADER, Replayer, batches
+from cutwater.cli.output import iso
 from cutwater.core import topics
 from cutwater.core.errors import FencedError
 from cutwater.core.generations import Generation
@@ -28,7 +29,10 @@ _times = itertools.count(1_700_000_000_000)
 class Desk:
     """One job's dead letters, written by hand: `count` events of partition 1, listed in epoch 0 by attempt 1."""
 
-    def __init__(self, cluster: Cluster, name: str, count: int, value_bytes: int = 10) -> None:
+    def __init__(
+        self, cluster: Cluster, name: str, count: int, value_bytes: int = 10, written_ms: int = 1_700_000_000_000
+    ) -> None:
+        self.written_ms = written_ms
         self.cluster, self.name, self.source = cluster, name, f"{name}.events"
         ensure_topics(cluster, [*topics.owned(name, GENERATION, 2), topics.events(self.source, 2)])
         self.values = [bytes([number % 256]) * value_bytes for number in range(count)]
@@ -50,7 +54,7 @@ class Desk:
     def _letter(self, value: bytes) -> dict[str, Any]:
         return {
             **{"job": self.name, "generation": str(GENERATION), "attempt": 1, "epoch": 0, "reason": "undecodable"},
-            **{"event_key": b"k", "event_value": value, "event_written_ms": 1_700_000_000_000},
+            **{"event_key": b"k", "event_value": value, "event_written_ms": self.written_ms},
             "event_headers": [{"key": "trace", "value": b"7f"}, {"key": "empty", "value": None}],
         }
 
@@ -136,3 +140,14 @@ def test_batches_are_bounded() -> None:
     assert [len(one) for one in made] == [1, 1, 1, 200, 200, 101]
     assert [one.at[1] for batch in made for one in batch] == list(range(len(sizes)))
     assert list(batches([])) == []
+
+
+def test_a_letter_dated_in_microseconds_is_listed_and_replayed(broker: Any, unique: Callable[[str], str]) -> None:
+    """A timestamp is whatever a producer gave: a year beyond 9999 hides no letter and stops no replay."""
+    mistaken = 1_700_000_000_000_000
+    desk = Desk(broker.cluster, unique("dated"), 2, written_ms=mistaken)
+    assert {one.written_ms for one in desk.letters()} == {mistaken}
+    assert iso(mistaken) == "1700000000000000 ms"
+    desk.replayer().replay(desk.letters())
+    assert len(desk.produced()) == 2
+    assert all(one.replayed for one in desk.letters())

@@ -77,11 +77,19 @@ def test_show_prints_every_schema_of_a_job(tmp_path: Path) -> None:
 
 
 def test_register_tells_the_number(tmp_path: Path) -> None:
-    """A job of format confluent registers its schema under its subject; others have no registry."""
+    """Each schema that is written with a number, under its subject; other jobs have no registry."""
     with StandIn().running() as registry:
         wide.job(tmp_path, wide.SCHEMA, f"format: confluent, registry: '{registry.url}'")
         told = json.loads(cutwater("register", tmp_path / "job.yaml", "--json").stdout)
-    assert told == {"subject": "wide.events-value", "id": 1}
+        assert told == {"registered": [{"subject": "wide.events-value", "id": 1}]}
+        own = wide.job_text("wide") + "output: {format: confluent}\nchangelog: {format: confluent}\n"
+        (tmp_path / "job.yaml").write_text(f"{own}registry: {{url: '{registry.url}'}}\n")
+        told = json.loads(cutwater("register", tmp_path / "job.yaml", "--json").stdout)
+    assert [one["subject"] for one in told["registered"]] == [
+        "wide.changelog.g1-local-00000000-value",
+        "wide.output-value",
+        "wide.output-io.cutwater.End",
+    ]
     wide.job(tmp_path, wide.SCHEMA)
     assert cutwater("register", tmp_path / "job.yaml").exit_code == 2
 

@@ -11,22 +11,25 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from output_samples import example_job, golden_end, golden_published
+from output_samples import example_job, golden_end, golden_published, golden_recovery
 
-from cutwater.adapters import wire
+from cutwater.adapters import trail, wire
 from cutwater.adapters.avro import HEADER_BYTES, MARKER, Codec, protocol_codec
+from cutwater.adapters.framing import OutputHeaders
 from cutwater.adapters.hashing import key_hash, row_hash
-from cutwater.client.decoding import DECODERS
+from cutwater.client.decoding import AvroDecoder, ConfluentDecoder, JsonDecoder
 from cutwater.core import rejection
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold, signed
 from cutwater.core.errors import ProtocolError, UsageError
+from cutwater.core.formats import confluent_header
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.output import End, Published
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
 from cutwater.core.shards import ShardMap
 from cutwater.publisher.encoding import AvroEncoder, JsonEncoder
+from cutwater.views.rows import Presenter
 from protocol_samples import RECORDS, barrier, milestone, start
 
 ROOT = Path(__file__).parents[2]
@@ -70,6 +73,8 @@ def golden_record(name: str) -> wire.Record:
         "schema_fingerprint": "71c2eba2dfed3d02",
         "epoch_started_ms": when,
         "written_ms": when + 250,
+        "tombstones": 12,
+        "collected": (20, 0, 150, 1),
     }
     if name == "barrier":
         return Barrier(**told)
@@ -108,6 +113,13 @@ LISTED = ("dead_letter_key", "dead_letter", "late_key", "late")
 def test_fixed_bytes_of_the_lists_stay_fixed(name: str) -> None:
     """Keys are compared by compaction, values are read by others."""
     assert protocol_codec(name).encode(listed_record(name)).hex() == GOLDEN["lists"][name]
+
+
+def test_fixed_bytes_of_the_recovery_trail_stay_fixed() -> None:
+    """In both directions."""
+    golden = GOLDEN["lists"]["recovery"]
+    assert trail.encode(golden_recovery()).hex() == golden
+    assert trail.decode(bytes.fromhex(golden)) == golden_recovery()
 
 
 @settings(deadline=None)
@@ -168,10 +180,33 @@ def test_output_records_are_the_published_ones(tmp_path: Path) -> None:
     assert plain.end(b"", golden_end()).decode() == golden["json_end"]
 
 
+def test_records_with_a_registry_s_numbers_are_the_published_ones(tmp_path: Path) -> None:
+    """The same bodies behind a zero byte and a number: made, and read, from the fixed bytes."""
+    job, golden, rows = example_job(tmp_path), GOLDEN["confluent"], GOLDEN["changelog"]["rows"]
+    headers = OutputHeaders(confluent_header(golden["row"]), confluent_header(golden["end"]))
+    encoder = AvroEncoder(job, headers)
+    encoder.begin(8, "update")
+    for row, value, wanted in zip(rows, golden["values"], golden["output"], strict=True):
+        for changelog in (row["value_hex"], value):  # whichever way the changelog has it
+            assert encoder.value(bytes.fromhex(row["key_hex"]), bytes.fromhex(changelog)).hex() == wanted
+    assert encoder.end(bytes.fromhex(GOLDEN["records"]["end"]), golden_end()).hex() == golden["output_end"]
+    assert [Presenter(job).values(bytes.fromhex(one)) for one in golden["values"]] == [
+        one["value"] for one in rows
+    ]
+    schemas = {golden["row"]: job.output_schema, golden["end"]: protocol_codec("end").schema}
+    decoder, avro = ConfluentDecoder(job, lambda number: schemas[number]), AvroDecoder(job)
+    assert [decoder.change(bytes.fromhex(one)) for one in golden["output"]] == [
+        avro.change(bytes.fromhex(one)) for one in GOLDEN["output"]["avro"]
+    ]
+    assert decoder.end(bytes.fromhex(golden["output_end"])) == golden_end()
+    with pytest.raises(UsageError, match=f"number {golden['end']} stands on the output, where Output belongs"):
+        decoder.change(bytes.fromhex(golden["output_end"]))
+
+
 def test_output_records_of_both_formats_read_the_same(tmp_path: Path) -> None:
     """The client library makes equal changes and ends of the fixed bytes, whatever the format."""
     job, golden = example_job(tmp_path), GOLDEN["output"]
-    avro, plain = DECODERS["avro"](job), DECODERS["json"](replace(job, name="flights"))
+    avro, plain = AvroDecoder(job), JsonDecoder(replace(job, name="flights"))
     rows = [avro.change(bytes.fromhex(value)) for value in golden["avro"]]
     assert rows == [plain.change(value.encode()) for value in golden["json"]]
     assert [row.values for row in rows] == [row["value"] for row in GOLDEN["changelog"]["rows"]]

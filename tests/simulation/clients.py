@@ -68,6 +68,9 @@ class Message:
         self._offset = offset
         self._record = record
 
+    def __len__(self) -> int:
+        return len(self.value() or b"")
+
     def error(self) -> KafkaError | None:
         return None if self._record else _EOF
 

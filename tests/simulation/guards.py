@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cutwater.client.grouping import Grouping
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core import commit, takeover
 from cutwater.core.commit import SignalState
+from cutwater.core.grouping import Grouping
 from cutwater.views.ranges import Range
 from cutwater.views.store import Store
 from cutwater_spark import proving
@@ -155,7 +155,7 @@ GUARDS = (
         "an end below the cut means wait",
         "a restore that ends too early",
         "I1",
-        off(Range, "_event", ends_early),
+        off(Range, "_done", ends_early),
         Climate(),
         frozenset({*_WRONG, FALSE_ALARM}),
     ),

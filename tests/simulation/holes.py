@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from cutwater.client.grouping import Grouping
 from cutwater.commit_signal import service as signal_service
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core import commit, topics
 from cutwater.core.commit import SignalState
+from cutwater.core.grouping import Grouping
 from cutwater.core.records import Barrier, Committed
 from cutwater.core.restore import Step as Stepping
 from cutwater.publisher import writer as output_writer
@@ -44,16 +44,15 @@ _commit = Store.commit
 _below = Range._below
 _rows = Applier._rows
 _apply = Applier.apply
-_event = Range._event
+_done = Range._done
 _step = commit.step
 _read_state = CommitSignal._read_state
 
 
-def everything(self: Range, messages: list[Any]) -> list[Any]:
+def everything(self: Range, partition: int, messages: list[Any]) -> list[Any]:
     """Records above the cut, too, as far as they came along."""
-    reading = set(self._ends)
-    _below(self, messages)
-    return [one for one in messages if one.error() is None and one.partition() in reading]
+    _below(self, partition, messages)
+    return messages
 
 
 @contextmanager
@@ -73,10 +72,12 @@ def any_writer() -> Iterator[None]:
         yield
 
 
-def ends_early(self: Range, message: Any) -> None:
+def ends_early(self: Range, partition: int) -> bool:
     """Any end of a partition counts, below the cut too."""
-    if message.partition() in self._ends:
-        self._finish(message.partition(), None)
+    if self._log.ended(partition, 0):
+        self.first_above_ms.setdefault(partition, None)
+        return True
+    return bool(_done(self, partition))
 
 
 @contextmanager

@@ -93,7 +93,7 @@ class Driver:
         ).run(self._now_ms)
         self._habits.began[attempt] = self._began
         epochs = Epochs(
-            JOB, GENERATION, attempt, past, self._rows, barriers, self._checkpoint, None, FINGERPRINT, self._now_ms
+            JOB, GENERATION, attempt, past, self._rows, barriers, self._checkpoint, FINGERPRINT, self._now_ms
         )
         self._announce(epochs, attempt, barriers)
         self._query(epochs)

@@ -21,6 +21,7 @@ from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, Un
 from cutwater.core.generations import Token
 from cutwater.core.restore import MARGIN_MS
 from cutwater.core.topics import MIN_COMPACTION_LAG_MS
+from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.rows import Changed
 from cutwater.publisher.service import Publisher
 from cutwater.views.follower import Follower
@@ -33,7 +34,7 @@ from simulation.clients import SimCluster
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
 from simulation.log import Log, Outcome
-from simulation.processes import Luck, Process, SimEvent
+from simulation.processes import Luck, Process, SimEvent, SimExecutor
 from simulation.spark import CHANGELOG, Driver, Event, Habits, LateRow
 
 START_MS = 1_700_000_000_000
@@ -142,7 +143,7 @@ class World:
         elif slot == "view":
             process.spawn(lambda: self._view(process, cluster, "view"))
         elif slot == "publisher":
-            process.spawn(lambda: self._publisher(cluster, clock))
+            process.spawn(lambda: self._publisher(process, cluster, clock))
         else:
             process.spawn(lambda: self._client(process, cluster, slot, clock))
 
@@ -170,12 +171,20 @@ class World:
         if view.status.state is State.STOPPED:
             raise DivergenceError(view.status.reason)
 
-    def _publisher(self, cluster: Any, clock: Callable[[], int]) -> None:
+    def _publisher(self, process: Process, cluster: Any, clock: Callable[[], int]) -> None:
         def source(ranges: Ranges) -> Changed:
             return self.services.changed(Updates(JOB, ranges, clock, self.profile.part_rows))
 
         publisher = self.services.publisher(
-            cluster, JOB, GENERATION, source, _Silent(), _Silent(), self.profile.part_rows, clock
+            cluster,
+            JOB,
+            GENERATION,
+            source,
+            _Silent(),
+            _Silent(),
+            self.profile.part_rows,
+            clock,
+            pipeline=Pipeline(SimExecutor(process)),
         )
         publisher.run()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,18 @@ import pytest
 from confluent_kafka import Producer
 
 import counting
+from cutwater.adapters.avro import MARKER, Codec
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.producing import EventWriter
-from cutwater.adapters.registry import registry_for
+from cutwater.adapters.registry import Registry, registry_for
 from cutwater.adapters.settings import load_settings
 from cutwater.adapters.streams import Tail
 from cutwater.core import topics
-from cutwater.core.records import Barrier
-from harness import Flow, flow
+from cutwater.core.formats import confluent_header
+from cutwater.core.records import Barrier, Milestone
+from harness import GENERATION, Flow, flow
 from naming import unique
 from registries import apicurio
 
@@ -74,6 +79,39 @@ def produce_old(job: Flow, made: list[dict[str, Any]], source: str) -> None:
     EventWriter(job.cluster, old, registry_for(old, load_settings())).write_all(events)
 
 
+def with_numbered_changelog(job: Flow, driver: Any, made: list[dict[str, Any]], url: str) -> Milestone:
+    """The generation goes on with a changelog in Confluent framing: old rows and new ones stand in one topic."""
+    driver.terminate()
+    assert driver.wait(60) == 0
+    changelog = topics.changelog(job.job.name, GENERATION)
+    with Registry(url) as registry:
+        before = first_bytes(job.cluster, changelog)
+        assert set(before) == {MARKER[0]}
+        later = [{**one, "at": one["at"] + 60_000} for one in made[1_000:1_400]]
+        job.produce(later)
+        made += later
+        with job.job_file.open("a") as file:
+            file.write("changelog: {format: confluent}\n")
+        job.driver()
+        milestone = job.wait_committed()
+        (found,) = registry.versions(f"{changelog}-value")
+    assert Codec(found.schema).header == Codec(job.job.state_schema).header
+    after = first_bytes(job.cluster, changelog)
+    assert after[MARKER[0]] == before[MARKER[0]], "what stood there still stands"
+    assert after[confluent_header(found.id)[0]] > 0
+    return milestone
+
+
+def first_bytes(cluster: Cluster, topic: str) -> Counter[int]:
+    consumer, found = make_consumer(cluster), Counter[int]()
+    for partition in range(partition_count(cluster, topic)):
+        low, high = bounds(consumer, topic, partition)
+        for message in read_range(consumer, topic, partition, low, high) if low < high else ():
+            found[message.value()[0]] += 1
+    consumer.close()
+    return found
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["avro", "confluent", "json"])
 def test_a_topic_of_two_versions_gives_the_oracles_state(broker: Any, tmp_path: Path, kind: str) -> None:
@@ -96,11 +134,13 @@ def test_a_topic_of_two_versions_gives_the_oracles_state(broker: Any, tmp_path: 
                 producer.produce(job.job.topic, value=value, key=b"k1")
             producer.flush(10)
             job.signal()
-            job.driver()
+            driver = job.driver()
             milestone = job.wait_committed()
+            if kind == "confluent":
+                milestone = with_numbered_changelog(job, driver, made, url)
             tail = Tail(job.cluster, topics.barriers(job.job.name))
             told = {one.epoch: one for one in tail.poll() if isinstance(one, Barrier)}
             tail.close()
             assert job.state(milestone) == oracle([{**one, "weight": 2} for one in made[:1_000]] + made[1_000:])
     assert sum(one.rejected for one in told.values()) == len(UNUSABLE[kind])
-    assert sum(one.events for one in told.values()) == 2_000 + len(UNUSABLE[kind])
+    assert sum(one.events for one in told.values()) == len(made) + len(UNUSABLE[kind])

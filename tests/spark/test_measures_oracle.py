@@ -11,7 +11,9 @@ import duckdb
 import pandas as pd
 import pytest
 
-from harness import flow
+from cutwater.core.verification import CHANGELOG, STATE, Verdict
+from cutwater.verify.run import Request, verify
+from harness import GENERATION, flow
 
 SCHEMA = json.dumps(
     {
@@ -104,20 +106,21 @@ def oracle(made: list[dict[str, Any]], kind: str) -> dict[tuple[str, int], dict[
 
 @pytest.fixture(scope="module", params=WINDOWS)
 def both(request: pytest.FixtureRequest, broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """(served state, oracle's state) of one kind of window."""
+    """(served state, oracle's state, the running job and its milestone) of one kind of window."""
     kind, made = request.param, events()
     with flow(broker.cluster, job_text(f"measures-{kind}", kind), tmp_path_factory.mktemp(kind), SCHEMA) as job:
         job.produce(made)
         job.signal()
         job.driver()
-        yield job.state(job.wait_committed()), oracle(made, kind)
+        milestone = job.wait_committed()
+        yield job.state(milestone), oracle(made, kind), (job, milestone)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("measure", MEASURES)
 def test_measure_equals_oracle(both: Any, measure: str) -> None:
     """The state's measure equals DuckDB's for every key and window; sketches within their stated error."""
-    served, expected = both
+    served, expected, _ = both
     assert served.keys() == expected.keys()
     for place, row in expected.items():
         mine, theirs = served[place][measure], row[measure]
@@ -127,3 +130,27 @@ def test_measure_equals_oracle(both: Any, measure: str) -> None:
             assert mine == pytest.approx(theirs, rel=1e-9, abs=1e-6), place
         else:
             assert mine == theirs, place
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("both", ["sliding"], indirect=True)
+def test_verify_reads_every_measure_from_sparks_own_state(both: Any) -> None:
+    """While the query runs: each row of its RocksDB state is, byte for byte, what the changelog holds."""
+    served, _, (job, milestone) = both
+    request = Request(
+        job.job,
+        job.job_file,
+        job.cluster,
+        GENERATION,
+        (CHANGELOG, STATE),
+        at=milestone.token,
+        spark_env=job.spark_env,
+    )
+    result = verify(request)
+    assert [(one.place, one.verdict, one.reason) for one in result.answers] == [
+        (CHANGELOG, Verdict.EQUAL, ""),
+        (STATE, Verdict.EQUAL, ""),
+    ], result.differences[:2]
+    [_, state] = result.answers
+    assert state.found == state.expected
+    assert state.found.rows == len(served)

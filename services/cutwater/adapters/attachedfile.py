@@ -11,6 +11,7 @@ from cutwater.adapters.jobmodels import (
     MAX_EVENTS_PER_EPOCH,
     AttachedModel,
     output_of,
+    registry_of,
     window_spec,
 )
 from cutwater.adapters.jobschema import field_types
@@ -50,6 +51,8 @@ def compile_attached(path: Path, model: AttachedModel) -> Job:
         max_events_per_epoch=MAX_EVENTS_PER_EPOCH,
         shuffle_partitions=1,
         output=output_of(model),
+        changelog_format=model.changelog.format,
+        registry=registry_of(model),
         attached=Attached(query.key, query.window),
     )
 

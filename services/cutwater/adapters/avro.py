@@ -80,7 +80,11 @@ class Codec:
                 f"bytes {data[:HEADER_BYTES].hex()}… are not of schema {self.schema.get('name')} "
                 f"({self.header.hex()})"
             )
-        body = io.BytesIO(data[HEADER_BYTES:])
+        return self.decode_body(data, HEADER_BYTES)
+
+    def decode_body(self, data: bytes, at: int) -> dict[str, Any]:
+        """The record that fills `data` from `at` to its end; raises UsageError where it does not."""
+        body = io.BytesIO(data[at:])
         try:
             record: dict[str, Any] = fastavro.schemaless_reader(body, self._parsed, None)
         except _DAMAGE as error:

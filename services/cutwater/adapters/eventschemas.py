@@ -42,8 +42,8 @@ def unreadable(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
 def event_encoder(job: Job, registry: Registry | None) -> Encode:
     """How an event becomes a value of the job's topic. It raises UsageError for one that does not fit.
 
-    With a registry the schema is registered first, if it is new there: events of an unknown number could not be
-    read by anybody.
+    With a registry the schema is registered first, if it is new there and the job file allows it: events of an
+    unknown number could not be read by anybody.
     """
     codec = Codec(job.event_schema)
     if job.format.kind == AVRO:
@@ -56,7 +56,9 @@ def event_encoder(job: Job, registry: Registry | None) -> Encode:
             return encode(record, fields)
 
         return as_json
-    header = confluent_header(_required(job, registry).register(job.format.subject, job.event_schema))
+    allowed = job.registry.auto_register
+    number = _required(job, registry).number_of(job.format.subject, job.event_schema, allowed)
+    header = confluent_header(number)
     return lambda record: header + codec.body(record)
 
 

@@ -12,7 +12,15 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from cutwater.adapters.attachedfile import compile_attached
-from cutwater.adapters.jobmodels import AttachedModel, JobModel, Model, output_of, parse_duration, window_spec
+from cutwater.adapters.jobmodels import (
+    AttachedModel,
+    JobModel,
+    Model,
+    output_of,
+    parse_duration,
+    registry_of,
+    window_spec,
+)
 from cutwater.adapters.jobschema import event_format, field_types, find_schema
 from cutwater.adapters.sketches import HllSketches
 from cutwater.adapters.yamlfile import read_mapping
@@ -102,6 +110,8 @@ def _compile(model: JobModel, schema_path: Path, schema: dict[str, Any]) -> Job:
         max_events_per_epoch=model.max_events_per_epoch,
         shuffle_partitions=model.shuffle_partitions,
         output=output_of(model),
+        changelog_format=model.changelog.format,
+        registry=registry_of(model),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from cutwater.core.errors import UsageError
-from cutwater.core.formats import CONFLUENT
+from cutwater.core.formats import CONFLUENT, RegistryUse
 from cutwater.core.job import Output
 from cutwater.core.rejection import MAX_EVENT_BYTES
 from cutwater.core.shards import MAX_SHARDS
@@ -64,7 +64,7 @@ class SourceModel(Model):
         "avro", description="avro (single-object encoding), confluent (a schema registry's framing) or json."
     )
     registry: Annotated[str, BeforeValidator(_registry_url)] = Field(
-        "", description="confluent: the registry's URL, without user; CUTWATER_REGISTRY_URL goes before it."
+        "", description="The same as registry.url: name it in one of the two places."
     )
     subject: str = Field(
         "", max_length=300, description="confluent: the subject of the events' schemas; default `<topic>-value`."
@@ -93,10 +93,32 @@ class OutputModel(Model):
         description="updates: every changed row of every milestone; final: each window once, when it is closed; "
         "none: no output topic.",
     )
-    format: Literal["avro", "json"] = Field(
-        "avro", description="How output records are written: avro (single objects) or json."
+    format: Literal["avro", "confluent", "json"] = Field(
+        "avro",
+        description="How output records are written: avro (single objects), confluent (a schema registry's "
+        "framing) or json.",
     )
     retention: Duration = Field(7 * 86_400_000, description="How long the output topic keeps records; default 7d.")
+
+
+class ChangelogModel(Model):
+    format: Literal["avro", "confluent"] = Field(
+        "avro",
+        description="How the changelog's values are framed: avro (single objects) or confluent. It may be "
+        "changed: readers know both.",
+    )
+
+
+class RegistryModel(Model):
+    url: Annotated[str, BeforeValidator(_registry_url)] = Field(
+        "", description="The schema registry's URL, without user; CUTWATER_REGISTRY_URL goes before it."
+    )
+    auto_register: bool = Field(
+        True,
+        strict=True,
+        description="Register what is written, where it is new; false: it must be there "
+        "(cutwater schemas register).",
+    )
 
 
 class JobModel(Model):
@@ -122,6 +144,8 @@ class JobModel(Model):
         min_length=1, description="The aggregates, by name; see below."
     )
     output: OutputModel = Field(OutputModel(), description="What the output topic carries; see below.")
+    changelog: ChangelogModel = Field(ChangelogModel(), description="How the changelog is written; see below.")
+    registry: RegistryModel = Field(RegistryModel(), description="For every format confluent; see below.")
     max_events_per_epoch: Count = Field(
         100_000, le=MAX_EVENTS_PER_EPOCH, description="At most so many events in one epoch."
     )
@@ -156,6 +180,8 @@ class AttachedModel(Model):
     )
     partitions: Count = Field(4, le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
     output: OutputModel = Field(OutputModel(), description="What the output topic carries; see below.")
+    changelog: ChangelogModel = Field(ChangelogModel(), description="How the changelog is written; see below.")
+    registry: RegistryModel = Field(RegistryModel(), description="For every format confluent; see below.")
 
 
 def window_spec(model: JobModel | AttachedModel) -> WindowSpec:
@@ -168,6 +194,16 @@ def window_spec(model: JobModel | AttachedModel) -> WindowSpec:
     if model.retention < model.lateness:
         raise UsageError("retention: must be at least the lateness, or open windows would leave the state")
     return WindowSpec(window.size, window.slide or window.size)
+
+
+def registry_of(model: JobModel | AttachedModel) -> RegistryUse:
+    """Raises UsageError where two places name two registries."""
+    one, other = model.registry.url, model.source.registry if isinstance(model, JobModel) else ""
+    if one and other and one != other:
+        raise UsageError(
+            "source.registry and registry.url name two registries, and a job has one: delete the former"
+        )
+    return RegistryUse(one or other, model.registry.auto_register)
 
 
 def output_of(model: JobModel | AttachedModel) -> Output:

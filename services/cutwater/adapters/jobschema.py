@@ -33,7 +33,7 @@ def event_format(kind: str, path: Path, schema: dict[str, Any], registry: str, s
     if kind == JSON:
         json_fields(schema)
     if kind != AVRO:
-        return EventFormat(kind, registry=registry, subject=subject)
+        return EventFormat(kind, subject=subject)
     older = older_versions(path)
     found = [f"{one.name}: {problem}" for one in older for problem in obstacles(one.schema, schema)]
     if found:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
 from cutwater.adapters.reaching import ask, made
 from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
 
@@ -162,15 +163,14 @@ def read_tail(
     consumer: Consumer, topic: str, partition: int, enough: Callable[[list[bytes]], bool], step: int = 256
 ) -> list[bytes]:
     """The values at the end of a partition, in log order: back in doubling steps until `enough` says so."""
-    low, high = bounds(consumer, topic, partition)
-    while True:
-        first = max(low, high - step)
-        values = (
-            [bytes(one.value()) for one in read_range(consumer, topic, partition, first)] if first < high else []
-        )
-        if first == low or enough(values):
-            return values
-        step *= 2
+    values: list[bytes] = []
+
+    def find(messages: Iterator[Message]) -> list[bytes] | None:
+        values[:] = [bytes(one.value()) for one in messages]
+        return values if enough(values) else None
+
+    look_back(consumer, topic, partition, find, step)
+    return values
 
 
 def look_back(
@@ -195,7 +195,7 @@ def raise_read_error(error: KafkaError, topic: str | None, partition: int | None
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         raise ProtocolError(
             f"{topic}/{partition}: the position is outside the log ({error.str()}): records that were not read "
-            "yet have been deleted. Restore from a snapshot, or rebuild the view from the start."
+            "yet have been deleted. Let the reader begin anew: a view without its folder, a client without token."
         )
     if error.fatal() or error.code() in (
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -243,6 +243,7 @@ class TransactionalWriter:
         self._producer.begin_transaction()
         for batch in batches:
             self._enqueue(batch)
+        reach("transaction-open")
         # Flushes first, and fails when any record was not delivered: no delivery callback is needed. (One that
         # runs while the client raises a fatal error makes CPython report a SystemError instead of it.)
         self._producer.commit_transaction(TIMEOUT_S)

@@ -77,7 +77,7 @@ def _letter(message: Message, key: Record, value: Record, by: Listed) -> Letter:
         reason=value["reason"],
         key=value["event_key"],
         value_bytes=None if event is None else len(event),
-        written_ms=millis(value["event_written_ms"]),
+        written_ms=value["event_written_ms"],
         replayed=place_of(value["replayed"]) if value["replayed"] else None,
         at=(message.partition(), message.offset()),
     )

@@ -41,6 +41,10 @@ class _Passing(UnavailableError):
     """What another attempt may mend."""
 
 
+class _NotThere(UsageError):
+    """What may be there once it is registered."""
+
+
 class Registry:
     """A client for one registry. Close it, or use it in a `with` block."""
 
@@ -88,6 +92,28 @@ class Registry:
         path = f"/subjects/{quote(subject, safe='')}/versions"
         return _number(self._call("POST", path, subject, body={"schema": json.dumps(schema)}), "id", self._url)
 
+    def number_of(self, subject: str, schema: dict[str, Any], auto_register: bool) -> int:
+        """The number to write a schema's records with; registers it where it is new and that is allowed.
+
+        Raises UsageError where it is not there and may not be registered.
+        """
+        if auto_register:
+            return self.register(subject, schema)
+        path = f"/subjects/{quote(subject, safe='')}"
+        try:
+            return _number(self._call("POST", path, subject, body={"schema": json.dumps(schema)}), "id", self._url)
+        except _NotThere:
+            raise UsageError(
+                f"the schema registry at {self._url} does not hold schema {schema.get('name')} under {subject}, "
+                "and registry.auto_register is false: register it with 'cutwater schemas register JOBFILE'"
+            ) from None
+
+    def schema(self, number: int) -> dict[str, Any]:
+        """The record schema of a number; raises UsageError when there is none."""
+        found = self._call("GET", f"/schemas/ids/{number}", f"with number {number}")
+        origin = f"number {number} at {self._url}"
+        return _parsed(found, origin)
+
     def _version(self, subject: str, base: str, number: int) -> Registered:
         found = self._call("GET", f"{base}/{number}", subject, params={"deleted": "true"})
         origin = f"version {number} of {subject} at {self._url}"
@@ -96,11 +122,7 @@ class Registry:
             raise UsageError(f"{origin} is {kind}; only Avro can be read: name another source.subject")
         if found.get("references"):
             raise UsageError(f"{origin} refers to other subjects, which cannot be read: register it in one piece")
-        try:
-            schema = json.loads(found["schema"])
-        except (KeyError, ValueError, TypeError, RecursionError) as error:
-            raise UsageError(f"{origin}: not an Avro schema: {error!r:.200}") from None
-        return Registered(number, _number(found, "id", self._url), check_schema(schema, origin))
+        return Registered(number, _number(found, "id", self._url), _parsed(found, origin))
 
     def _call(self, method: str, path: str, subject: str, params: Any = None, body: Any = None) -> Any:
         attempts = Retrying(
@@ -138,7 +160,7 @@ class Registry:
                 "and CUTWATER_REGISTRY_PASSWORD"
             )
         if code == 404:
-            return UsageError(
+            return _NotThere(
                 f"the schema registry at {self._url} has no subject {subject}: name it in source.subject, or "
                 "register the job's schema with 'cutwater schemas register JOBFILE'"
             )
@@ -154,11 +176,28 @@ def _number(found: Any, name: str, url: str) -> int:
     return value
 
 
+def _parsed(found: Any, origin: str) -> dict[str, Any]:
+    try:
+        schema = json.loads(found["schema"])
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
+        raise UsageError(f"{origin}: not an Avro schema: {error!r:.200}") from None
+    return check_schema(schema, origin)
+
+
 def registry_for(job: Job, settings: Settings) -> Registry | None:
-    """The registry of a job's events; None where the format needs none. Raises UsageError when nobody names it."""
-    if job.format.kind != CONFLUENT:
+    """A job's registry; None where no format needs one. Raises UsageError when nobody names it."""
+    formats = {"source": job.format.kind, "changelog": job.changelog_format, "output": job.output.format}
+    wanted = [f"{place}.format" for place, kind in formats.items() if kind == CONFLUENT]
+    if not wanted:
         return None
-    url = settings.registry_url or job.format.registry
+    return registry_at(job, settings, f"{' and '.join(wanted)} confluent needs it")
+
+
+def registry_at(job: Job, settings: Settings, why: str = "a record was framed by one") -> Registry:
+    """The registry that environment or job file name; raises UsageError when neither does."""
+    url = settings.registry_url or job.registry.url
     if not url:
-        raise UsageError(f"job {job.name}: source.format confluent needs source.registry or CUTWATER_REGISTRY_URL")
+        raise UsageError(
+            f"job {job.name}: no schema registry is named, and {why}: set registry.url or CUTWATER_REGISTRY_URL"
+        )
     return Registry(url, settings.registry_username, settings.registry_password.get_secret_value())

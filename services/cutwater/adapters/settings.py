@@ -63,6 +63,13 @@ class Settings(BaseSettings):
         2_000, ge=100, le=3_600_000, description="Time between an idle job's heartbeats, ms."
     )
     hints: bool = Field(True, description="Announce 'committed N' sooner; nothing depends on it.")
+    collect_share: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Share of the changelog, in event time, below the horizon from which windows are cleared; "
+        "1 for never.",
+    )
     wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
     registry_url: str = Field("", description="Schema registry, for format confluent; else the job file's.")
     registry_username: str = Field("", description="User for the schema registry.")

@@ -13,7 +13,8 @@ from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Token
 from cutwater.core.output import Published
-from cutwater.core.records import Milestone, Start
+from cutwater.core.records import Barrier, Milestone, Start
+from cutwater.core.streamcheck import Barriers
 
 
 def milestones(cluster: Cluster, job: str, limit: int | None = None) -> list[tuple[Milestone, bytes]]:
@@ -31,6 +32,22 @@ def milestones(cluster: Cluster, job: str, limit: int | None = None) -> list[tup
         consumer.close()
     found = _only_milestones(values)
     return found[-limit:] if limit is not None else found
+
+
+def barriers(cluster: Cluster, job: str) -> Barriers:
+    """What is kept of starts and barriers, made small as it is read."""
+    topic, found = topics.barriers(job), Barriers()
+    partition_count(cluster, topic)
+    consumer = make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, topic, 0)
+        for message in read_range(consumer, topic, 0, low) if low < high else ():
+            record = wire.decode(bytes(message.value()))
+            if isinstance(record, Start | Barrier):
+                found.add(record, message.offset())
+    finally:
+        consumer.close()
+    return found
 
 
 def newest_start_ms(cluster: Cluster, job: str) -> int | None:

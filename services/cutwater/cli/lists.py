@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cutwater.adapters.lists import dead_letters, late_pairs
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.replaying import Replayer
+from cutwater.cli.entries import LATE, LETTER, letter_json, place_json, say_problems, show
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
-from cutwater.cli.output import err, handled, iso, out, print_json, say, table
+from cutwater.cli.output import err, handled, out, print_json
 from cutwater.core.errors import UsageError
-from cutwater.core.listing import LatePair, Letter, Place
+from cutwater.core.listing import Letter, Place
 from cutwater.core.rejection import REASONS
 from cutwater.local import running
 
@@ -35,7 +35,6 @@ LimitOption = Annotated[int, typer.Option(min=1, max=1_000_000, help="At most th
 ReasonOption = Annotated[
     list[str] | None, typer.Option(help=f"Only this reason; may be repeated: {', '.join(REASONS)}.")
 ]
-T = TypeVar("T", Letter, LatePair)
 
 
 @letters_app.command("list")
@@ -56,22 +55,11 @@ def list_letters(
     found = dead_letters(stack.cluster, stack.job)
     chosen = [one for one in _with_reason(found.entries, reason) if epoch is None or one.by.epoch == epoch]
     chosen = [one for one in chosen if not (unreplayed and one.replayed)]
-    shown = _last(chosen, limit)
-    if as_json:
-        print_json(_answer(len(chosen), found.problems, [_letter_json(one) for one in shown]))
-    else:
-        columns = ("event", "reason", "key", "bytes", "written", "epoch", "produced again as")
-        rows = (
-            (
-                *(one.event, one.reason, escape(_text(one.key) or ""), one.value_bytes),
-                *(iso(one.written_ms), one.by.epoch, one.replayed),
-            )
-            for one in shown
-        )
-        out.print(table(f"dead letters of {stack.job}: {len(shown)} of {len(chosen)}", columns, rows))
+    code = show(f"dead letters of {stack.job}", chosen, found.problems, LETTER, limit, as_json)
+    if not as_json:
         for word, count in Counter(one.reason for one in chosen).most_common():
             out.print(f"{word}: {count}")
-    return _problems(found.problems)
+    return code
 
 
 @letters_app.command("replay")
@@ -102,14 +90,14 @@ def replay(
         if replayer:
             replayer.close()
     if as_json:
-        entries = [{**_letter_json(one), "replayed": _place(gone.get(one.event))} for one in chosen]
+        entries = [{**letter_json(one), "replayed": place_json(gone.get(one.event))} for one in chosen]
         print_json({"dry_run": dry_run, "problems": found.problems, "entries": entries})
     else:
         for one in chosen if dry_run else ():
             out.print(f"{one.event}: {one.reason}", markup=False)
         said, left = "would be" if dry_run else "were", len(open_letters) - len(chosen)
         out.print(f"{len(chosen)} dead letters {said} produced again; {left} more are left")
-    return _problems(found.problems)
+    return say_problems(found.problems)
 
 
 @late_app.command("list")
@@ -128,20 +116,7 @@ def list_late(
     stack = running.require(settings_for(data_dir).data_dir)
     found = late_pairs(stack.cluster, stack.job)
     chosen = [one for one in found.entries if key in (None, one.key) and epoch in (None, one.by.epoch)]
-    shown = _last(chosen, limit)
-    if as_json:
-        print_json(_answer(len(chosen), found.problems, [_late_json(one) for one in shown]))
-    else:
-        columns = ("event", "key", "window from", "to", "event time", "watermark", "epoch")
-        rows = (
-            (
-                *(one.event, escape(one.key), iso(one.window_start_ms), iso(one.window_end_ms)),
-                *(iso(one.event_time_ms), iso(one.watermark_ms), one.by.epoch),
-            )
-            for one in shown
-        )
-        out.print(table(f"late events of {stack.job}: {len(shown)} of {len(chosen)} pairs", columns, rows))
-    return _problems(found.problems)
+    return show(f"late (event, window) pairs of {stack.job}", chosen, found.problems, LATE, limit, as_json)
 
 
 def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[Place, Place]:
@@ -156,56 +131,6 @@ def _with_reason(letters: Sequence[Letter], reasons: Sequence[str] | None) -> li
     if unknown:
         raise UsageError(f"'{unknown[0]}' is no reason; the reasons are: {', '.join(REASONS)}")
     return [one for one in letters if not reasons or one.reason in reasons]
-
-
-def _last(entries: Sequence[T], limit: int) -> list[T]:
-    return sorted(entries, key=lambda one: (one.by.epoch, one.event))[-limit:]
-
-
-def _problems(problems: Sequence[str]) -> int:
-    for one in problems:
-        say(f"the list is not complete: {one}")
-    return 1 if problems else 0
-
-
-def _answer(total: int, problems: Sequence[str], entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return {"total": total, "problems": problems, "entries": entries}
-
-
-def _text(key: bytes | None) -> str | None:
-    return None if key is None else key.decode("utf-8", errors="backslashreplace")
-
-
-def _place(place: Place | None) -> str | None:
-    return None if place is None else str(place)
-
-
-def _letter_json(one: Letter) -> dict[str, Any]:
-    return {
-        **one.event._asdict(),
-        "reason": one.reason,
-        "key": _text(one.key),
-        "value_bytes": one.value_bytes,
-        "written_ms": one.written_ms,
-        "generation": str(one.by.generation),
-        "attempt": one.by.attempt,
-        "epoch": one.by.epoch,
-        "replayed": _place(one.replayed),
-    }
-
-
-def _late_json(one: LatePair) -> dict[str, Any]:
-    return {
-        **one.event._asdict(),
-        "key": one.key,
-        "window_start": iso(one.window_start_ms),
-        "window_end": iso(one.window_end_ms),
-        "event_time_ms": one.event_time_ms,
-        "watermark_ms": one.watermark_ms,
-        "generation": str(one.by.generation),
-        "attempt": one.by.attempt,
-        "epoch": one.by.epoch,
-    }
 
 
 def register(app: typer.Typer) -> None:

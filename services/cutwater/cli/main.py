@@ -9,6 +9,7 @@ from cutwater.cli import (
     demo,
     doctor,
     down,
+    history,
     init,
     lists,
     plan,
@@ -18,6 +19,7 @@ from cutwater.cli import (
     state,
     stream,
     tail,
+    verify,
 )
 
 EXIT_CODES = (
@@ -34,7 +36,22 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for module in (init, doctor, plan, stack, down, stream, tail, state, lists, produce, demo, config):
+for module in (
+    init,
+    doctor,
+    plan,
+    stack,
+    down,
+    stream,
+    verify,
+    history,
+    tail,
+    state,
+    lists,
+    produce,
+    demo,
+    config,
+):
     module.register(app)
 schemas.register_verbs(app)
 

@@ -58,8 +58,11 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
 
 
 def iso(ms: int) -> str:
-    """Milliseconds as ISO 8601 in UTC, to the second."""
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Milliseconds as ISO 8601 in UTC, to the second; outside the years 1 to 9999 the number itself."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"
 
 
 def milestone_json(one: Milestone) -> dict[str, Any]:

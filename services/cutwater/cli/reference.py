@@ -1,4 +1,4 @@
-"""The generated pages of docs/: settings and job file, written from the very models that check them.
+"""The generated pages of docs/: each is written from the very code that it speaks of.
 
 python -m cutwater.cli.reference docs
 """
@@ -6,6 +6,7 @@ python -m cutwater.cli.reference docs
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,17 @@ from pydantic import BaseModel
 from cutwater.adapters.jobmodels import (
     AttachedModel,
     AttachedQueryModel,
+    ChangelogModel,
     JobModel,
     MeasureModel,
     OutputModel,
+    RegistryModel,
     SourceModel,
     WindowModel,
 )
 from cutwater.adapters.settings import Settings
+from cutwater.cli.reference_cli import cli_page
+from cutwater.cli.reference_services import http_page, metrics_page
 from cutwater.core.measures import KINDS
 
 _GENERATED = "Generated from the code by `make fmt`; a test keeps it true.\n"
@@ -39,7 +44,14 @@ def settings_page() -> str:
 def job_page() -> str:
     """docs/JOBFILE.md."""
     parts = ["# Job file\n\nYAML. Durations are a whole number and one of ms, s, m, h, d. " + _GENERATED]
-    sections = (("", JobModel), ("source", SourceModel), ("window", WindowModel), ("output", OutputModel))
+    sections = (
+        ("", JobModel),
+        ("source", SourceModel),
+        ("window", WindowModel),
+        ("output", OutputModel),
+        ("changelog", ChangelogModel),
+        ("registry", RegistryModel),
+    )
     for title, model in sections:
         parts.append(_table(title or "top level", model))
     parts.append(_table("measures: one per name", MeasureModel))
@@ -66,7 +78,13 @@ def _default(value: Any) -> Any:
     return "see below" if isinstance(value, BaseModel) else value
 
 
-PAGES = {"SETTINGS.md": settings_page, "JOBFILE.md": job_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "SETTINGS.md": settings_page,
+    "JOBFILE.md": job_page,
+    "CLI.md": lambda: cli_page(_GENERATED),
+    "HTTP.md": lambda: http_page(_GENERATED),
+    "METRICS.md": lambda: metrics_page(_GENERATED),
+}
 
 
 def main(folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.avro import crc64
+from cutwater.adapters.framing import written_subjects
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.registry import registry_for
 from cutwater.adapters.schemafiles import schema_files, schema_files_at
@@ -93,20 +94,28 @@ def _shown(schema: dict[str, Any]) -> dict[str, Any]:
 @app.command()
 @handled
 def register(job_file: JobFile, as_json: JsonFlag = False) -> None:
-    """Register the event schema of a job with format confluent in its registry, under its subject.
+    """Register the schemas of a job in its registry: of events, changelog and output, where confluent is theirs.
 
-    Examples:  cutwater schemas register job.yaml
+    The changelog's subject is that of the region's first generation (CUTWATER_REGION).
+
+    Exit 2: no format of the job is confluent, or the registry refuses a schema. 4: the registry does not answer.
+
+    Examples:  cutwater schemas register job.yaml  ·  cutwater schemas register job.yaml --json
     """
-    job = load_job(job_file)
-    registry = registry_for(job, load_settings())
+    job, settings = load_job(job_file), load_settings()
+    registry = registry_for(job, settings)
     if registry is None:
-        raise UsageError(f"{job_file}: source.format is {job.format.kind}: only confluent has a registry")
+        raise UsageError(f"{job_file}: no format in it is confluent, and only that has a registry")
     with registry:
-        number = registry.register(job.format.subject, job.event_schema)
+        made = [
+            {"subject": subject, "id": registry.register(subject, schema)}
+            for subject, schema in written_subjects(job, settings.generation)
+        ]
     if as_json:
-        print_json({"subject": job.format.subject, "id": number})
+        print_json({"registered": made})
     else:
-        out.print(f"{job.format.subject}: number {number}")
+        for one in made:
+            out.print(f"{one['subject']}: number {one['id']}")
 
 
 def register_verbs(main: typer.Typer) -> None:

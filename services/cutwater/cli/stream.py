@@ -8,8 +8,9 @@ import typer
 
 from cutwater.adapters import streams
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
-from cutwater.cli.output import handled, iso, milestone_json, out, print_json, say, table
+from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, say, table
 from cutwater.core.chain import breaks, link
+from cutwater.core.streamcheck import check as check_stream
 from cutwater.local import running
 
 
@@ -17,18 +18,25 @@ from cutwater.local import running
 def milestones(
     limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many of the newest.")] = 20,
     check: Annotated[
-        bool, typer.Option("--check", help="Check the whole chain; exit 1 when it is broken.")
+        bool, typer.Option("--check", help="Check the whole stream and its barriers; exit 1 when it is broken.")
     ] = False,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """List the newest milestones, or check that all are contiguous and chained.
+    """List the newest milestones, or check that all are chained, plausible, and as their barriers say.
+
+    Checked: sequences and hashes; epochs, attempts, cuts, watermarks and positions that never go back; rows and
+    events that fit their cuts; each barrier that is still kept. The newest milestones --limit names are listed.
+
+    Exit 1: something is broken, and is named by its sequence. 2: no stack runs. 4: no broker answers.
 
     Examples:  cutwater milestones --limit 5  ·  cutwater milestones --check  ·  cutwater milestones --json
     """
     stack = running.require(settings_for(data_dir).data_dir)
-    found = streams.milestones(stack.cluster, stack.job, None if check else limit)
-    broken = list(breaks(found))
+    with err.status("reading the commit stream"):
+        found = streams.milestones(stack.cluster, stack.job, None if check else limit)
+        # Barriers last: every milestone that was read is of a barrier that is there by now, or pruned.
+        broken = check_stream(found, streams.barriers(stack.cluster, stack.job)) if check else list(breaks(found))
     shown = found[-limit:]
     if as_json:
         print_json([{**milestone_json(one), "hash": link(value).hex()} for one, value in shown])
@@ -45,7 +53,7 @@ def milestones(
     for one in broken:
         say(f"broken at sequence {one.sequence}: {one.reason}")
     if check and not broken and not as_json:
-        out.print(f"{len(found)} milestones: contiguous and chained")
+        out.print(f"{len(found)} milestones: contiguous and chained, and as their barriers say")
     return 1 if broken else 0
 
 

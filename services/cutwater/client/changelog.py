@@ -18,6 +18,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
+from cutwater.core.readers import CLIENT
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Entry, Jump, Step
 from cutwater.views.changelog import KeyReader
@@ -45,11 +46,11 @@ def from_changelog(
     partition_count(cluster, stream)
     entry = _entry(cluster, stream, after) if after else None
     ranges = Ranges(cluster, topics.changelog(job.name, generation), stop)
-    reading = _Reading(job, ranges, Backlog(generation, entry), entry, rows_max, clock)
+    reading = _Reading(job, ranges, Backlog(generation, entry, reader=CLIENT), entry, rows_max, clock)
     feed: MilestoneFeed | None = None
     waited = time.monotonic()
     try:
-        feed = MilestoneFeed(cluster, stream, entry.offset if entry else None)
+        feed = MilestoneFeed(cluster, stream, entry.offset if entry else None, CLIENT)
         while not stop() and (idle_s is None or time.monotonic() - waited < idle_s):
             reading.read(feed)
             while (milestone := reading.next()) is not None:
@@ -117,7 +118,7 @@ class _Reading:
         since = self._done.milestone.changelog_cut if self._done else Cut()
         horizon_ms = plan.to.milestone.horizon_ms
         changes: dict[bytes, Change] = {}
-        for _, _, key, value in self._updates.rows(plan, since):
+        for key, value in self._updates.rows(plan, since):
             window = self._keys.window(key)
             if window.end_ms <= horizon_ms:
                 continue  # not part of the state

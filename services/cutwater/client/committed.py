@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +20,8 @@ from cutwater.core.job import Job
 
 ROWS_MAX = 2_000_000
 """Rows held in memory until their milestone is whole."""
+THREAD = "committed"
+"""What the threads of `committed_async` are called."""
 
 
 def committed(
@@ -41,7 +44,8 @@ def committed(
     without a new milestone; None waits for ever. rows_max: the bound on rows held in memory.
 
     Raises UsageError for a token that is unknown or no longer kept, or more rows than `rows_max`;
-    UnavailableError when the brokers are away; DivergenceError when records are missing.
+    UnavailableError when the brokers are away, or the schema registry that an output in Confluent framing needs;
+    DivergenceError when records are missing.
     """
     job = job if isinstance(job, Job) else load_job(Path(job))
     cluster = cluster or load_settings().cluster
@@ -63,22 +67,30 @@ async def committed_async(
     idle_s: float | None = None,
     rows_max: int = ROWS_MAX,
 ) -> AsyncIterator[CommittedMilestone]:
-    """`committed` for asyncio: waits in a thread, so that the event loop goes on. Cancelling ends it."""
+    """`committed` for asyncio: waits in a thread, so that the event loop goes on. Cancelling ends it.
+
+    The thread is the iterator's own and ends with it: readers that wait for hours take none of the event loop's
+    default executor, whose few threads the program's other work needs.
+    """
     ended = False
     milestones = committed(
         job, cluster, source=source, after=after, stop=lambda: ended, idle_s=idle_s, rows_max=rows_max
     )
+    loop, own = asyncio.get_running_loop(), ThreadPoolExecutor(1, THREAD)
     waiting: asyncio.Future[CommittedMilestone | None] | None = None
     try:
         while True:
-            waiting = asyncio.ensure_future(asyncio.to_thread(next, milestones, None))
+            waiting = loop.run_in_executor(own, next, milestones, None)
             milestone = await asyncio.shield(waiting)
             if milestone is None:
                 return
             yield milestone
     finally:
-        ended = True
-        if waiting is not None and not waiting.done():
-            await asyncio.wait([waiting])  # the thread notices within a fraction of a second
-        if isinstance(milestones, Generator):
-            await asyncio.to_thread(milestones.close)  # its consumer goes now, not when memory is short
+        ended = True  # the thread notices within a fraction of a second
+        try:
+            if waiting is not None and not waiting.done():
+                await asyncio.wait([waiting])
+            if isinstance(milestones, Generator):
+                await loop.run_in_executor(own, milestones.close)  # its consumer goes now, not with the memory
+        finally:
+            own.shutdown(wait=False)

@@ -1,20 +1,24 @@
-"""Rows and end markers of the output, from the bytes of either format."""
+"""Rows and end markers of the output, from the bytes of each format.
+
+A record's first byte tells its format, so an output whose format was changed is read on.
+"""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from cutwater.adapters import wire
-from cutwater.adapters.avro import Codec
+from cutwater.adapters.avro import MARKER, Codec, crc64, protocol_codec
+from cutwater.adapters.registry import registry_at
+from cutwater.adapters.settings import load_settings
 from cutwater.client.values import Change
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.job import Job
+from cutwater.core.formats import CONFLUENT_HEADER_BYTES, confluent_number, is_confluent
+from cutwater.core.job import TAKEN_COLUMNS, Job
 from cutwater.core.output import End
-
-_OWN = ("sequence", "kind", "key", "window_start", "window_end")
+from cutwater.views.jsonform import end_of, from_iso
 
 
 class Decoder(Protocol):
@@ -44,32 +48,79 @@ class JsonDecoder:
         self._job = job.name
 
     def end(self, value: bytes) -> End:
-        fields = _object(value)
-        try:
-            return End(
-                job=self._job,
-                generation=Generation.parse(fields["generation"]),
-                first_sequence=fields["first_sequence"],
-                sequence=fields["sequence"],
-                part=fields["part"],
-                last=fields["last"],
-                rows=fields["rows"],
-                watermark_ms=_from_iso(fields["watermark"]),
-                committed_ms=_from_iso(fields["committed"]),
-                published_ms=_from_iso(fields["published"]),
-            )
-        except (KeyError, TypeError) as error:
-            raise UsageError(f"not an end marker: {value[:200]!r} ({error})") from None
+        return end_of(self._job, _object(value))
 
     def change(self, value: bytes) -> Change:
-        return _change(_object(value), _from_iso)
+        return _change(_object(value), from_iso)
 
 
-DECODERS: dict[str, type[AvroDecoder] | type[JsonDecoder]] = {"avro": AvroDecoder, "json": JsonDecoder}
+class ConfluentDecoder:
+    """Resolves each number that it meets once, by `schema_of`: it must be that of a row or of an end marker."""
+
+    def __init__(self, job: Job, schema_of: Callable[[int], dict[str, Any]]) -> None:
+        self._rows, self._ends = Codec(job.output_schema), protocol_codec("end")
+        self._avro = AvroDecoder(job)
+        self._schema_of = schema_of
+        self._known: dict[int, Codec] = {}
+
+    def end(self, value: bytes) -> End:
+        return self._avro.end(self._single_object(value, self._ends))
+
+    def change(self, value: bytes) -> Change:
+        return self._avro.change(self._single_object(value, self._rows))
+
+    def _single_object(self, value: bytes, wanted: Codec) -> bytes:
+        number = confluent_number(value)
+        if number not in self._known:
+            self._known[number] = self._codec(number)
+        if self._known[number] is not wanted:
+            raise UsageError(f"a record of number {number} stands on the output, where {_name(wanted)} belongs")
+        return wanted.header + value[CONFLUENT_HEADER_BYTES:]
+
+    def _codec(self, number: int) -> Codec:
+        header = MARKER + crc64(self._schema_of(number))
+        for codec in (self._rows, self._ends):
+            if codec.header == header:
+                return codec
+        raise UsageError(
+            f"number {number} on the output is schema {header[len(MARKER) :].hex()}, neither a row of this job "
+            "nor an end marker; is the job file the publisher's, and the registry too?"
+        )
+
+
+class OutputDecoder:
+    """Records of every format, each by its first byte."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._single, self._json = AvroDecoder(job), JsonDecoder(job)
+        self._confluent = ConfluentDecoder(job, self._ask)
+
+    def end(self, value: bytes) -> End:
+        """An end marker; raises UsageError for anything else, UnavailableError without the registry it needs."""
+        return self._of(value).end(value)
+
+    def change(self, value: bytes) -> Change:
+        """A row; raises as `end` does."""
+        return self._of(value).change(value)
+
+    def _of(self, value: bytes) -> Decoder:
+        if value[:1] == MARKER[:1]:
+            return self._single
+        return self._confluent if is_confluent(value) else self._json
+
+    def _ask(self, number: int) -> dict[str, Any]:
+        registry = registry_at(self._job, load_settings())
+        with registry:
+            return registry.schema(number)
+
+
+def _name(codec: Codec) -> str:
+    return str(codec.schema["name"])
 
 
 def _change(fields: dict[str, Any], millis: Any) -> Change:
-    values = {name: value for name, value in fields.items() if name not in _OWN}
+    values = {name: value for name, value in fields.items() if name not in TAKEN_COLUMNS}
     start, end = millis(fields["window_start"]), millis(fields["window_end"])
     return Change(fields["key"], start, end, fields["kind"], values)
 
@@ -82,9 +133,3 @@ def _object(value: bytes) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise UsageError(f"a record of the output is not JSON: {value[:200]!r}; is the job file the publisher's?")
     return fields
-
-
-def _from_iso(moment: str | int) -> int:
-    if isinstance(moment, int):
-        return moment
-    return wire.millis(datetime.fromisoformat(moment))

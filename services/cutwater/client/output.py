@@ -9,13 +9,13 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, look_back, make_consumer, partition_count, raise_read_error
-from cutwater.client.decoding import DECODERS, Decoder
-from cutwater.client.grouping import Grouping
+from cutwater.client.decoding import Decoder, OutputDecoder
 from cutwater.client.outage import Outage
 from cutwater.client.values import Change, CommittedMilestone
 from cutwater.core import topics
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
+from cutwater.core.grouping import Grouping
 from cutwater.core.job import Job
 from cutwater.core.output import End
 
@@ -31,7 +31,7 @@ def from_output(
     """See `committed`."""
     topic = topics.output(job.name)
     partitions = partition_count(cluster, topic)
-    decoder: Decoder = DECODERS[job.output.format](job)
+    decoder: Decoder = OutputDecoder(job)
     outage = Outage(topic)
     consumer = make_consumer(cluster, error_cb=outage.heard)
     try:

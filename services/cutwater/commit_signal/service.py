@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
 from cutwater.adapters.kafka import (
     TransactionalWriter,
     make_consumer,
@@ -26,12 +27,14 @@ from cutwater.adapters.kafka import (
 )
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.trail import account
 from cutwater.core import topics
 from cutwater.core.commit import SignalState, resume, step
 from cutwater.core.errors import ProtocolError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
+from cutwater.core.trail import Account, unrecorded
 
 POLL_S = 0.1
 
@@ -40,13 +43,20 @@ class CommitSignal:
     """One signaller of one job; at most one lives, by its transactional id."""
 
     def __init__(
-        self, cluster: Cluster, job: str, generation: Generation, now_ms: Callable[[], int], log: Any
+        self,
+        cluster: Cluster,
+        job: str,
+        generation: Generation,
+        now_ms: Callable[[], int],
+        log: Any,
+        account: Account | None = None,
     ) -> None:
         self._cluster = cluster
         self._job = job
         self._generation = generation
         self._now_ms = now_ms
         self._log = log
+        self._account = account or unrecorded()
         self._stop = threading.Event()
 
     def stop(self, *_signal: object) -> None:
@@ -56,14 +66,25 @@ class CommitSignal:
         """Returns when stopped; raises CutwaterError when the protocol or a newer signaller forbids going on."""
         consumer = make_consumer(self._cluster)
         try:
-            before = self._read_state(consumer)  # leaves, when another generation is promoted, without fencing it
-            writer = TransactionalWriter(self._cluster, topics.signal_id(self._job))
-            writer.initialise()
-            state = self._read_state(consumer)  # what the fenced signaller wrote meanwhile is final now
-            self._log.info("ready", sequence=state.last.sequence if state.last else 0, was=before.position)
+            with self._account as start:
+                writer, state = self._take_over(consumer, start)
             self._follow(consumer, writer, state)
         finally:
             consumer.close()
+
+    def _take_over(self, consumer: Consumer, start: Account) -> tuple[TransactionalWriter, SignalState]:
+        with start.step("reading the commit stream"):
+            before = self._read_state(consumer)  # leaves, when another generation is promoted, without fencing it
+        with start.step("fencing older signallers"):
+            writer = TransactionalWriter(self._cluster, topics.signal_id(self._job))
+            writer.initialise()
+        with start.step("reading what they left"):
+            state = self._read_state(consumer)  # what the fenced signaller wrote meanwhile is final now
+        newest = state.last.token if state.last else "none"
+        start.found(milestone=newest, attempt=state.attempt, barriers_position=state.position)
+        start.decided(f"go on behind milestone {newest}, with the barriers from offset {state.position} on")
+        self._log.info("ready", sequence=state.last.sequence if state.last else 0, was=before.position)
+        return writer, state
 
     def _read_state(self, consumer: Consumer) -> SignalState:
         values = read_tail(consumer, topics.milestones(self._job), 0, self._has_milestone)
@@ -87,11 +108,14 @@ class CommitSignal:
 
     def _take(self, writer: TransactionalWriter, state: SignalState, value: bytes, offset: int) -> SignalState:
         state, records = step(state, _signal(value), offset, self._now_ms(), wire.hash_of)
+        if any(isinstance(record, Milestone) for record in records):
+            reach("signal-read")
         if records:
             # Where the outcome is unknown this raises, and a restart reads what the stream really holds.
             writer.write(topics.milestones(self._job), [wire.encode(record) for record in records])
         for record in records:
             if isinstance(record, Milestone):
+                reach("milestone-written")
                 self._log.info("milestone", token=str(record.token), epoch=record.epoch, rows=record.rows)
         return state
 
@@ -113,10 +137,12 @@ def _stream_record(value: bytes) -> StreamRecord:
 
 
 def _build(job: Job, settings: Settings, log: Any) -> CommitSignal:
-    wait_for_broker(settings.cluster, settings.wait_ms / 1000)
+    start = account("commit-signal", job.name, settings.generation, settings.cluster, log)
+    with start.step("waiting for the brokers"):
+        wait_for_broker(settings.cluster, settings.wait_ms / 1000)
     for topic in (topics.barriers(job.name), topics.milestones(job.name)):
         partition_count(settings.cluster, topic)
-    return CommitSignal(settings.cluster, job.name, settings.generation, now_ms, log)
+    return CommitSignal(settings.cluster, job.name, settings.generation, now_ms, log, start)
 
 
 def main() -> int:

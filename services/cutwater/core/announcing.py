@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cutwater.core.cuts import TopicPartition
-from cutwater.core.driving import Barriers, Checkpoint, Lock, Rows
+from cutwater.core.driving import Barriers, Checkpoint, Lock, Reached, Rows, nowhere
 from cutwater.core.epochs import Epochs
 from cutwater.core.records import Barrier, Committed, Heartbeat
 
@@ -30,6 +30,7 @@ class Announcing:
         heartbeat_ms: int,
         hints: bool,
         now_ms: Callable[[], int],
+        reached: Reached = nowhere,
     ) -> None:
         self._epochs = epochs
         self._lock = lock
@@ -41,6 +42,7 @@ class Announcing:
         self._heartbeat_ms = heartbeat_ms
         self._hints = hints
         self._now_ms = now_ms
+        self._reached = reached
         self._announced = -1
         self._beat_ms = 0
         self._pause_ms = heartbeat_ms
@@ -53,8 +55,10 @@ class Announcing:
         if self._announced < barrier.epoch:
             if not self._checkpoint.is_committed(barrier.epoch):
                 return
+            self._reached("commit-seen")
             if self._hints:
                 self._barriers.write(self._say(Committed, barrier))
+                self._reached("hint-written")
             self._announced = barrier.epoch
             self._beat_ms = self._now_ms()
             self._pause_ms = self._heartbeat_ms
@@ -71,7 +75,7 @@ class Announcing:
         try:
             if self._epochs.newest is not barrier or not self._at_end(barrier):
                 return
-            self._rows.check_idle(barrier.changelog_cut)
+            self._rows.check_idle(barrier)
             self._barriers.write(self._say(Heartbeat, barrier))
         finally:
             self._lock.release()

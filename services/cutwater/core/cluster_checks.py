@@ -83,7 +83,7 @@ def check_cluster(facts: ClusterFacts, factor: int = 0, min_insync: int = 0) -> 
 
 def _version(found: BrokerVersion | None) -> Finding:
     if found is None:
-        return skipped("Kafka version", "the broker did not say", "see docs/OPERATING.md for what is tested")
+        return skipped("Kafka version", "the broker did not say", "see docs/VERSIONS.md for what is tested")
     lacks = [name for api, name in APIS.items() if api not in found.apis]
     if lacks:
         return error("Kafka version", f"the broker lacks {', '.join(lacks)}", "use Kafka 3.3 or newer")

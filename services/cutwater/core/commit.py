@@ -231,5 +231,7 @@ def _commit(state: SignalState, position: int, now_ms: int, hash_of: Hash) -> tu
         epoch_started_ms=barrier.epoch_started_ms,
         written_ms=barrier.written_ms,
         committed_ms=now_ms,
+        tombstones=barrier.tombstones,
+        collected=barrier.collected,
     )
     return replace(state, last=milestone, last_hash=hash_of(milestone), prepared=None), milestone

@@ -6,7 +6,7 @@ same over Spark and Kafka as in a simulated world; the decisions themselves are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -102,11 +102,28 @@ class Barriers(Protocol):
 class Rows(Protocol):
     """The proof of what stands on the changelog; each raises DivergenceError naming what is foreign."""
 
-    def prove(self, baseline: Cut, me: Writer, written: Written) -> Cut: ...
+    def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Cut:
+        """`buried`: tombstones that this epoch's clearing wrote, by partition."""
 
-    def check_start(self, baseline: Cut, generation: Generation, next_epoch: int, attempt: int) -> None: ...
+    def check_start(
+        self, before: Barrier | None, generation: Generation, next_epoch: int, attempt: int
+    ) -> None: ...
 
-    def check_idle(self, cut: Cut) -> None: ...
+    def check_idle(self, barrier: Barrier) -> None: ...
+
+    def grown(self, before: Barrier | None) -> bool:
+        """Does anything stand above the barrier?"""
+
+
+class Clearing(Protocol):
+    """Garbage collection between two epochs."""
+
+    @property
+    def collected(self) -> tuple[int, ...]:
+        """Per partition: below this offset there is nothing more to clear."""
+
+    def collect(self, me: Writer, before: Barrier | None) -> Mapping[int, int]:
+        """Clear a bounded slice, of what a committed barrier says; returns the tombstones by partition."""
 
 
 class Lists(Protocol):
@@ -114,6 +131,14 @@ class Lists(Protocol):
 
     def write(self, me: Writer, range_: Range, seen: Seen) -> int:
         """Returns the number of late (event, window) pairs."""
+
+
+Reached = Callable[[str], None]
+"""Told of the steps by name: tests end a process there."""
+
+
+def nowhere(_step: str) -> None:
+    """Nobody asks."""
 
 
 class Lock(Protocol):

@@ -1,11 +1,11 @@
-"""One epoch, step by step: write, prove, list, tell."""
+"""One epoch, step by step: clear, write, prove, list, tell."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from cutwater.core.cuts import Cut
-from cutwater.core.driving import Barriers, Checkpoint, Lists, Past, Plan, Range, Rows
+from cutwater.core.driving import Barriers, Checkpoint, Clearing, Lists, Past, Plan, Range, Reached, Rows, nowhere
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.proof import Writer, Written
@@ -26,9 +26,10 @@ class Epochs:
         rows: Rows,
         barriers: Barriers,
         checkpoint: Checkpoint,
-        lists: Lists | None,
         fingerprint: str,
         now_ms: Callable[[], int],
+        clearing: Clearing | None = None,
+        reached: Reached = nowhere,
     ) -> None:
         self._job = job
         self._writer = Writer(generation, attempt, -1)
@@ -36,9 +37,12 @@ class Epochs:
         self._rows = rows
         self._barriers = barriers
         self._checkpoint = checkpoint
-        self._lists = lists
+        self.lists: Lists | None = None
+        """Whoever starts a query with lists of unusable and late events sets them, read as that query reads."""
         self._fingerprint = fingerprint
         self._now_ms = now_ms
+        self._clearing = clearing
+        self._reached = reached
         self._planned: tuple[int, Plan] | None = None
 
     @property
@@ -51,15 +55,28 @@ class Epochs:
         newest = self._past.newest
         return newest if newest and newest.attempt == self._writer.attempt else None
 
+    def begun(self) -> int | None:
+        """The epoch of which rows or a barrier were written, by whatever attempt, and which is not committed.
+
+        Asked while no query runs.
+        """
+        epoch = self._checkpoint.newest_committed() + 1
+        told = self.newest is not None and self.newest.epoch >= epoch
+        return epoch if told or self._rows.grown(self._past.before(epoch)) else None
+
     def write(self, epoch: int, action: Callable[[Writer], Written], look: Callable[[], Seen]) -> None:
-        """One epoch, step by step: write, prove, list, tell. `action` writes the rows, once."""
+        """One epoch, step by step: clear, write, prove, list, tell. `action` writes the rows, once."""
         started_ms = self._now_ms()
         me = self._writer._replace(epoch=epoch)
+        before = self._past.before(epoch)  # committed, or its successor would not be asked for
+        buried = self._clearing.collect(me, before) if self._clearing else {}
+        if buried:
+            self._reached("cleared")
         written = action(me)
-        before = self._past.before(epoch)
-        changelog_cut = self._rows.prove(before.changelog_cut if before else Cut(), me, written)
+        self._reached("rows-written")
+        changelog_cut = self._rows.prove(before, me, written, buried)
         plan, seen = self._checkpoint.plan(epoch), look()
-        late = self._lists.write(me, self._range(plan, epoch), seen) if self._lists and seen.events else 0
+        late = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else 0
         barrier = Barrier(
             job=self._job.name,
             generation=me.generation,
@@ -78,8 +95,12 @@ class Epochs:
             schema_fingerprint=self._fingerprint,
             epoch_started_ms=started_ms,
             written_ms=self._now_ms(),
+            tombstones=sum(buried.values()),
+            collected=self._clearing.collected if self._clearing else (),
         )
+        self._reached("rows-proved")
         self._barriers.write(barrier)
+        self._reached("barrier-written")
         self._planned = (epoch, plan)
         self._past = self._past.with_(barrier)
 

@@ -1,7 +1,8 @@
-"""How events stand on their topic: the three formats, and the schemas that wrote them.
+"""How records stand on a topic: the three formats, and the schemas that wrote them.
 
 avro: single-object encoding, the fingerprint names the writer's schema. confluent: a zero byte and the schema's
-number in a registry, 4 bytes, big endian. json: one object, checked field by field (`cutwater.core.jsonevents`).
+number in a registry, 4 bytes, big endian. json: one object (events: `cutwater.core.jsonevents`). The first byte of
+a record tells which: c3, 00 or {, so that a topic may change its format and keep what stands there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 AVRO, CONFLUENT, JSON = "avro", "confluent", "json"
 FORMATS = (AVRO, CONFLUENT, JSON)
+CONFLUENT_MARKER = b"\0"
 CONFLUENT_HEADER_BYTES = 5
 
 
@@ -21,10 +23,18 @@ class EventFormat:
     kind: str = AVRO
     older: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     """avro: the schema's earlier versions, whose events are read as the newest's."""
-    registry: str = ""
-    """confluent: the registry's URL; the environment may name another."""
     subject: str = ""
     """confluent: the subject whose versions write this topic."""
+
+
+@dataclass(frozen=True)
+class RegistryUse:
+    """The schema registry of a job, for its events, its changelog and its output."""
+
+    url: str = ""
+    """Without user; the environment may name another. Empty where nobody has named one in the job file."""
+    auto_register: bool = True
+    """May what is written be registered at the start, where it is new?"""
 
 
 @dataclass(frozen=True)
@@ -39,5 +49,15 @@ class WriterSchema:
 
 
 def confluent_header(schema_id: int) -> bytes:
-    """The bytes before the body of an event whose schema has this number."""
-    return b"\0" + schema_id.to_bytes(CONFLUENT_HEADER_BYTES - 1, "big")
+    """The bytes before the body of a record whose schema has this number."""
+    return CONFLUENT_MARKER + schema_id.to_bytes(CONFLUENT_HEADER_BYTES - 1, "big")
+
+
+def is_confluent(value: bytes) -> bool:
+    """Is a record framed so? Nothing else that Cutwater writes begins with a zero byte."""
+    return value[:1] == CONFLUENT_MARKER and len(value) >= CONFLUENT_HEADER_BYTES
+
+
+def confluent_number(value: bytes) -> int:
+    """The number in a record that is framed so."""
+    return int.from_bytes(value[1:CONFLUENT_HEADER_BYTES], "big")

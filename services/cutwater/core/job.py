@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from cutwater.core.formats import EventFormat
+from cutwater.core.formats import AVRO, EventFormat, RegistryUse
 from cutwater.core.measures import Measure
 from cutwater.core.shards import ShardMap
 from cutwater.core.windows import WindowSpec
@@ -19,8 +19,13 @@ class Output:
     mode: str = "updates"
     """`updates`: each changed row of each milestone; `final`: each window once, when it is closed; `none`."""
     format: str = "avro"
-    """`avro` (single objects) or `json`."""
+    """`avro` (single objects), `confluent` or `json`."""
     retention_ms: int = 7 * 86_400_000
+
+    @property
+    def form(self) -> str:
+        """What may not change while there is an output: its readers rely on it."""
+        return f"{self.mode} {self.format}"
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,9 @@ class Job:
     output: Output = Output()
     format: EventFormat = field(default_factory=EventFormat)
     """How the events stand on their topic."""
+    changelog_format: str = AVRO
+    """How the changelog's values are framed: `avro` or `confluent`. May change between two attempts."""
+    registry: RegistryUse = field(default_factory=RegistryUse)
     attached: Attached | None = None
     """Set where the aggregation is the user's own query: then there is no source topic, and no list."""
 
@@ -136,3 +144,13 @@ WINDOW_KEY_SCHEMA: dict[str, Any] = {
         {"name": "window_end", "type": _TIME},
     ],
 }
+
+PLAIN_KEY_SCHEMA: dict[str, Any] = {
+    **WINDOW_KEY_SCHEMA,
+    "fields": [
+        {"name": "key", "type": "string"},
+        {"name": "window_start", "type": "long"},
+        {"name": "window_end", "type": "long"},
+    ],
+}
+"""The same bytes with the window as numbers: as datetimes they would cost time, and lose far-away years."""

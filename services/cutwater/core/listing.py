@@ -48,6 +48,7 @@ class Letter:
     value_bytes: int | None
     """The size of the event's value; None where it has none."""
     written_ms: int
+    """The timestamp of the event's record: whatever its producer gave, in years far away too."""
     replayed: Place | None
     at: tuple[int, int]
     """(partition, offset) on the dead-letter topic."""

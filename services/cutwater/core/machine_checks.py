@@ -71,7 +71,7 @@ def check_machine(machine: Machine, need: Need) -> Iterator[Finding]:
         yield warning(
             "jars",
             "not in the cache yet",
-            "'cutwater up' downloads them; offline, see docs/OPERATING.md",
+            "'cutwater up' downloads them; offline, see docs/INSTALLING.md",
         )
 
 

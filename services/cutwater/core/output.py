@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cutwater.core.cuts import Cut
-from cutwater.core.errors import DivergenceError
+from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump, Step
@@ -56,11 +56,13 @@ class Published:
     """How far on the changelog these parts reach."""
     rows: tuple[int, ...]
     """Their rows, per partition of the output."""
+    form: str
+    """Mode and format of the output, as `Output.form` says them."""
 
 
-def nothing(job: str, generation: Generation) -> Published:
+def nothing(job: str, generation: Generation, form: str) -> Published:
     """The position before the first milestone."""
-    return Published(job, generation, b"", 0, 0, 0, Cut(), ())
+    return Published(job, generation, b"", 0, 0, 0, Cut(), (), form)
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def after(position: Published, plan: Step | Jump, part: Part) -> Published:
     """The position once a part is written."""
     milestone = plan.to.milestone
     if part.last:
-        clean = nothing(position.job, position.generation)
+        clean = nothing(position.job, position.generation, position.form)
         return replace(clean, milestone=plan.to.record, stream_offset=plan.to.offset)
     return replace(
         position,
@@ -113,12 +115,22 @@ def applied(position: Published, whole: Milestone | None) -> Entry | None:
     return Entry(whole, position.milestone, position.stream_offset) if whole else None
 
 
-def require_mine(position: Published, job: str, generation: Generation) -> None:
-    """Raises DivergenceError where the position is of another job or generation."""
-    if (position.job, position.generation) != (job, generation):
+def require_mine(position: Published, mine: Published, output: str, place: str) -> None:
+    """May a publisher whose own position would be `mine` go on at `position`, read from `place`?
+
+    Raises DivergenceError where it is of another job or generation; UsageError where the topic `output` holds rows
+    of another mode or format: a reader could no longer tell what it has from what it will get.
+    """
+    if (position.job, position.generation) != (mine.job, mine.generation):
         raise DivergenceError(
             f"the output was written for job {position.job}, generation {position.generation}, and this publisher "
-            f"is of {job}, {generation}: it must not go on in that topic"
+            f"is of {mine.job}, {mine.generation}: it must not go on in that topic"
+        )
+    if position.form != mine.form:
+        raise UsageError(
+            f"{output} holds '{position.form}' (mode and format), and the job file's output says '{mine.form}': "
+            "put the job file back; or, once nobody reads that output any more, delete the topics "
+            f"{output} and {place}, make them again, and the output begins anew"
         )
 
 

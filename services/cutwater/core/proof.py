@@ -24,6 +24,8 @@ class ChangelogRow(NamedTuple):
     key: bytes | None
     value: bytes | None
     writer: Writer | None
+    end_ms: int | None = None
+    """The end of its window; None where the key is none of a changelog."""
 
 
 class Writer(NamedTuple):
@@ -44,17 +46,16 @@ class Written:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A partition whose end offset does not equal the baseline plus the rows written."""
+    """A partition whose end offset does not equal the baseline plus what was added."""
 
     partition: int
     first: int
     """The baseline: the next offset after the epoch before."""
     end: int
-    rows: int
 
 
-def suspects(baseline: Mapping[int, int], ends: Mapping[int, int], rows: Mapping[int, int]) -> list[Suspect]:
-    """The partitions that need a look, by partition number.
+def suspects(baseline: Mapping[int, int], ends: Mapping[int, int], added: Mapping[int, int]) -> list[Suspect]:
+    """The partitions that need a look, by partition number: those that did not grow by just what was added.
 
     Raises DivergenceError when a partition ends below its baseline: the topic was truncated or made anew.
     """
@@ -65,9 +66,9 @@ def suspects(baseline: Mapping[int, int], ends: Mapping[int, int], rows: Mapping
                 "written: the topic was truncated or made anew. Start a new generation from the last milestone."
             )
     return [
-        Suspect(partition, baseline.get(partition, 0), end, rows.get(partition, 0))
+        Suspect(partition, baseline.get(partition, 0), end)
         for partition, end in sorted(ends.items())
-        if end - baseline.get(partition, 0) != rows.get(partition, 0)
+        if end - baseline.get(partition, 0) != added.get(partition, 0)
     ]
 
 
@@ -79,7 +80,7 @@ def foreign_rows(range_: Iterable[ChangelogRow], me: Writer, rows: int) -> list[
     records = list(range_)
     own: dict[bytes, ChangelogRow] = {}
     for record in records:
-        if record.writer == me and record.key is not None:
+        if record.writer == me and record.key is not None and record.value is not None:
             own[record.key] = record
     if len(own) != rows:
         partition = records[0].partition if records else "?"

@@ -46,6 +46,10 @@ class Barrier:
     schema_fingerprint: str
     epoch_started_ms: int
     written_ms: int
+    tombstones: int = 0
+    """Windows below the horizon whose record was cleared before this epoch's rows; outside rows and digest."""
+    collected: tuple[int, ...] = ()
+    """Per partition of the changelog: below this offset there is nothing more to clear."""
 
     def same_content(self, other: Barrier | Milestone) -> bool:
         """Do two tellings of one epoch agree on what was read and written?"""
@@ -100,6 +104,8 @@ class Milestone:
     epoch_started_ms: int
     written_ms: int
     committed_ms: int
+    tombstones: int = 0
+    collected: tuple[int, ...] = ()
 
     @property
     def token(self) -> Token:

@@ -1,8 +1,9 @@
-"""What a view does next: which milestone to apply, how, and whether what it read can be whole.
+"""What a reader of the commit stream (a view, a publisher, a client) does next: which milestone to apply, how, and
+whether what it read can be whole.
 
 Two ways lead to a milestone. A *step* applies one milestone's own rows onto the milestone before it, and proves
 them by count and digest. A *jump* takes the newest record per key up to a later milestone's cut: it is how an
-empty view starts, and how a view that was away for longer than compaction waits goes on.
+empty reader starts, and how one that was away for longer than compaction waits goes on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from cutwater.core.chain import breaks
 from cutwater.core.errors import DivergenceError, FencedError
 from cutwater.core.generations import Generation
+from cutwater.core.readers import VIEW, Reader
 from cutwater.core.records import Milestone
 from cutwater.core.topics import MIN_COMPACTION_LAG_MS
 
@@ -49,19 +51,25 @@ class Jump:
 
 
 class Backlog:
-    """The milestones that a view has read and not applied yet. Bounded; checks the chain as they come.
+    """The milestones that a reader has read and not applied yet. Bounded; checks the chain as they come.
 
     `floor` is the sequence of a milestone whose application was broken off: the store may hold rows of it, so
     nothing below it may be shown.
     """
 
     def __init__(
-        self, generation: Generation, applied: Entry | None = None, floor: int = 0, pending_max: int = PENDING_MAX
+        self,
+        generation: Generation,
+        applied: Entry | None = None,
+        floor: int = 0,
+        pending_max: int = PENDING_MAX,
+        reader: Reader = VIEW,
     ) -> None:
         self._generation = generation
         self._applied = applied
         self._floor = floor
         self._pending_max = pending_max
+        self._reader = reader
         self._pending: deque[Entry] = deque()
         self._last: Entry | None = None
         self._gap = False
@@ -84,7 +92,7 @@ class Backlog:
     def add(self, entry: Entry) -> None:
         """Take the next milestone of the stream, or the last one again after a pause.
 
-        Raises DivergenceError for a broken chain or a stream that is not the view's; FencedError when a newer
+        Raises DivergenceError for a broken chain or a stream that is not the reader's; FencedError when a newer
         generation was promoted. Then nothing has changed.
         """
         if self._last and entry.offset == self._last.offset:
@@ -95,7 +103,7 @@ class Backlog:
         if milestone.generation != self._generation or milestone.sequence <= self._sequence:
             return None
         if self._applied and not self._pending and milestone.sequence != self._sequence + 1:
-            self._gap = True  # the stream was pruned past the view
+            self._gap = True  # the stream was pruned past the reader
         self._pending.append(entry)
         if len(self._pending) > self._pending_max:
             self._pending = deque([entry])
@@ -103,13 +111,13 @@ class Backlog:
         return None
 
     def end_of_stream(self) -> None:
-        """The stream was read to its end. Raises DivergenceError when it ends before the view's milestone."""
+        """The stream was read to its end. Raises DivergenceError when it ends before the reader's milestone."""
         self._complete = True
         read = self._last.milestone.sequence if self._last else 0
         if read < self._sequence:
             raise DivergenceError(
-                f"the commit stream ends at sequence {read}, and the view holds {self._sequence}: the topic was "
-                "replaced or cut. Find out why; then delete the view's folder to rebuild it."
+                f"the commit stream ends at sequence {read}, and {self._reader.name} has got to {self._sequence}: "
+                f"the topic was replaced or cut. Find out why; then {self._reader.anew}."
             )
 
     def plan(self, now_ms: int) -> Step | Jump | None:
@@ -159,8 +167,8 @@ class Backlog:
                 raise DivergenceError(f"the commit stream is broken at sequence {found.sequence}: {found.reason}")
         if milestone.generation.number > self._generation.number:
             raise FencedError(
-                f"generation {milestone.generation} was promoted at sequence {milestone.sequence}; this view "
-                f"follows {self._generation}. Start it with the promoted generation."
+                f"generation {milestone.generation} was promoted at sequence {milestone.sequence}; "
+                f"{self._reader.name} follows {self._generation}. Start it with the promoted generation."
             )
         if self._applied and milestone.sequence == self._sequence:
             self._check_same(entry, self._applied)
@@ -168,8 +176,8 @@ class Backlog:
     def _check_same(self, entry: Entry, known: Entry) -> None:
         if entry.record != known.record:
             raise DivergenceError(
-                f"at offset {entry.offset} of the commit stream {known.milestone.token} is not as the view knows "
-                "it: the topic was replaced. Find out why; then delete the view's folder to rebuild it."
+                f"at offset {entry.offset} of the commit stream {known.milestone.token} is not as "
+                f"{self._reader.name} knows it: the topic was replaced. Find out why; then {self._reader.anew}."
             )
 
 

@@ -11,10 +11,13 @@ from cutwater.core.cuts import Cut
 from cutwater.core.findings import Finding, error, ok, skipped, warning
 from cutwater.core.job import Job
 from cutwater.core.topic_check import FoundTopic
+from cutwater.core.topics import TIMESTAMP_AHEAD, TIMESTAMP_AHEAD_MS_MAX
 
 EVENT_BYTES_MAX = 1_048_588
 """Kafka's default for a record batch, and what producers and Cutwater's own topics take."""
 HOUR_MS = 3_600_000
+_AHEAD_OR_BEHIND = "message.timestamp.difference.max.ms"
+_ENDLESS_MS = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ def check_source(job: Job, facts: ClusterFacts, position: Position | None) -> It
     yield ok(check, f"{found.partitions} partitions, {found.replication} copies")
     yield from _kept(job, found, position)
     yield _size(found)
+    yield _timestamps(job, found)
     if position is not None:
         yield _position(position)
 
@@ -100,6 +104,25 @@ def _size(found: FoundTopic) -> Finding:
             f"epochs are bounded by events: lower max_events_per_epoch if many exceed {EVENT_BYTES_MAX:,}",
         )
     return ok(check, f"at most {most:,} bytes")
+
+
+def _timestamps(job: Job, found: FoundTopic) -> Finding:
+    """May a producer say a wrong time? `max_ahead` is measured from a record's timestamp."""
+    check = "timestamps"
+    if found.config.get("message.timestamp.type") == "LogAppendTime":
+        return ok(check, "the broker's own")
+    # Brokers before 3.6 have one bound for both directions.
+    setting = next((one for one in (TIMESTAMP_AHEAD, _AHEAD_OR_BEHIND) if one in found.config), TIMESTAMP_AHEAD)
+    most_ms = int(found.config.get(setting) or _ENDLESS_MS)
+    if most_ms <= max(job.max_ahead_ms, 24 * HOUR_MS):
+        return ok(check, f"at most {span(most_ms)} ahead of the broker's clock")
+    far = "any time" if most_ms >= _ENDLESS_MS else span(most_ms)
+    return warning(
+        check,
+        f"{setting} lets producers date their records {far} ahead",
+        "a record dated in ns or us by mistake ends the query, or lets any event time pass max_ahead: "
+        f"set {setting}={TIMESTAMP_AHEAD_MS_MAX}",
+    )
 
 
 def _position(position: Position) -> Finding:

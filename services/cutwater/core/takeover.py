@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cutwater.core.cuts import Cut
-from cutwater.core.driving import Barriers, Checkpoint, Past, Rows
+from cutwater.core.driving import Barriers, Checkpoint, Past, Reached, Rows, nowhere
 from cutwater.core.generations import Generation
 from cutwater.core.records import Milestone, Start
 from cutwater.core.startup import NONE, Standing, require_match
+from cutwater.core.trail import Account, unrecorded
 
 
 class TakeOver:
@@ -23,6 +23,8 @@ class TakeOver:
         rows: Rows,
         newest_milestone: Callable[[], Milestone | None],
         found: Callable[[Past, Standing], None] = lambda _past, _standing: None,
+        reached: Reached = nowhere,
+        account: Account | None = None,
     ) -> None:
         self._job = job
         self._generation = generation
@@ -31,18 +33,29 @@ class TakeOver:
         self._rows = rows
         self._newest_milestone = newest_milestone
         self._found = found
+        self._reached = reached
+        self._account = account or unrecorded()
 
     def run(self, now_ms: Callable[[], int]) -> tuple[int, Past]:
         """Fence older drivers and say so; returns the attempt's number and what it found."""
         # Before fencing: a driver with the wrong checkpoint must not end a healthy one.
-        self._compare(self._barriers.read_past(), alone=False)
-        past = self._barriers.open()
+        start = self._account
+        with start.step("comparing checkpoint and stream"):
+            start.found(**vars(self._compare(self._barriers.read_past(), alone=False)))
+        with start.step("fencing older drivers"):
+            past = self._barriers.open()
         number = past.attempt + 1
-        standing = self._compare(past, alone=True)
-        before = past.before(standing.next_epoch)
-        baseline = before.changelog_cut if before else Cut()
-        self._rows.check_start(baseline, self._generation, standing.next_epoch, number)
+        with start.step("comparing again, alone"):
+            standing = self._compare(past, alone=True)
+            start.found(**vars(standing))
+        with start.step("looking for foreign rows"):
+            before = past.before(standing.next_epoch)
+            self._rows.check_start(before, self._generation, standing.next_epoch, number)
+        self._reached("start-unwritten")
         self._barriers.write(Start(self._job, self._generation, number, now_ms()))
+        self._reached("start-written")
+        again = " again" if standing.planned == standing.next_epoch else ""
+        start.decided(f"run epoch {standing.next_epoch}{again} as attempt {number}", number)
         return number, past
 
     def _compare(self, past: Past, alone: bool) -> Standing:

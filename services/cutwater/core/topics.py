@@ -12,8 +12,15 @@ MIN_COMPACTION_LAG_MS = DAY_MS
 DELETE_RETENTION_MS = 7 * DAY_MS
 ROW_BYTES_MAX = 16 * 1024 * 1024
 """The largest row: several measures may each keep a text of an event."""
+HISTORY_BYTES = 64 * 1024 * 1024
+"""What is kept of the recovery trail: some tens of thousands of starts."""
 LISTED_BYTES_MAX = 100 * 1024 * 1024
 """The largest record of a list: brokers take no larger request (socket.request.max.bytes), so no larger event."""
+
+TIMESTAMP_AHEAD = "message.timestamp.after.max.ms"
+"""How far ahead of the broker's clock a producer's timestamp may be (Kafka 3.6 or newer)."""
+TIMESTAMP_AHEAD_MS_MAX = 3_600_000
+"""Kafka 4's default. It refuses what was meant as micro- or nanoseconds, where the producer hears of it."""
 
 
 def barriers(job: str) -> str:
@@ -55,6 +62,11 @@ def late(job: str) -> str:
     return f"{job}.late"
 
 
+def history(job: str) -> str:
+    """The recovery trail: what each start of a service found and decided."""
+    return f"{job}.history"
+
+
 def driver_id(job: str, generation: Generation) -> str:
     """The transactional id that fences an older driver of the same generation."""
     return f"{job}.{generation}.driver"
@@ -63,21 +75,6 @@ def driver_id(job: str, generation: Generation) -> str:
 def signal_id(job: str) -> str:
     """The transactional id that fences an older commit-signal of the job."""
     return f"{job}.signal"
-
-
-def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
-    """The topics that the publisher writes: the output, and its own position."""
-    # The log's own time: event times of long ago would be deleted at once.
-    output_config = (
-        ("cleanup.policy", "delete"),
-        ("message.timestamp.type", "LogAppendTime"),
-        ("retention.ms", str(retention_ms)),
-        ("max.message.bytes", str(ROW_BYTES_MAX)),
-    )
-    return [
-        TopicSpec(output(job), partitions, output_config),
-        TopicSpec(published(job), 1, (("cleanup.policy", "compact"),)),
-    ]
 
 
 def replay_id(job: str) -> str:
@@ -94,6 +91,15 @@ class TopicSpec:
     name: str
     partitions: int
     config: tuple[tuple[str, str], ...]
+
+
+# By size alone: the last start of a service that runs for years is kept, and one that starts in a loop is bounded.
+_BY_SIZE = (
+    ("cleanup.policy", "delete"),
+    ("retention.ms", "-1"),
+    ("retention.bytes", str(HISTORY_BYTES)),
+    ("segment.bytes", str(HISTORY_BYTES // 4)),
+)
 
 
 def owned(job: str, generation: Generation, partitions: int, output: Output = EVERY_CHANGE) -> list[TopicSpec]:
@@ -116,11 +122,28 @@ def owned(job: str, generation: Generation, partitions: int, output: Output = EV
         TopicSpec(changelog(job, generation), partitions, rows),
         TopicSpec(dead_letters(job), partitions, listed),
         TopicSpec(late(job), partitions, listed),
+        TopicSpec(history(job), 1, _BY_SIZE),
     ]
     published_too = output.mode != "none"
     return mine + (_published(job, partitions, output.retention_ms) if published_too else [])
 
 
+def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
+    """The topics that the publisher writes: the output, and its own position."""
+    # The log's own time: event times of long ago would be deleted at once.
+    output_config = (
+        ("cleanup.policy", "delete"),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("retention.ms", str(retention_ms)),
+        ("max.message.bytes", str(ROW_BYTES_MAX)),
+    )
+    return [
+        TopicSpec(output(job), partitions, output_config),
+        TopicSpec(published(job), 1, (("cleanup.policy", "compact"),)),
+    ]
+
+
 def events(topic: str, partitions: int) -> TopicSpec:
     """The events topic, for those who let Cutwater create it. Retention is the user's business."""
-    return TopicSpec(topic, partitions, (("cleanup.policy", "delete"), ("retention.ms", "-1")))
+    honest = (TIMESTAMP_AHEAD, str(TIMESTAMP_AHEAD_MS_MAX))
+    return TopicSpec(topic, partitions, (("cleanup.policy", "delete"), ("retention.ms", "-1"), honest))

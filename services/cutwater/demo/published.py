@@ -9,7 +9,7 @@ from cutwater.adapters import streams
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.client import Change, committed
-from cutwater.client.decoding import DECODERS
+from cutwater.client.decoding import OutputDecoder
 from cutwater.core import topics
 from cutwater.core.job import Job
 from cutwater.demo.flights import CLOSING_AIRPORT
@@ -32,7 +32,7 @@ def rows(fold: Fold) -> list[dict[str, Any]]:
 
 def by_plain_consumer(cluster: Cluster, job: Job) -> Fold:
     """The newest record of each row, as any `read_committed` consumer reads them; end markers have no key."""
-    decoder = DECODERS[job.output.format](job)
+    decoder = OutputDecoder(job)
     values = (message.value() for message in _messages(cluster, job) if message.key() is not None)
     return _folded(decoder.change(value) for value in values)
 

@@ -8,22 +8,26 @@ from typing import Any
 
 import fastavro
 
-from cutwater.adapters.avro import HEADER_BYTES, Codec
+from cutwater.adapters.avro import HEADER_BYTES
+from cutwater.adapters.framing import OutputHeaders, output_headers
+from cutwater.core.formats import CONFLUENT_HEADER_BYTES, JSON, is_confluent
 from cutwater.core.job import KINDS, WINDOW_KEY_SCHEMA, Job
 from cutwater.core.output import End
 from cutwater.views.changelog import KeyReader
-from cutwater.views.rows import Presenter, iso, plain
+from cutwater.views.jsonform import end_fields, row_fields
+from cutwater.views.rows import Presenter, plain
 
 
 class AvroEncoder:
-    """Single objects of the job's output schema.
+    """Records of the job's output schema, single objects or with the number of a registry.
 
     The schema has key and measures in the order of the changelog's key and value, so the parts of a changelog
     record go into the output as they are; only measures that are not plain are decoded and presented.
     """
 
-    def __init__(self, job: Job) -> None:
-        self._codec = Codec(job.output_schema)
+    def __init__(self, job: Job, headers: OutputHeaders | None = None) -> None:
+        """`headers`: those that a registry gave; None makes single objects."""
+        self._headers = headers or output_headers(job, None)
         self._plain = all(measure.plain for measure in job.measures)
         self._presenter = Presenter(job)
         fields = job.output_schema["fields"][2 + len(WINDOW_KEY_SCHEMA["fields"]) :]
@@ -32,13 +36,28 @@ class AvroEncoder:
 
     def begin(self, sequence: int, kind: str) -> None:
         """From here on records are of this milestone and kind."""
-        self._prefix = self._codec.header + _zigzag(sequence) + _zigzag(KINDS.index(kind))
+        self._prefix = self._headers.row + _zigzag(sequence) + _zigzag(KINDS.index(kind))
 
     def value(self, key: bytes, value: bytes) -> bytes:
         """The output value of a changelog record."""
         if self._plain:
-            return self._prefix + key[HEADER_BYTES:] + value[HEADER_BYTES:]
+            at = CONFLUENT_HEADER_BYTES if is_confluent(value) else HEADER_BYTES
+            return self._prefix + key[HEADER_BYTES:] + value[at:]
         return self._prefix + key[HEADER_BYTES:] + self._present(value)
+
+    def records(self, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
+        """The output records of changelog records, as `TransactionalWriter` takes them."""
+        if not self._plain:
+            return _records(self, keys, values)
+        prefix, at, framed = self._prefix, HEADER_BYTES, CONFLUENT_HEADER_BYTES
+        # `group_key` and `value` in one expression: this is done for every row, and calls cost more than the work.
+        return [
+            {
+                "key": key[at + 1 : at + 1 + (key[at] >> 1)] if key[at] < _LONG else group_key(key),
+                "value": prefix + key[at:] + (value[at:] if value[0] else value[framed:]),
+            }
+            for key, value in zip(keys, values, strict=True)
+        ]
 
     def _present(self, value: bytes) -> bytes:
         body = io.BytesIO()
@@ -46,8 +65,8 @@ class AvroEncoder:
         return body.getvalue()
 
     def end(self, encoded: bytes, _end: End) -> bytes:
-        """The value of an end marker: the record of the protocol as it is."""
-        return encoded
+        """The value of an end marker: the record of the protocol, framed as the rows are."""
+        return self._headers.end + encoded[HEADER_BYTES:]
 
 
 class JsonEncoder:
@@ -61,24 +80,37 @@ class JsonEncoder:
         self._head = {"sequence": sequence, "kind": kind}
 
     def value(self, key: bytes, value: bytes) -> bytes:
-        at = self._keys.window(key)
-        window = {"window_start": iso(at.start_ms), "window_end": iso(at.end_ms)}
         measures = {name: plain(found) for name, found in self._presenter.values(value).items()}
-        return _json({**self._head, "key": at.key, **window, **measures})
+        return _json(row_fields(self._head, self._keys.window(key), measures))
+
+    def records(self, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
+        """The output records of changelog records."""
+        return _records(self, keys, values)
 
     def end(self, _encoded: bytes, end: End) -> bytes:
-        numbers = {name: getattr(end, name) for name in ("first_sequence", "sequence", "part", "last", "rows")}
-        times = {name: iso(getattr(end, f"{name}_ms")) for name in ("watermark", "committed", "published")}
-        return _json({"end": True, "generation": str(end.generation), **numbers, **times})
+        return _json(end_fields(end))
 
 
 Encoder = AvroEncoder | JsonEncoder
-ENCODERS: dict[str, type[Encoder]] = {"avro": AvroEncoder, "json": JsonEncoder}
+
+
+def encoder_for(job: Job, headers: OutputHeaders | None) -> Encoder:
+    """The encoder of the job's output format; JSON has no headers."""
+    return JsonEncoder(job) if job.output.format == JSON else AvroEncoder(job, headers)
+
+
+_LONG = 0x80
+"""A first byte of a length from here on says that another follows."""
+
+
+def _records(encoder: Encoder, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
+    encode = encoder.value
+    return [{"key": group_key(key), "value": encode(key, value)} for key, value in zip(keys, values, strict=True)]
 
 
 def group_key(key: bytes) -> bytes:
     """The group's key as UTF-8 text, out of a changelog record's key: Avro's string is its length, then bytes."""
-    if key[HEADER_BYTES] < 0x80:  # nearly always: below 64 bytes
+    if key[HEADER_BYTES] < _LONG:  # nearly always: below 64 bytes
         return key[HEADER_BYTES + 1 : HEADER_BYTES + 1 + (key[HEADER_BYTES] >> 1)]
     at, shift, length = HEADER_BYTES, 0, 0
     while key[at] & 0x80:

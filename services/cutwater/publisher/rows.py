@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from typing import Protocol
 
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.hashing import key_hash
-from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.cuts import Cut
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.output import Published
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step
 from cutwater.views import layout
 from cutwater.views.applier import Applier
+from cutwater.views.pieces import Piece, pieces_of
 from cutwater.views.ranges import Ranges
 from cutwater.views.store import Store
-from cutwater.views.updates import Row, Updates
+from cutwater.views.updates import Updates
 
 _EVER = -(1 << 62)
 
@@ -26,8 +27,10 @@ class Source(Protocol):
     """Where the rows of a milestone come from."""
 
     kind: str
+    ahead: bool
+    """May the rows of a milestone be asked for while the one before is still being written?"""
 
-    def rows(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Row]:
+    def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
         """The rows that are not published yet, in an order that a restart repeats.
 
         Raises DivergenceError where the changelog is not what the milestone proves; Overtaken, perhaps after some
@@ -42,13 +45,14 @@ class Changed:
     """Every row of the milestone; of several milestones as one, every row between their cuts."""
 
     kind = "update"
+    ahead = True
 
     def __init__(self, updates: Updates) -> None:
         self._updates = updates
 
-    def rows(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Row]:
+    def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
         since = whole.changelog_cut if whole else Cut()
-        return self._updates.rows(plan, since, position.progress if position.parts else None)
+        return self._updates.pieces(plan, since, position.progress if position.parts else None)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -58,6 +62,8 @@ class Finals:
     """The rows of windows that the watermark has closed since the milestone published before."""
 
     kind = "final"
+    ahead = False
+    """No: the store drops what a horizon passed, and a crash would lose the finals of the milestone before."""
 
     def __init__(self, job: Job, store: Store, ranges: Ranges, now_ms: Callable[[], int]) -> None:
         self._job = job
@@ -66,13 +72,14 @@ class Finals:
         self._closed_ms = _EVER
         self._applier = Applier(store, job, ranges, now_ms, floor_ms=self._floor_ms)
 
-    def rows(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Row]:
+    def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
         milestone = plan.to.milestone
         # What was closed since is kept until it is published, even below the horizon.
         self._closed_ms = whole.watermark_ms if whole else _EVER
         self._bring_store_to(plan)
         # Closed windows never change, and later ones sort behind: what parts have published comes first again.
-        yield from islice(self._closed(self._closed_ms, milestone.watermark_ms), sum(position.rows), None)
+        closed = self._closed(self._closed_ms, milestone.watermark_ms)
+        yield from pieces_of(islice(closed, sum(position.rows), None))
 
     def close(self) -> None:
         self._store.close()
@@ -88,8 +95,8 @@ class Finals:
     def _floor_ms(self, milestone: Milestone) -> int:
         return min(milestone.horizon_ms, self._closed_ms)
 
-    def _closed(self, after_ms: int, up_to_ms: int) -> Iterator[Row]:
-        """Rows of windows with an end in (after, up to], in time order."""
+    def _closed(self, after_ms: int, up_to_ms: int) -> Iterator[tuple[int, int, bytes, bytes]]:
+        """Rows of windows with an end in (after, up to], in time order: partition, 0, key, value."""
         length, pinned = self._store.segment_ms, self._store.pin()
         first = layout.segment_prefix(layout.first_live(after_ms, length))
         stop = layout.segment_prefix(layout.first_live(up_to_ms, length) + 1)
@@ -103,9 +110,3 @@ class Finals:
 
     def _partition(self, key: str) -> int:
         return self._job.shards.partition(self._job.shards.shard(key_hash(key)))
-
-
-def reached(since: Cut, topic: str, rows: Sequence[Row]) -> Cut:
-    """How far on the changelog rows in log order have come."""
-    newest = {partition: next_offset for partition, next_offset, _, _ in rows}
-    return Cut.of(since.as_dict() | {TopicPartition(topic, at): offset for at, offset in newest.items()})

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
 from cutwater.adapters.kafka import Batch, TransactionalWriter, make_consumer, read_tail
 from cutwater.core import topics
 from cutwater.core.errors import ProtocolError
@@ -14,9 +16,28 @@ from cutwater.core.job import Job
 from cutwater.core.output import Part, Published, after, ends, nothing, require_mine
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step
-from cutwater.publisher.encoding import Encoder, group_key
-from cutwater.publisher.rows import reached
-from cutwater.views.updates import Row
+from cutwater.publisher.encoding import Encoder
+from cutwater.publisher.parts import reached
+from cutwater.views.pieces import Piece
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One part of a milestone, ready to be written."""
+
+    position: Published
+    """The position before it."""
+    whole: Milestone | None
+    """The milestone in that position."""
+    plan: Step | Jump
+    part: Part
+    batches: Sequence[Batch]
+    """Its rows, by partition."""
+
+    @property
+    def moved(self) -> Published:
+        """The position after it."""
+        return after(self.position, self.plan, self.part)
 
 
 class OutputWriter:
@@ -26,56 +47,66 @@ class OutputWriter:
         self, cluster: Cluster, job: Job, generation: Generation, encoder: Encoder, now_ms: Callable[[], int]
     ) -> None:
         self._cluster = cluster
-        self._job = job
-        self._generation = generation
+        self._start = nothing(job.name, generation, job.output.form)
         self._encoder = encoder
         self._now_ms = now_ms
-        self._topic = topics.output(job.name)
+        self._topic, self._place = topics.output(job.name), topics.published(job.name)
         self._changelog = topics.changelog(job.name, generation)
+        self._partitions = job.shards.partitions
         settings = {"linger.ms": 5, "compression.type": "lz4", "queue.buffering.max.messages": 200_000}
         settings["message.max.bytes"] = topics.ROW_BYTES_MAX
         self._writer = TransactionalWriter(cluster, topics.publisher_id(job.name), **settings)
 
     def open(self) -> Published:
-        """Fence an older publisher, then read where the last committed transaction ended."""
+        """Fence an older publisher, then read where the last committed transaction ended.
+
+        Raises UsageError where the output was written in another form, DivergenceError where it is another's.
+        """
         self._writer.initialise()
         consumer = make_consumer(self._cluster)
         try:
-            values = read_tail(consumer, topics.published(self._job.name), 0, bool)
+            values = read_tail(consumer, self._place, 0, bool)
         finally:
             consumer.close()
         if not values:
-            return nothing(self._job.name, self._generation)
+            return self._start
         position = wire.decode(values[-1])
         if not isinstance(position, Published):
-            raise ProtocolError(f"a {type(position).__name__} stands on {topics.published(self._job.name)}")
-        require_mine(position, self._job.name, self._generation)
+            raise ProtocolError(f"a {type(position).__name__} stands on {self._place}")
+        require_mine(position, self._start, self._topic, self._place)
         return position
 
-    def write(
+    def prepare(
         self,
         position: Published,
         whole: Milestone | None,
         plan: Step | Jump,
-        rows: Sequence[Row],
+        part: Sequence[Piece],
         kind: str,
         last: bool,
-    ) -> Published:
-        """One part of a milestone: rows, end markers, position. Returns the new position.
+    ) -> Transaction:
+        """Encode a part of a milestone; nothing is written. `whole` is the milestone in `position`."""
+        self._encoder.begin(plan.to.milestone.sequence, kind)
+        batches = [Batch(self._topic, number, []) for number in range(self._partitions)]
+        for piece in part:
+            batches[piece.partition].records.extend(self._encoder.records(piece.keys, piece.values))
+        before = position.progress if position.parts or whole is None else whole.changelog_cut
+        counts = [len(batch.records) for batch in batches]
+        return Transaction(
+            position, whole, plan, Part(counts, reached(before, self._changelog, part), last), batches
+        )
+
+    def write(self, transaction: Transaction) -> None:
+        """Rows, end markers and position.
 
         Raises FencedError; UnavailableError where the outcome is unknown: start again and read it.
         """
-        self._encoder.begin(plan.to.milestone.sequence, kind)
-        batches = [Batch(self._topic, number, []) for number in range(self._job.shards.partitions)]
-        encode, records = self._encoder.value, [batch.records for batch in batches]
-        for partition, _, key, value in rows:
-            records[partition].append({"key": group_key(key), "value": encode(key, value)})
-        counts = [len(batch.records) for batch in batches]
-        before = position.progress if position.parts or whole is None else whole.changelog_cut
-        part = Part(counts, reached(before, self._changelog, rows), last)
-        for partition, end in enumerate(ends(position, whole, plan, part, self._now_ms())):
-            batches[partition].records.append({"value": self._encoder.end(wire.encode(end), end)})
-        moved = after(position, plan, part)
-        place = {"key": self._topic.encode(), "value": wire.encode(moved)}
-        self._writer.write_all([*batches, Batch(topics.published(self._job.name), 0, [place])])
-        return moved
+        position, plan, part = transaction.position, transaction.plan, transaction.part
+        markers = [
+            Batch(self._topic, partition, [{"value": self._encoder.end(wire.encode(end), end)}])
+            for partition, end in enumerate(ends(position, transaction.whole, plan, part, self._now_ms()))
+        ]
+        place = {"key": self._topic.encode(), "value": wire.encode(transaction.moved)}
+        reach("part-read")
+        self._writer.write_all([*transaction.batches, *markers, Batch(self._place, 0, [place])])
+        reach("part-written")

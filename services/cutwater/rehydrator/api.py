@@ -18,6 +18,7 @@ from cutwater.core.generations import Generation
 from cutwater.core.records import Milestone
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.access import TokenGuard
+from cutwater.rehydrator.export import EXPORTS_MAX, Export
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.views.rows import Row, iso
 from cutwater.views.view import View
@@ -42,6 +43,7 @@ class Api:
         self._generation = generation
         self._metrics = metrics
         self._now_ms = now_ms
+        self._exports = 0
 
     async def key(
         self,
@@ -79,6 +81,20 @@ class Api:
             return {**self._page(page.milestone, page.rows), "next": questions.cursor_text(page.after)}
 
         return await run_in_threadpool(_json, read)
+
+    async def export(self) -> Response:
+        """Every row at one milestone, as lines of JSON.
+
+        First the milestone; then each row, its value in base64 as the changelog has it; at the end `{"rows": …}`,
+        without which the answer was cut short.
+        """
+        if self._exports >= EXPORTS_MAX:
+            raise UnavailableError(f"{EXPORTS_MAX} exports run already: each holds the files of its milestone")
+        milestone, rows = await run_in_threadpool(self._view.stored)
+        return Export(self._milestone(milestone), rows, self._exporting)
+
+    def _exporting(self, more: int) -> None:
+        self._exports += more
 
     async def milestone(self, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT) -> dict[str, Any]:
         """The milestone that every answer would show now."""
@@ -167,6 +183,7 @@ def create_app(
     app = FastAPI(title="Cutwater rehydrator", version="1")
     app.get("/v1/state/{key:path}")(api.key)
     app.get("/v1/state")(api.scan)
+    app.get("/v1/export")(api.export)
     app.get("/v1/milestone")(api.milestone)
     app.get("/healthz")(api.health)
     app.get("/readyz")(api.ready)

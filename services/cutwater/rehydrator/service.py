@@ -14,14 +14,16 @@ import uvicorn
 
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
-from cutwater.core.errors import MachineError
+from cutwater.adapters.trail import account
+from cutwater.core.errors import MachineError, ProtocolError
 from cutwater.core.job import Job
 from cutwater.rehydrator.access import open_to_others
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics
+from cutwater.rehydrator.starting import Starting
 from cutwater.views.follower import Follower
 from cutwater.views.store import Store, folder_of
-from cutwater.views.view import View
+from cutwater.views.view import State, View
 
 CONNECTIONS_MAX = 512
 STOP_S = 3.0
@@ -36,10 +38,11 @@ class Rehydrator:
         """Takes the port and the folder; MachineError or UsageError when they cannot be had."""
         self._log = log
         self._listener = _listen(settings.host, settings.port)
-        generation = settings.generation
-        store = Store(folder_of(settings.data_dir, job.name, generation), job, generation)
+        generation, metrics = settings.generation, Metrics()
+        self._start = account("rehydrator", job.name, generation, settings.cluster, log, metrics.registry)
+        with self._start.step("opening the store"):
+            store = Store(folder_of(settings.data_dir, job.name, generation), job, generation)
         self._view = View(store, job)
-        metrics = Metrics()
         metrics.watch(self._view, now_ms)
         self._follower = Follower(
             settings.cluster,
@@ -48,7 +51,7 @@ class Rehydrator:
             store,
             self._view,
             now_ms,
-            metrics,
+            Starting(self._start, metrics, self._view, store),
             wait_s=settings.wait_ms / 1000,
         )
         token = settings.api_token.get_secret_value()
@@ -103,6 +106,8 @@ class Rehydrator:
             if status != told:
                 self._log.info("view", state=status.state.value, reason=status.reason)
                 told = status
+                if status.state is State.STOPPED:  # it goes on serving: whoever asks shall know why it stays there
+                    self._start.stopped(ProtocolError(status.reason))
 
     def _serve(self) -> None:
         self._server.run(sockets=[self._listener])
@@ -115,6 +120,7 @@ class Rehydrator:
                 raise MachineError("the API ended by itself; see the log above")
         except BaseException as error:
             self._fatal = self._fatal or error
+            self._start.stopped(error)
             self._stop.set()
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cutwater.adapters.hashing import key_hash, row_hash
+from cutwater.adapters.avro import crc64
+from cutwater.adapters.hashing import row_hash
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold
 from cutwater.core.errors import DivergenceError
@@ -16,7 +17,7 @@ from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump, Step, fresh
 from cutwater.views.changelog import Row, RowReader
 from cutwater.views.layout import storage_key
-from cutwater.views.proving import headers_of, prove, require_whole
+from cutwater.views.proving import counted_once, headers_of, prove, require_schema, require_whole
 from cutwater.views.ranges import Range, Ranges
 from cutwater.views.store import Store
 
@@ -24,9 +25,6 @@ CHUNK_ROWS = 50_000
 """The write bound: what is held in memory and written in one batch."""
 
 CHUNK_BYTES = 16 << 20
-
-RECOUNT_ROWS = 500_000
-"""Keys held at a time when repeated rows of a large milestone are told apart."""
 
 
 @dataclass
@@ -54,6 +52,7 @@ class Applier:
         self._store = store
         self._ranges = ranges
         self._reader = RowReader(job)
+        self._fingerprint = crc64(job.state_schema).hex()
         self._now_ms = now_ms
         self._chunk_rows = chunk_rows
         self._floor_ms = floor_ms
@@ -66,6 +65,7 @@ class Applier:
         Raises DivergenceError when the rows are not those that the milestone proves, Overtaken when they cannot
         be all there any more; the position then stays where it was.
         """
+        require_schema(self._ranges.topic, plan.to.milestone, self._fingerprint)
         self.running = Applied()
         started = time.monotonic()
         small = isinstance(plan, Step) and plan.to.milestone.rows <= self._chunk_rows
@@ -142,14 +142,14 @@ class Applier:
         length, floor_ms = self._store.segment_ms, self._floor_ms(milestone)
         return {storage_key(row.window, length): row.value for row in rows if row.window.end_ms > floor_ms}
 
-    def _recount(self, milestone: Milestone, rows: int) -> tuple[int, int]:
-        """Count each key once, by its last row: the range again, as often as memory demands."""
-        wanted, passes = headers_of(milestone), -(-rows // RECOUNT_ROWS)
-        total = digest = 0
-        for number in range(passes):
-            last: dict[bytes, int] = {}
-            for row in self._rows(self._range(milestone), milestone):
-                if row.headers == wanted and key_hash(row.window.key) % passes == number:
-                    last[row.key] = row_hash(row.key, row.value)
-            total, digest = total + len(last), fold(last.values(), digest)
-        return total, digest
+    def _recount(self, milestone: Milestone, rows_max: int) -> tuple[int, int]:
+        """Each key once, by its last row: the range again."""
+        wanted = headers_of(milestone)
+        return counted_once(
+            lambda: (
+                (row.key, row.value)
+                for row in self._rows(self._range(milestone), milestone)
+                if row.headers == wanted
+            ),
+            rows_max,
+        )

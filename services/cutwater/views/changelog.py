@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from confluent_kafka import Message
 
 from cutwater.adapters.avro import HEADER_BYTES, Codec
 from cutwater.adapters.kafka import headers_of
 from cutwater.core.errors import DivergenceError, UsageError
-from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.formats import is_confluent
+from cutwater.core.job import PLAIN_KEY_SCHEMA, Job
 from cutwater.core.proof import Writer
 from cutwater.views.layout import Window
-
-# The windows as numbers: turning them into datetimes and back would cost time and lose far-away years.
-KEY_SCHEMA: dict[str, Any] = {
-    **WINDOW_KEY_SCHEMA,
-    "fields": [
-        {"name": "key", "type": "string"},
-        {"name": "window_start", "type": "long"},
-        {"name": "window_end", "type": "long"},
-    ],
-}
 
 
 class Row(NamedTuple):
@@ -44,7 +35,7 @@ class KeyReader:
     """Makes windows of the changelog's keys."""
 
     def __init__(self) -> None:
-        self._codec = Codec(KEY_SCHEMA)
+        self._codec = Codec(PLAIN_KEY_SCHEMA)
 
     def window(self, key: bytes) -> Window:
         """Raises UsageError for bytes that are no key of a changelog."""
@@ -65,7 +56,7 @@ class RowReader:
             window = self._keys.window(key or b"")
         except UsageError as error:
             raise DivergenceError(f"{_place(message)}: {error}; this record is no row of the changelog") from None
-        if value is not None and value[:HEADER_BYTES] != self._value_header:
+        if value is not None and value[:HEADER_BYTES] != self._value_header and not is_confluent(value):
             raise DivergenceError(
                 f"{_place(message)}: the value's schema is {value[:HEADER_BYTES].hex()}, and the job file's "
                 f"measures say {self._value_header.hex()}; use the job file that the driver runs with"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from zlib import crc32
 
-from cutwater.core.digest import signed
+from cutwater.adapters.hashing import row_hash
+from cutwater.core.digest import fold, signed
 from cutwater.core.errors import DivergenceError
 from cutwater.core.proof import Writer
 from cutwater.core.records import Milestone
 from cutwater.core.restore import contained, fresh, mismatch
 from cutwater.views.changelog import writer_headers
+
+KEYS_MAX = 500_000
+"""Keys held at a time when repeated rows of a large milestone are told apart."""
 
 
 class Overtaken(Exception):
@@ -28,6 +33,19 @@ def require_whole(milestone: Milestone, first_above_ms: Mapping[int, int | None]
         raise Overtaken(str(milestone.token))
 
 
+def require_schema(topic: str, milestone: Milestone, fingerprint: str) -> None:
+    """Raises DivergenceError when the milestone's rows are of another schema than the job file's.
+
+    A value that is framed with a registry's number is known by this alone: numbers differ from region to region,
+    and a state that needs a registry to be read is lost with it.
+    """
+    if milestone.schema_fingerprint != fingerprint:
+        raise DivergenceError(
+            f"{topic}: the values of milestone {milestone.token} are of schema {milestone.schema_fingerprint}, "
+            f"and the job file's measures say {fingerprint}; use the job file that the driver runs with"
+        )
+
+
 def prove(topic: str, milestone: Milestone, rows: int, digest: int) -> None:
     """Raises DivergenceError when count or digest (unsigned) are not those that the milestone says."""
     wrong = mismatch(milestone, rows, signed(digest))
@@ -36,3 +54,22 @@ def prove(topic: str, milestone: Milestone, rows: int, digest: int) -> None:
             f"{topic}: {wrong}. Rows were lost, changed or added; what was shown before stays. Start a new "
             "generation from the last milestone that was shown."
         )
+
+
+def counted_once(read: Callable[[], Iterable[tuple[bytes, bytes]]], rows_max: int) -> tuple[int, int]:
+    """Count and digest (unsigned) of (key, value) pairs, each key by its last value: a task may have run twice.
+
+    By passes over a slice of the keys each, as memory demands: `read` begins anew each time. `rows_max`: the most
+    keys there can be; where there are more, the count is above it and the digest of some only.
+    """
+    rows = digest = 0
+    passes = -(-rows_max // KEYS_MAX)
+    for number in range(passes):
+        last: dict[bytes, int] = {}
+        for key, value in read():
+            if crc32(key) % passes == number:
+                last[key] = row_hash(key, value)
+            if rows + len(last) > rows_max:
+                break
+        rows, digest = rows + len(last), fold(last.values(), digest)
+    return rows, digest

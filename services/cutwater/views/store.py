@@ -14,6 +14,7 @@ from typing import Any
 
 from cutwater.adapters import wire
 from cutwater.adapters.avro import crc64
+from cutwater.adapters.crashing import reach
 from cutwater.core.errors import MachineError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
@@ -95,7 +96,9 @@ class Store:
                 self._db.flush()
             live = first_live(drop_ms, self.segment_ms)
             drop = (_LOWEST, segment_prefix(live)) if self._live < live else None
+            reach("rows-read")
             self._db.write({**rows, _APPLIED: _pack(entry), _APPLYING: None}, drop)
+            reach("milestone-stored")
         self.applied, self.applying, self._live = entry, None, live
 
     def _entry(self, name: bytes) -> Entry | None:

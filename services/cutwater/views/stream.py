@@ -1,4 +1,4 @@
-"""The commit stream as a view reads it: milestones with their bytes and places, and heartbeats."""
+"""The commit stream as its readers see it: milestones with their bytes and places, and heartbeats."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, raise_read_error
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
+from cutwater.core.readers import VIEW, Reader
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Entry
 
@@ -20,7 +21,7 @@ _PROBE_S = 1.0
 class MilestoneFeed:
     """Follows `<job>.milestones` from an offset, or from its start."""
 
-    def __init__(self, cluster: Cluster, topic: str, first: int | None) -> None:
+    def __init__(self, cluster: Cluster, topic: str, first: int | None, reader: Reader = VIEW) -> None:
         """`first`: the offset to go on from. DivergenceError when the stream does not reach that far."""
         self.topic = topic
         self.trouble = ""
@@ -33,8 +34,8 @@ class MilestoneFeed:
             low, high = bounds(self._consumer, topic, 0)
             if first is not None and first >= high:
                 raise DivergenceError(
-                    f"{topic} ends at offset {high}, and the view's milestone stood at {first}: the topic was "
-                    "replaced or cut. Find out why; then delete the view's folder to rebuild it."
+                    f"{topic} ends at offset {high}, and {reader.name} has read {first}: the topic was "
+                    f"replaced or cut. Find out why; then {reader.anew}."
                 )
             self._consumer.assign([TopicPartition(topic, 0, low if first is None else max(first, low))])
         except BaseException:

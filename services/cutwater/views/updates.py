@@ -3,44 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from zlib import crc32
 
 from confluent_kafka import Message
 
-from cutwater.adapters.avro import HEADER_BYTES, Codec
-from cutwater.adapters.hashing import row_hash, rows_hash
+from cutwater.adapters.avro import HEADER_BYTES, Codec, crc64
+from cutwater.adapters.hashing import rows_hash
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold
 from cutwater.core.errors import DivergenceError
+from cutwater.core.formats import is_confluent
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step, fresh
-from cutwater.views.proving import headers_of, prove, require_whole
+from cutwater.views.pieces import Piece, pieces_of
+from cutwater.views.proving import counted_once, headers_of, prove, require_schema, require_whole
 from cutwater.views.ranges import Range, Ranges
 
 PART_ROWS = 100_000
-"""Rows held in memory; a milestone of more is read twice: to be proved, and then as a stream."""
-
-PROOF_ROWS = 500_000
-"""Keys held at a time to tell repeated rows of a large milestone apart."""
-
-
-Row = tuple[int, int, bytes, bytes]
-"""One row as the changelog holds it: partition, where the changelog goes on after it (0 where it was not read from
-there), key, value. A plain tuple: there may be millions."""
+PART_BYTES = 32 << 20
+"""Rows, and bytes of their keys and values, held in memory. A milestone of more is read twice: to be proved, and
+then as a stream."""
 
 
 class Updates:
     """Every row of the milestone's own epoch; of several milestones as one, every row between their cuts."""
 
-    def __init__(self, job: Job, ranges: Ranges, now_ms: Callable[[], int], part_rows: int = PART_ROWS) -> None:
+    def __init__(
+        self,
+        job: Job,
+        ranges: Ranges,
+        now_ms: Callable[[], int],
+        part_rows: int = PART_ROWS,
+        part_bytes: int = PART_BYTES,
+    ) -> None:
         self._ranges = ranges
         self._now_ms = now_ms
         self._part_rows = part_rows
+        self._part_bytes = part_bytes
         self._key_header = Codec(WINDOW_KEY_SCHEMA).header
         self._value_header = Codec(job.state_schema).header
+        self._fingerprint = crc64(job.state_schema).hex()
 
-    def rows(self, plan: Step | Jump, since: Cut, progress: Cut | None = None) -> Generator[Row]:
+    def rows(self, plan: Step | Jump, since: Cut) -> Iterator[tuple[bytes, bytes]]:
+        """Key and value of every row; see `pieces`."""
+        for piece in self.pieces(plan, since):
+            yield from piece.rows()
+
+    def pieces(self, plan: Step | Jump, since: Cut, progress: Cut | None = None) -> Generator[Piece]:
         """The rows between `since`, the cut of the milestone before, and the plan's milestone.
 
         `progress`: how far an earlier reading of it came, where it was broken off after some rows. Raises
@@ -48,71 +57,111 @@ class Updates:
         where compaction has taken values: they go on with a later milestone.
         """
         milestone, first = plan.to.milestone, since if progress is None else progress
+        require_schema(self._ranges.topic, milestone, self._fingerprint)
         if isinstance(plan, Jump):
             yield from self._newer(milestone, first)
-        elif milestone.rows <= self._part_rows:
-            yield from self._own(milestone, since)
+        elif (own := self._own(milestone, since)) is not None:
+            yield from own
         else:
             # Parts of it are seen before the last row is read: so prove it first.
             self._prove(milestone, since)
-            yield from self._in_log_order(milestone, first, proved=True)
-            require_whole(milestone, {}, self._now_ms())
+            yield from self._stream(milestone, first)
 
-    def _own(self, milestone: Milestone, since: Cut) -> Iterator[Row]:
-        """A task that ran twice wrote a row twice: the last one counts."""
-        own: dict[bytes, Row] = {}
-        for row in self._in_log_order(milestone, since):
-            own[row[2]] = row
-            if len(own) > milestone.rows:
+    def _own(self, milestone: Milestone, since: Cut) -> list[Piece] | None:
+        """All rows, proved; None where they are too many or too large for the memory."""
+        if milestone.rows > self._part_rows:
+            return None
+        range_ = self._ranges.between(since, milestone)
+        # With as many records as rows each must be one, and the digest proves it: to look at the headers would
+        # take as long as everything else together.
+        exact = range_.records_max == milestone.rows
+        pieces = self._as_they_come(range_) if exact else self._last(milestone, range_)
+        if pieces is not None:
+            require_whole(milestone, {}, self._now_ms())
+            prove(
+                self._ranges.topic, milestone, sum(map(len, pieces)), fold(rows_hash(one.rows()) for one in pieces)
+            )
+        return pieces
+
+    def _as_they_come(self, range_: Range) -> list[Piece] | None:
+        pieces: list[Piece] = []
+        size = 0
+        for partition, messages in range_.pieces():
+            pieces.append(self._piece(partition, messages, proved=True))
+            size += pieces[-1].size
+            if size > self._part_bytes:
+                return None
+        return pieces
+
+    def _last(self, milestone: Milestone, range_: Range) -> list[Piece] | None:
+        """The milestone's rows among others: a task that ran twice wrote a row twice, and the last one counts."""
+        last: dict[bytes, tuple[int, int, bytes, bytes]] = {}
+        size = 0
+        for piece in self._told_apart(milestone, range_):
+            for key, value, after in zip(piece.keys, piece.values, piece.nexts, strict=True):
+                last[key] = (piece.partition, after, key, value)
+            size += piece.size
+            if size > self._part_bytes:
+                return None
+            if len(last) > milestone.rows:
                 break  # proved wrong already
-        require_whole(milestone, {}, self._now_ms())
-        prove(self._ranges.topic, milestone, len(own), rows_hash(row[2:] for row in own.values()))
-        yield from own.values()
+        return list(pieces_of(last.values()))
 
     def _prove(self, milestone: Milestone, since: Cut) -> None:
-        """By passes over a slice of the keys each, as memory demands."""
-        rows = digest = 0
-        passes = -(-milestone.rows // PROOF_ROWS)
-        for number in range(passes):
-            last = {
-                key: row_hash(key, value)
-                for _, _, key, value in self._in_log_order(milestone, since)
-                if crc32(key) % passes == number
-            }
-            rows, digest = rows + len(last), fold(last.values(), digest)
+        def read() -> Iterator[tuple[bytes, bytes]]:
+            for piece in self._told_apart(milestone, self._ranges.between(since, milestone)):
+                yield from piece.rows()
+
+        rows, digest = counted_once(read, milestone.rows)
         require_whole(milestone, {}, self._now_ms())
         prove(self._ranges.topic, milestone, rows, digest)
 
-    def _in_log_order(self, milestone: Milestone, since: Cut, proved: bool = False) -> Iterator[Row]:
-        """`proved`: an earlier reading was; this one may be of a part of the range."""
-        range_ = self._ranges.between(since, milestone)
-        generation, attempt, epoch = headers_of(milestone)
-        wanted = [("generation", generation), ("attempt", attempt), ("epoch", epoch)]
-        # With as many records as rows each must be one, and the digest proves it: to look at the headers would
-        # take as long as everything else together.
-        look = proved or range_.records_max != milestone.rows
-        for batch in range_.batches():
-            yield from self._rows([one for one in batch if one.headers() == wanted] if look else batch)
+    def _stream(self, milestone: Milestone, first: Cut) -> Iterator[Piece]:
+        """The rows that are proved, once more; every one of a piece was there when it was read.
 
-    def _newer(self, milestone: Milestone, since: Cut) -> Iterator[Row]:
+        Asked per piece, not at the end: a part must not go out with rows missing that compaction has taken since
+        the proof. What went out before stays right, and the rest comes with a later milestone.
+        """
+        for piece in self._told_apart(milestone, self._ranges.between(first, milestone)):
+            require_whole(milestone, {}, self._now_ms())
+            yield piece
+        require_whole(milestone, {}, self._now_ms())
+
+    def _newer(self, milestone: Milestone, since: Cut) -> Iterator[Piece]:
         """Of a key several rows may come: they are in order, and a reader keeps the last."""
-        range_: Range = self._ranges.between(since, milestone, look_above=not fresh(milestone, self._now_ms()))
-        for batch in range_.batches():
-            yield from self._rows(batch)
+        range_ = self._ranges.between(since, milestone, look_above=not fresh(milestone, self._now_ms()))
+        for partition, messages in range_.pieces():
+            yield self._piece(partition, messages)
         require_whole(milestone, range_.first_above_ms, self._now_ms())
 
-    def _rows(self, messages: list[Message]) -> list[Row]:
-        """The rows among the records; a tombstone is none: its window is below the horizon."""
+    def _told_apart(self, milestone: Milestone, range_: Range) -> Iterator[Piece]:
+        """The rows with the milestone's own headers."""
+        generation, attempt, epoch = headers_of(milestone)
+        wanted = [("generation", generation), ("attempt", attempt), ("epoch", epoch)]
+        for partition, messages in range_.pieces():
+            yield self._piece(partition, [one for one in messages if one.headers() == wanted])
+
+    def _piece(self, partition: int, messages: list[Message], proved: bool = False) -> Piece:
+        """The rows among the records; a tombstone is none: its window is below the horizon.
+
+        `proved`: their digest will be compared before anybody sees them.
+        """
+        values = [message.value() for message in messages]
+        if None in values:
+            messages = [message for message in messages if message.value() is not None]
+            values = [message.value() for message in messages]
+        keys = [message.key() for message in messages]
+        if not proved or None in keys:
+            self._require_rows(messages, keys, values)
+        return Piece(partition, keys, values, [message.offset() + 1 for message in messages])
+
+    def _require_rows(self, messages: list[Message], keys: list[bytes | None], values: list[bytes]) -> None:
         key_header, value_header, header_bytes = self._key_header, self._value_header, HEADER_BYTES
-        rows: list[Row] = []
-        for message in messages:
-            key, value = message.key(), message.value()
-            if value is None:
-                continue
-            if key is None or key[:header_bytes] != key_header or value[:header_bytes] != value_header:
+        for at, (key, value) in enumerate(zip(keys, values, strict=True)):
+            known = value[:header_bytes] == value_header or is_confluent(value)
+            if key is None or key[:header_bytes] != key_header or not known:
+                message = messages[at]
                 raise DivergenceError(
                     f"{message.topic()}/{message.partition()}@{message.offset()} is no row of this job: use the "
                     "job file that the driver runs with, or find out who else writes there"
                 )
-            rows.append((message.partition(), message.offset() + 1, key, value))
-        return rows

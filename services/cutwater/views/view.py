@@ -137,6 +137,11 @@ class View:
             self._presenter.row(layout.parse(at), value) for at, value in self._all(shown, None)
         )
 
+    def stored(self) -> tuple[Milestone, Iterator[tuple[layout.Window, bytes]]]:
+        """The same as they are stored: values as the changelog has them."""
+        shown = self._require()
+        return shown.milestone, ((layout.parse(at), value) for at, value in self._all(shown, None))
+
     def _require(self) -> Shown:
         shown = self._shown
         if shown is None:

@@ -1,0 +1,59 @@
+"""Named crash points: where tests end a process by kill -9. Nothing happens unless the environment names one.
+
+    CUTWATER_CRASH_POINT=barrier-written@3    the third time that the process comes to this point
+    CUTWATER_CRASH_MARK=FILE                  written before the end; where it is there already, nothing happens
+    CUTWATER_CRASH_VICTIM=process|jvm|both    a driver's Python, its JVM, or both; a process alone by default
+
+They are no settings: no user needs them, so no page names them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from itertools import count
+from pathlib import Path
+
+import psutil
+
+POINTS = {
+    "start-unwritten": "the driver has fenced older ones, and has not said that it starts",
+    "start-written": "the driver has said that it starts, and no query runs",
+    "cleared": "the driver has written tombstones, and no row of the epoch",
+    "rows-written": "the rows of an epoch are acknowledged, and not proved",
+    "rows-proved": "the rows are proved and the lists written, and there is no barrier",
+    "barrier-written": "the barrier is written, and Spark has not committed the epoch",
+    "commit-seen": "Spark has committed the epoch, and nobody was told",
+    "hint-written": "the hint is written",
+    "transaction-open": "records of a transaction were handed over, and it is not committed",
+    "signal-read": "commit-signal has read what makes a milestone, and has not written it",
+    "milestone-written": "commit-signal has written a milestone, and has not gone on",
+    "rows-read": "the view has read and proved a milestone, and has not stored it",
+    "milestone-stored": "the view has stored a milestone, and does not show it yet",
+    "part-read": "the publisher has read rows, and has not begun their transaction",
+    "part-written": "the publisher has committed a transaction, and has not gone on",
+}
+"""Every point, and what is done and not done there."""
+
+_point, _, _times = os.environ.get("CUTWATER_CRASH_POINT", "").partition("@")
+_last = int(_times or 1)
+_reached = count(1)
+
+
+def reach(point: str) -> None:
+    """The process has come to a point; it may be its last."""
+    if point == _point and next(_reached) == _last:
+        _die(point)
+
+
+def _die(point: str) -> None:
+    mark = Path(os.environ["CUTWATER_CRASH_MARK"])
+    if mark.exists():
+        return
+    mark.write_text(point, encoding="utf-8")
+    victim = os.environ.get("CUTWATER_CRASH_VICTIM", "process")
+    jvms = [one.pid for one in psutil.Process().children(recursive=True) if one.name() == "java"]
+    for pid in jvms if victim in {"jvm", "both"} else []:
+        os.kill(pid, signal.SIGKILL)
+    if victim != "jvm":
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,92 @@
+"""How the entries of both lists look: as a table for people, as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from rich.markup import escape
+
+from cutwater.cli.output import iso, out, print_json, say, table
+from cutwater.core.listing import LatePair, Letter, Place
+
+T = TypeVar("T", Letter, LatePair)
+
+
+class Form(NamedTuple, Generic[T]):
+    """How the entries of one list look."""
+
+    columns: tuple[str, ...]
+    row: Callable[[T], tuple[object, ...]]
+    json: Callable[[T], dict[str, Any]]
+
+
+def show(
+    title: str, chosen: Sequence[T], problems: Sequence[str], form: Form[T], limit: int, as_json: bool
+) -> int:
+    """The newest entries, and what is wrong with the list; returns the exit code."""
+    shown = sorted(chosen, key=lambda one: (one.by.epoch, one.event))[-limit:]
+    if as_json:
+        print_json({"total": len(chosen), "problems": problems, "entries": [form.json(one) for one in shown]})
+    else:
+        out.print(table(f"{title}: {len(shown)} of {len(chosen)}", form.columns, map(form.row, shown)))
+    return say_problems(problems)
+
+
+def say_problems(problems: Sequence[str]) -> int:
+    """Why a list is not complete; returns the exit code."""
+    for one in problems:
+        say(f"the list is not complete: {one}")
+    return 1 if problems else 0
+
+
+def _text(key: bytes | None) -> str | None:
+    return None if key is None else key.decode("utf-8", errors="backslashreplace")
+
+
+def place_json(place: Place | None) -> str | None:
+    return None if place is None else str(place)
+
+
+def _by(one: T) -> dict[str, Any]:
+    return {"generation": str(one.by.generation), "attempt": one.by.attempt, "epoch": one.by.epoch}
+
+
+def letter_json(one: Letter) -> dict[str, Any]:
+    return {
+        **one.event._asdict(),
+        "reason": one.reason,
+        "key": _text(one.key),
+        "value_bytes": one.value_bytes,
+        "written_ms": one.written_ms,
+        **_by(one),
+        "replayed": place_json(one.replayed),
+    }
+
+
+def _late_json(one: LatePair) -> dict[str, Any]:
+    return {
+        **one.event._asdict(),
+        "key": one.key,
+        "window_start": iso(one.window_start_ms),
+        "window_end": iso(one.window_end_ms),
+        "event_time_ms": one.event_time_ms,
+        "watermark_ms": one.watermark_ms,
+        **_by(one),
+    }
+
+
+def _letter_row(one: Letter) -> tuple[object, ...]:
+    key = escape(_text(one.key) or "")
+    return one.event, one.reason, key, one.value_bytes, iso(one.written_ms), one.by.epoch, one.replayed
+
+
+def _late_row(one: LatePair) -> tuple[object, ...]:
+    times = (one.window_start_ms, one.window_end_ms, one.event_time_ms, one.watermark_ms)
+    return one.event, escape(one.key), *map(iso, times), one.by.epoch
+
+
+LETTER = Form(
+    ("event", "reason", "key", "bytes", "written", "epoch", "produced again as"), _letter_row, letter_json
+)
+LATE = Form(("event", "key", "window from", "to", "event time", "watermark", "epoch"), _late_row, _late_json)

@@ -1,0 +1,187 @@
+"""`verify`: do changelog, view, Spark's state and output hold the same at one milestone?"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.settings import Settings, environment
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
+from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, table
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Token
+from cutwater.core.verification import CHANGELOG, PLACES, STATE, Answer, Difference, Verdict, exit_code
+from cutwater.local import running
+from cutwater.local.jars import jars
+from cutwater.local.java import find_java
+from cutwater.verify.run import Request, Result
+from cutwater.verify.run import verify as run_verification
+
+_COLOURS = {Verdict.EQUAL: "green", Verdict.DIFFERENT: "red", Verdict.UNKNOWN: "yellow", Verdict.SKIPPED: "dim"}
+
+
+@handled
+def verify(
+    job_file: Annotated[
+        Path | None, typer.Argument(help="The job file, with --bootstrap-servers; else the running stack's.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="Token of the milestone; else the newest that the places hold.")
+    ] = None,
+    place: Annotated[
+        list[str] | None, typer.Option(help=f"Only this place; may be repeated: {', '.join(PLACES)}.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, max=100_000, help="Differing rows to show.")] = 20,
+    rows_max: Annotated[
+        int, typer.Option(min=1, max=10**9, help="Most rows of one place; they lie on disk meanwhile.")
+    ] = 5_000_000,
+    api_url: Annotated[str | None, typer.Option(help="The rehydrator, with --bootstrap-servers.")] = None,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Compare, at one milestone, what the changelog, the view, Spark's state and the output hold, row by row.
+
+    Nothing is written and nothing is stopped. The changelog is the reference, since milestones prove its rows; of
+    a row that differs, the places that most others contradict are named. Spark's state has open windows only.
+    It is read by a Spark process of its own, from the checkpoint that the settings name; that keeps 100 epochs.
+
+    Exit 0: all places are equal. 1: a place differs. 2: no stack runs, or the token is not on the stream. 4: a
+    place does not answer or cannot be compared; trying again may work.
+
+    Examples:  cutwater verify  ·  cutwater verify --place changelog --place output --json
+    ·  cutwater verify job.yaml --bootstrap-servers kafka-1:9092 --api-url http://view:8321
+    ·  cutwater verify --at g1-local-00000000:42 --limit 100
+    """
+    unknown = sorted(set(place or ()) - set(PLACES))
+    if unknown:
+        raise UsageError(f"'{unknown[0]}' is no place; they are: {', '.join(PLACES)}")
+    settings = settings_for(data_dir, bootstrap_servers)
+    request = _request(job_file, settings, bootstrap_servers, api_url, place or PLACES, at, limit, rows_max)
+    with err.status("verifying") as status:
+        result = run_verification(request, lambda where, rows: status.update(f"reading {where}: {rows:,} rows"))
+    if as_json:
+        print_json(as_object(result))
+    else:
+        _show(result)
+    return exit_code(result.answers)
+
+
+def _request(
+    job_file: Path | None,
+    settings: Settings,
+    bootstrap: str | None,
+    api_url: str | None,
+    places: Any,
+    at: str | None,
+    limit: int,
+    rows_max: int,
+) -> Request:
+    if bootstrap is not None:
+        if job_file is None:
+            raise UsageError("with --bootstrap-servers the job file is needed: cutwater verify JOB_FILE …")
+        cluster, url = settings.cluster, api_url or f"http://{settings.host}:{settings.port}"
+    else:
+        stack = running.require(settings.data_dir)
+        job_file, cluster = job_file or Path(stack.job_file), stack.cluster
+        url, settings = api_url or stack.api_url, settings.model_copy(update={"data_dir": Path(stack.data_dir)})
+
+    def spark_env() -> dict[str, str]:
+        return {
+            **environment(cluster),
+            "CUTWATER_DATA_DIR": str(settings.data_dir),
+            "CUTWATER_SPARK_JARS": settings.spark_jars or ",".join(str(path) for path in jars("spark")),
+            "CUTWATER_SPARK_MASTER": "local[*]",
+            "JAVA_HOME": str(find_java().resolve().parent.parent),
+            "PYSPARK_PYTHON": sys.executable,
+        }
+
+    return Request(
+        job=load_job(job_file),
+        job_file=job_file,
+        cluster=cluster,
+        generation=settings.generation,
+        places=[one for one in PLACES if one in places or one == CHANGELOG],
+        at=Token.parse(at) if at else None,
+        limit=limit,
+        rows_max=rows_max,
+        api_url=url,
+        api_headers=settings.api_headers,
+        spark_env=spark_env,
+    )
+
+
+def as_object(result: Result) -> dict[str, Any]:
+    """A verification as JSON tells it."""
+    return {
+        "milestone": milestone_json(result.milestone),
+        "places": [_answer_json(one) for one in result.answers],
+        "differing_rows": result.differing_rows,
+        "differences": [
+            {
+                "key": one.name.key,
+                "window_start": iso(one.name.start_ms),
+                "window_end": iso(one.name.end_ms),
+                "shard": one.shard,
+                "values": one.values,
+                "suspects": list(one.suspects),
+            }
+            for one in result.differences
+        ],
+    }
+
+
+def _answer_json(one: Answer) -> dict[str, Any]:
+    plain = asdict(one)
+    for name in ("found", "expected"):
+        rows, digest = getattr(one, name)
+        plain[name] = {"rows": rows, "digest": f"{digest:016x}"}
+    return plain
+
+
+def _show(result: Result) -> None:
+    columns = ("place", "rows", "digest", "the changelog's", "its digest", "verdict", "")
+    out.print(table(f"verified at {result.milestone.token}", columns, map(_row, result.answers)))
+    if STATE in {one.place for one in result.answers}:
+        out.print("Spark's state has open windows only; what the changelog has of those stands beside it.")
+    if not result.differing_rows:
+        return
+    shown = len(result.differences)
+    title = f"rows that differ: {shown:,} of {result.differing_rows:,}"
+    out.print(
+        table(title, ("key", "window from", "to", "suspected", "values"), map(_difference, result.differences))
+    )
+
+
+def _row(one: Answer) -> tuple[str, ...]:
+    verdict = f"[{_COLOURS[one.verdict]}]{one.verdict}[/]"
+    wrong = f"{one.differences:,} rows" if one.differences else ""
+    reason = escape("; ".join(text for text in (wrong, one.reason) if text))
+    if one.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED):
+        return one.place, "", "", "", "", verdict, reason
+    sums = (
+        f"{one.found.rows:,}",
+        f"{one.found.digest:016x}",
+        f"{one.expected.rows:,}",
+        f"{one.expected.digest:016x}",
+    )
+    return one.place, *sums, verdict, reason
+
+
+def _difference(one: Difference) -> tuple[str, ...]:
+    values = "\n".join(f"{place}: {value or '(no row)'}" for place, value in one.values.items())
+    name = one.name
+    return (
+        *(escape(name.key), iso(name.start_ms), iso(name.end_ms)),
+        *(", ".join(one.suspects), escape(values)),
+    )
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(verify)

@@ -1,0 +1,41 @@
+"""A view's start, told to the recovery trail: from the store as it was found to the first milestone followed."""
+
+from __future__ import annotations
+
+from cutwater.core.records import Milestone
+from cutwater.core.trail import Account
+from cutwater.views.applier import Applied
+from cutwater.views.follower import Observer
+from cutwater.views.store import Store
+from cutwater.views.view import State, View
+
+
+class Starting:
+    """Passes on what the follower does; until it follows for the first time, takes note of it as well."""
+
+    def __init__(self, account: Account, observer: Observer, view: View, store: Store) -> None:
+        self._account = account
+        self._observer = observer
+        self._view = view
+        shown = store.applied.milestone.token if store.applied else "none"
+        broken_off = store.applying.milestone.token if store.applying else "none"
+        account.found(milestone=shown, broken_off=broken_off)
+        whole = store.applied is not None and store.applying is None
+        account.decided(f"show milestone {shown} and go on behind it" if whole else "restore from the changelog")
+
+    def applied(self, milestone: Milestone, done: Applied) -> None:
+        self._observer.applied(milestone, done)
+        self._account.took(f"applying milestone {milestone.token} ({done.records} records)", done.seconds)
+
+    def backlog(self, milestones: int) -> None:
+        self._observer.backlog(milestones)
+        if not milestones and self._view.status.state is State.FOLLOWING:
+            shown = self._view.milestone
+            self._account.found(following=shown.token if shown else "none")
+            self._account.running()
+
+    def retried(self) -> None:
+        self._observer.retried()
+
+    def diverged(self) -> None:
+        self._observer.diverged()

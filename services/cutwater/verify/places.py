@@ -1,0 +1,168 @@
+"""The places that Kafka and HTTP reach: each fills a table with what it holds at one milestone."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import httpx
+from confluent_kafka import Consumer
+
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
+from cutwater.client.decoding import Decoder, OutputDecoder
+from cutwater.core import topics
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
+from cutwater.core.formats import CONFLUENT_HEADER_BYTES, is_confluent
+from cutwater.core.generations import Token
+from cutwater.core.job import Job
+from cutwater.core.output import End
+from cutwater.core.records import Milestone
+from cutwater.core.restore import Entry, Step, fresh
+from cutwater.core.verification import RowName, shown_text
+from cutwater.verify.scratch import Table
+from cutwater.views.changelog import RowReader
+from cutwater.views.proving import require_whole
+from cutwater.views.ranges import Ranges
+from cutwater.views.rows import Presenter, plain
+from cutwater.views.updates import Updates
+
+API_TIMEOUT_S = 60.0
+
+
+class NotHeld(Exception):
+    """The place does not hold the milestone by itself: a later one may do."""
+
+
+class NotYet(Exception):
+    """The place has not come as far yet."""
+
+
+def shown_by(job: Job) -> Callable[[bytes], bytes]:
+    """What users see of a changelog value."""
+    presenter = Presenter(job)
+    return lambda value: shown_text({name: plain(one) for name, one in presenter.values(value).items()})
+
+
+def single_object(job: Job) -> Callable[[bytes], bytes]:
+    """A changelog value whatever its framing, in the one that places are compared in."""
+    header = Codec(job.state_schema).header
+    return lambda value: header + value[CONFLUENT_HEADER_BYTES:] if is_confluent(value) else value
+
+
+def fill_from_changelog(job: Job, ranges: Ranges, entry: Entry, before: Cut, table: Table, now_ms: Any) -> str:
+    """The newest row of each name below the milestone's cut and above its horizon.
+
+    Returns why the milestone's own rows are not those that it proves; empty when they are. Raises
+    `views.proving.Overtaken` when compaction may have taken values below the cut.
+    """
+    milestone, reader, framed = entry.milestone, RowReader(job), single_object(job)
+    range_ = ranges.between(Cut(), milestone, look_above=not fresh(milestone, now_ms()))
+    for message in range_:
+        row = reader.row(message)
+        if row.window.end_ms <= milestone.horizon_ms:
+            continue
+        name = RowName(*row.window)
+        if row.deleted:
+            table.delete(name)
+        else:
+            table.put(name, framed(row.value))
+    table.flush()
+    require_whole(milestone, range_.first_above_ms, now_ms())
+    try:
+        for _ in Updates(job, ranges, now_ms).rows(Step(entry), before):
+            pass
+    except DivergenceError as error:
+        return str(error)
+    return ""
+
+
+def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> Token:
+    """All rows that the rehydrator shows; returns the token of the milestone that it shows them at."""
+    url = f"{api_url}/v1/export"
+    try:
+        with httpx.stream("GET", url, headers=dict(headers), timeout=API_TIMEOUT_S) as answer:
+            if answer.status_code == 401:
+                raise UsageError(f"{url} asks for its token: set CUTWATER_API_TOKEN")
+            if not answer.is_success:
+                answer.read()
+                raise UnavailableError(f"{url} answered {answer.status_code}: {answer.text[:300]}")
+            return _take(url, (json.loads(line) for line in answer.iter_lines()), table, single_object(job))
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, StopIteration) as error:
+        raise UnavailableError(f"the rehydrator at {url} does not answer as it should ({error!r})") from None
+
+
+def _take(url: str, lines: Iterator[dict[str, Any]], table: Table, framed: Callable[[bytes], bytes]) -> Token:
+    token = Token.parse(str(next(lines)["milestone"]["token"]))
+    rows = 0
+    for line in lines:
+        if "rows" in line:
+            table.flush()
+            if line["rows"] == rows:
+                return token
+            break
+        name = RowName(line["key"], line["window_start_ms"], line["window_end_ms"])
+        table.put(name, framed(base64.b64decode(line["value"])))
+        rows += 1
+    raise UnavailableError(f"{url}: the answer ends after {rows} rows, before its end")
+
+
+class Output:
+    """The output topic up to one milestone."""
+
+    def __init__(self, job: Job, cluster: Cluster) -> None:
+        self._job = job
+        self._cluster = cluster
+        self._topic = topics.output(job.name)
+        self._decoder: Decoder = OutputDecoder(job)
+        self.problems: list[str] = []
+        """Where end markers do not say what stands before them."""
+        self.forgetful = False
+        """Has the retention deleted records of it?"""
+
+    def fill(self, milestone: Milestone, table: Table) -> None:
+        """The last value of each row up to the milestone's end markers.
+
+        Raises NotYet, or NotHeld when the milestone was published as one with later ones.
+        """
+        self.problems.clear()
+        consumer = make_consumer(self._cluster)
+        try:
+            for partition in range(partition_count(self._cluster, self._topic)):
+                self._partition(consumer, partition, milestone, table)
+        finally:
+            consumer.close()
+        table.flush()
+
+    def _partition(self, consumer: Consumer, partition: int, milestone: Milestone, table: Table) -> None:
+        low, high = bounds(consumer, self._topic, partition)
+        known, rows = low == 0, 0
+        self.forgetful |= low > 0
+        for message in read_range(consumer, self._topic, partition, low, high) if low < high else ():
+            if message.key() is not None:
+                change = self._decoder.change(message.value())
+                name = RowName(change.key, change.window_start_ms, change.window_end_ms)
+                table.put(name, shown_text({measure: plain(value) for measure, value in change.values.items()}))
+                rows += 1
+                continue
+            end = self._decoder.end(message.value())
+            if not end.last:
+                continue
+            self._check(partition, end, rows, known)
+            known, rows = True, 0
+            if end.sequence >= milestone.sequence:
+                if end.sequence > milestone.sequence or end.generation != milestone.generation:
+                    raise NotHeld(f"{milestone.token} was published as one with {end.sequence}")
+                return
+        raise NotYet(f"{self._topic}/{partition} does not hold the end of {milestone.token} yet")
+
+    def _check(self, partition: int, end: End, rows: int, known: bool) -> None:
+        if known and end.rows != rows:
+            self.problems.append(
+                f"{self._topic}/{partition} holds {rows} rows of sequence {end.sequence}, and its end marker "
+                f"says {end.rows}"
+            )

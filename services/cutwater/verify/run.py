@@ -1,0 +1,264 @@
+"""One verification: choose a milestone, read it from every place, compare."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cutwater.adapters import streams
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.hashing import row_hash
+from cutwater.adapters.process import now_ms
+from cutwater.core import topics
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.generations import Generation, Token
+from cutwater.core.job import Job
+from cutwater.core.records import Milestone
+from cutwater.core.restore import Entry
+from cutwater.core.verification import (
+    CHANGELOG,
+    OUTPUT,
+    STATE,
+    VIEW,
+    Answer,
+    Difference,
+    Held,
+    Judge,
+    RowName,
+    Scope,
+    Sum,
+    Verdict,
+    differing,
+    scope_of,
+    side_by_side,
+    summed,
+    total,
+)
+from cutwater.verify.places import NotHeld, NotYet, Output, fill_from_changelog, fill_from_view, shown_by
+from cutwater.verify.scratch import Report, Scratch
+from cutwater.verify.state import fill_from_state
+from cutwater.views.proving import Overtaken
+from cutwater.views.ranges import Ranges
+
+TRIES = 3
+"""Milestones that are tried where a place does not hold one by itself."""
+OUTPUT_S = 30.0
+_LOOK_S = 0.5
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to verify."""
+
+    job: Job
+    job_file: Path
+    cluster: Cluster
+    generation: Generation
+    places: Sequence[str]
+    """Some of `core.verification.PLACES`; the changelog is always among them."""
+    at: Token | None = None
+    """The milestone; None for the newest that the places hold."""
+    limit: int = 20
+    """Differing rows to show."""
+    rows_max: int = 5_000_000
+    """Rows of one place."""
+    wait_s: float = OUTPUT_S
+    """How long the output may take to come to the milestone."""
+    api_url: str = ""
+    api_headers: dict[str, str] = field(default_factory=dict)
+    spark_env: Callable[[], dict[str, str]] = dict
+    """The environment of a Spark process, asked for only where one is started."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was found."""
+
+    milestone: Milestone
+    answers: list[Answer]
+    differences: list[Difference]
+    differing_rows: int
+    """How many there are, of which `differences` are the first."""
+
+
+class Again(Exception):
+    """This milestone cannot be compared; a later one may be."""
+
+
+def verify(request: Request, report: Report = lambda _place, _rows: None) -> Result:
+    """Compare the places at one milestone.
+
+    Raises UsageError for a token that the stream does not hold, or more rows than the bound; UnavailableError when
+    brokers do not answer or no milestone can be compared. A place that cannot be asked is an answer, not an error.
+    """
+    problem = ""
+    for _ in range(TRIES if request.at is None else 1):
+        with (
+            tempfile.TemporaryDirectory(prefix="cutwater-verify-") as folder,
+            Scratch(Path(folder), request.job.shards, request.rows_max, report) as scratch,
+        ):
+            try:
+                return _Verification(request, Path(folder), scratch).run()
+            except Again as again:
+                problem = str(again)
+    raise UnavailableError(
+        f"no milestone can be compared: {problem}. Try again, or name other places with --place"
+    )
+
+
+class _Verification:
+    """One try, at one milestone."""
+
+    def __init__(self, request: Request, folder: Path, scratch: Scratch) -> None:
+        self._request = request
+        self._job = request.job
+        self._folder = folder
+        self._scratch = scratch
+        self._output = Output(request.job, request.cluster)
+        self._refused: dict[str, Answer] = {}
+        """Places that are not compared, and why."""
+        self._problems: dict[str, str] = {}
+        """What is wrong with a place by itself."""
+
+    def run(self) -> Result:
+        shown = self._view() if VIEW in self._request.places else None
+        entry, before = self._entry(self._request.at or shown)
+        milestone = entry.milestone
+        if shown and shown != milestone.token:
+            self._refuse(VIEW, Verdict.UNKNOWN, f"it shows {shown} by now")
+        self._changelog(entry, before)
+        if OUTPUT in self._request.places:
+            self._published(milestone)
+        if STATE in self._request.places:
+            self._state(milestone)
+        return self._compared(milestone)
+
+    def _refuse(self, place: str, verdict: Verdict, reason: str) -> None:
+        self._refused[place] = Answer(place, verdict, reason=reason)
+
+    def _view(self) -> Token | None:
+        try:
+            request = self._request
+            return fill_from_view(self._job, request.api_url, request.api_headers, self._scratch[VIEW])
+        except UnavailableError as error:
+            self._refuse(VIEW, Verdict.UNKNOWN, str(error))
+            return None
+
+    def _entry(self, token: Token | None) -> tuple[Entry, Cut]:
+        """The milestone, and the changelog cut of the one before it."""
+        request = self._request
+        token = token or (streams.published(request.cluster, self._job.name) if OUTPUT in request.places else None)
+        found = streams.milestones(request.cluster, self._job.name, None if request.at else 1_000)
+        own = [pair for pair in found if pair[0].generation == request.generation]
+        places = [number for number, (one, _) in enumerate(own) if token in (None, one.token)]
+        if not places:
+            raise UsageError(f"the commit stream of {self._job.name} does not hold {token or 'any milestone'}")
+        (milestone, record), at = own[places[-1]], places[-1]
+        return Entry(milestone, record, 0), own[at - 1][0].changelog_cut if at else Cut()
+
+    def _changelog(self, entry: Entry, before: Cut) -> None:
+        topic = topics.changelog(self._job.name, self._request.generation)
+        ranges = Ranges(self._request.cluster, topic)
+        try:
+            wrong = fill_from_changelog(self._job, ranges, entry, before, self._scratch[CHANGELOG], now_ms)
+        except Overtaken:
+            raise Again(f"compaction may have taken values of {entry.milestone.token} from {topic}") from None
+        finally:
+            ranges.close()
+        if wrong:
+            self._problems[CHANGELOG] = wrong
+
+    def _published(self, milestone: Milestone) -> None:
+        if self._job.output.mode == "none":
+            self._refuse(OUTPUT, Verdict.SKIPPED, "the job has no output (output.mode: none)")
+            return
+        try:
+            self._wait_for_publisher(milestone)
+            self._output.fill(milestone, self._scratch[OUTPUT])
+        except NotHeld as error:
+            if self._request.at is None:
+                raise Again(str(error)) from None
+            self._refuse(OUTPUT, Verdict.UNKNOWN, str(error))
+        except NotYet as error:
+            self._refuse(OUTPUT, Verdict.UNKNOWN, str(error))
+        if self._output.problems:
+            self._problems[OUTPUT] = "; ".join(self._output.problems[:3])
+
+    def _wait_for_publisher(self, milestone: Milestone) -> None:
+        deadline = time.monotonic() + self._request.wait_s
+        while (token := streams.published(self._request.cluster, self._job.name)) is None or (
+            token.sequence < milestone.sequence
+        ):
+            if time.monotonic() > deadline:
+                raise NotYet(f"the publisher is at {token}, and has not published {milestone.token}")
+            time.sleep(_LOOK_S)
+
+    def _state(self, milestone: Milestone) -> None:
+        request = self._request
+        if self._job.attached:
+            self._refuse(STATE, Verdict.SKIPPED, "the query is your own: how it keeps its state is not known")
+            return
+        try:
+            env = request.spark_env()
+            table = self._scratch[STATE]
+            fill_from_state(request.job_file, milestone, self._folder, request.rows_max, env, table)
+        except UsageError:
+            raise
+        except CutwaterError as error:
+            self._refuse(STATE, Verdict.UNKNOWN, str(error))
+
+    def _compared(self, milestone: Milestone) -> Result:
+        mode = self._job.output.mode
+        places = [CHANGELOG, *(one for one in self._request.places if one not in (CHANGELOG, *self._refused))]
+        scopes = {place: scope_of(place, milestone, mode) for place in places}
+        forgetful = [OUTPUT] if self._output.forgetful else []
+        judge = Judge(scopes, shown_by(self._job), forgetful=forgetful)
+        sums = {place: self._sums(place, scopes[place], judge) for place in places}
+        shards: set[int] = set()
+        for found, expected in sums.values():
+            shards |= differing(found, expected)
+        differences, suspected, rows = self._rows(places, frozenset(shards), judge)
+        answers = [
+            self._refused.get(place) or self._answer(place, *sums[place], suspected.get(place, 0))
+            for place in dict.fromkeys((CHANGELOG, *self._request.places))
+        ]
+        return Result(milestone, answers, differences, rows)
+
+    def _sums(self, place: str, scope: Scope, judge: Judge) -> tuple[dict[int, Sum], dict[int, Sum]]:
+        """What the place holds within its scope by shard, and what the changelog says that it must."""
+        mine = (row for row in self._scratch[place].rows() if scope.holds(row.name))
+        theirs = (row for row in self._scratch[CHANGELOG].rows() if scope.holds(row.name))
+        if place == OUTPUT:
+            theirs = (Held(row.shard, row.name, judge.seen(row.value)) for row in theirs)
+        return summed(mine, _hash), summed(theirs, _hash)
+
+    def _rows(
+        self, places: Sequence[str], shards: frozenset[int], judge: Judge
+    ) -> tuple[list[Difference], dict[str, int], int]:
+        """The first differing rows, of how many each place is suspected, and how many there are."""
+        first: list[Difference] = []
+        suspected: dict[str, int] = {}
+        rows = 0
+        for found in side_by_side({place: self._scratch[place].rows(shards) for place in places}):
+            difference = judge.difference(*found)
+            if difference is None:
+                continue
+            rows += 1
+            for place in difference.suspects:
+                suspected[place] = suspected.get(place, 0) + 1
+            if len(first) < self._request.limit:
+                first.append(difference)
+        return first, suspected, rows
+
+    def _answer(self, place: str, found: dict[int, Sum], expected: dict[int, Sum], suspected: int) -> Answer:
+        problem = self._problems.get(place, "")
+        verdict = Verdict.DIFFERENT if suspected or problem else Verdict.EQUAL
+        return Answer(place, verdict, total(found), total(expected), suspected, problem)
+
+
+def _hash(name: RowName, value: bytes) -> int:
+    return row_hash(f"{name.key}\0{name.start_ms}\0{name.end_ms}".encode(), value)

@@ -1,0 +1,104 @@
+"""Rows of several places on disk, sorted: what is compared need not fit into memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+
+from cutwater.adapters.hashing import key_hash
+from cutwater.core.errors import UsageError
+from cutwater.core.shards import ShardMap
+from cutwater.core.verification import PLACES, Held, RowName
+
+_CHUNK = 5_000
+_CREATE = """
+create table held (
+    place text, shard integer, key text, start_ms integer, end_ms integer, value blob,
+    primary key (place, shard, key, start_ms, end_ms)
+) without rowid"""
+_READ = "select shard, key, start_ms, end_ms, value from held where place = ?"
+_ORDER = "order by shard, key, start_ms, end_ms"
+_ALL, _SHARD = f"{_READ} {_ORDER}", f"{_READ} and shard = ? {_ORDER}"
+Report = Callable[[str, int], None]
+"""Told now and then of a place and how many rows of it were read."""
+
+
+class Table:
+    """One place's rows: of each name the one that was put last."""
+
+    def __init__(
+        self, database: sqlite3.Connection, place: str, shards: ShardMap, rows_max: int, report: Report
+    ) -> None:
+        self.place = place
+        self._database = database
+        self._shards = shards
+        self._rows_max = rows_max
+        self._report = report
+        self._pending: list[tuple[str, int, str, int, int, bytes]] = []
+        self._put = 0
+
+    def put(self, name: RowName, value: bytes) -> None:
+        """Raises UsageError when there are more rows than the bound."""
+        self._pending.append((self.place, self._shards.shard(key_hash(name.key)), *name, value))
+        if len(self._pending) >= _CHUNK:
+            self.flush()
+
+    def delete(self, name: RowName) -> None:
+        self.flush()
+        self._database.execute(
+            "delete from held where place = ? and shard = ? and key = ? and start_ms = ? and end_ms = ?",
+            (self.place, self._shards.shard(key_hash(name.key)), *name),
+        )
+
+    def flush(self) -> None:
+        """Write what waits, and look whether it is within the bound."""
+        self._database.executemany("insert or replace into held values (?, ?, ?, ?, ?, ?)", self._pending)
+        before, self._put = self._put, self._put + len(self._pending)
+        self._pending.clear()
+        self._report(self.place, self._put)
+        # Of one name many may be put: count only when so many were put.
+        if self._put // self._rows_max > before // self._rows_max and self.count() > self._rows_max:
+            raise UsageError(f"the {self.place} holds more than {self._rows_max:,} rows: give a larger --rows-max")
+
+    def count(self) -> int:
+        found = self._database.execute("select count(*) from held where place = ?", (self.place,))
+        return int(found.fetchone()[0])
+
+    def rows(self, shards: frozenset[int] | None = None) -> Iterator[Held]:
+        """All rows, or those of some shards, sorted by shard and name."""
+        self.flush()
+        if shards is None:
+            yield from self._held(self._database.execute(_ALL, (self.place,)))
+        else:
+            for shard in sorted(shards):
+                yield from self._held(self._database.execute(_SHARD, (self.place, shard)))
+
+    def _held(self, rows: Iterable[tuple[int, str, int, int, bytes]]) -> Iterator[Held]:
+        for shard, key, start_ms, end_ms, value in rows:
+            yield Held(shard, RowName(key, start_ms, end_ms), value)
+
+
+class Scratch:
+    """A database in a folder of its own, for one comparison; closed at the end of the `with` block."""
+
+    def __init__(self, folder: Path, shards: ShardMap, rows_max: int, report: Report = lambda _place, _rows: None):
+        """`rows_max`: the bound for each place."""
+        self._database = sqlite3.connect(folder / "rows.sqlite", isolation_level=None)
+        # Of no use after a crash: nothing needs to be safe on disk.
+        self._database.execute("pragma journal_mode = off")
+        self._database.execute("pragma synchronous = off")
+        self._database.execute(_CREATE)
+        self._tables = {place: Table(self._database, place, shards, rows_max, report) for place in PLACES}
+
+    def __getitem__(self, place: str) -> Table:
+        return self._tables[place]
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._database.close()

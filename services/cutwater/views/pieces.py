@@ -1,0 +1,61 @@
+"""Rows in pieces of one partition: columns instead of a tuple a row, since there may be millions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice
+
+PIECE_ROWS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive rows of one partition, as the changelog holds them."""
+
+    partition: int
+    keys: list[bytes]
+    values: list[bytes]
+    nexts: list[int]
+    """Per row, where the changelog goes on behind it; 0 where the row was not read from there."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def size(self) -> int:
+        """Bytes of keys and values together."""
+        return sum(map(len, self.keys)) + sum(map(len, self.values))
+
+    def rows(self) -> Iterator[tuple[bytes, bytes]]:
+        return zip(self.keys, self.values, strict=True)
+
+    def split(self, count: int) -> tuple[Piece, Piece]:
+        """The first so many rows, and the others."""
+        if count >= len(self):
+            return self, Piece(self.partition, [], [], [])
+        keys, values, nexts = self.keys, self.values, self.nexts
+        return (
+            Piece(self.partition, keys[:count], values[:count], nexts[:count]),
+            Piece(self.partition, keys[count:], values[count:], nexts[count:]),
+        )
+
+    def fitting(self, rows: int, bytes_: int) -> int:
+        """How many of its rows, from the first on, are at most so many rows and bytes."""
+        if len(self) <= rows and self.size <= bytes_:
+            return len(self)
+        count = 0
+        for key, value in self.rows():
+            bytes_ -= len(key) + len(value)
+            if count == rows or bytes_ < 0:
+                break
+            count += 1
+        return count
+
+
+def pieces_of(rows: Iterable[tuple[int, int, bytes, bytes]]) -> Iterator[Piece]:
+    """Pieces of rows (partition, next offset, key, value), in their order."""
+    for partition, group in groupby(rows, key=lambda row: row[0]):
+        while chunk := list(islice(group, PIECE_ROWS)):
+            _, nexts, keys, values = map(list, zip(*chunk, strict=True))
+            yield Piece(partition, keys, values, nexts)

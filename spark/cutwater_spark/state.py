@@ -1,0 +1,129 @@
+"""Spark's state of a job after one epoch, as rows of the changelog: a program for `cutwater verify`.
+
+    python -m cutwater_spark.state JOBFILE EPOCH FOLDER ROWS_MAX
+
+Each line of the files in FOLDER is a row: key and value as the changelog has them, in base64. The checkpoint is
+only read; the query may run meanwhile. Spark keeps the state of its newest epochs (100 by default).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.settings import Settings, load_settings
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.job import Job
+from cutwater.core.proof import Writer
+from cutwater_spark.attempt import location_of
+from cutwater_spark.query import row_expressions
+from cutwater_spark.session import open_session
+from cutwater_spark.sql import name
+
+_CALL = re.compile(r"(count|sum|min|max|hll_sketch_agg)\(")
+
+
+def columns(job: Job, value: StructType) -> list[str]:
+    """The partials of a row as SQL over the state's columns, which Spark names after its aggregates' buffers.
+
+    Equal aggregates share one buffer. Raises UsageError where the buffers are not those of the job's measures.
+    """
+    buffers: dict[str, int] = {}
+    names: list[str] = []
+    found = []
+    for measure in job.measures:
+        for partial in measure.partials:
+            call, kind = _aggregate(partial.over_events)
+            wanted = _buffers(kind, partial.avro)
+            if call not in buffers:
+                buffers[call] = len(names)
+                names += wanted
+            first = f"value.f{buffers[call]}"
+            result = f"if(value.f{buffers[call] + 1}, null, {first})" if "isEmpty" in wanted else first
+            found.append(f"{result} as {name(partial.column)}")
+    there = [field.name for field in value.fields]
+    if there != names:
+        raise UsageError(
+            f"the state holds {', '.join(there)}, and the job's measures would keep {', '.join(names)}"
+        )
+    return found
+
+
+def _aggregate(over_events: str) -> tuple[str, str]:
+    """The aggregate's own call within a partial's expression, and its name."""
+    found = _CALL.search(over_events)
+    if found is None:
+        raise UsageError(f"how Spark keeps {over_events} is not known")
+    depth, at = 0, found.end() - 1
+    for at in range(found.end() - 1, len(over_events)):
+        depth += {"(": 1, ")": -1}.get(over_events[at], 0)
+        if depth == 0:
+            break
+    return over_events[found.start() : at + 1], found[1]
+
+
+def _buffers(kind: str, avro: object) -> list[str]:
+    if kind == "hll_sketch_agg":
+        return ["buf"]
+    if kind == "sum" and isinstance(avro, dict):  # a decimal: whether nothing was added is kept beside it
+        return ["sum", "isEmpty"]
+    return [kind]
+
+
+def write(spark: SparkSession, job: Job, settings: Settings, epoch: int, folder: str, rows_max: int) -> None:
+    """Write the rows of the state after an epoch to a new folder, at most `rows_max`."""
+    location = location_of(job, settings)
+    state = spark.read.format("statestore").option("batchId", epoch).load(location)
+    value = state.schema["value"].dataType
+    key = state.schema["key"].dataType
+    if not isinstance(value, StructType) or not isinstance(key, StructType):
+        raise UsageError(f"{location} holds no state of an aggregation")
+    # By position: Spark names two counts alike.
+    types = ", ".join(f"f{number}: {field.dataType.simpleString()}" for number, field in enumerate(value.fields))
+    window = key.fields[0].dataType.simpleString()
+    placed = state.selectExpr(
+        f"cast(key as struct<__window: {window}, __key: string>) as key",
+        f"cast(value as struct<{types}>) as value",
+    )
+    aggregates = placed.selectExpr("key.__window as __window", "key.__key as __key", *columns(job, value))
+    rows = aggregates.selectExpr(
+        *row_expressions(job, Writer(settings.generation, 0, epoch), Codec(job.state_schema).header)
+    )
+    lines = rows.selectExpr("concat(base64(key), ' ', base64(value)) as line").limit(rows_max)
+    # Spark breaks base64 into lines of 76 characters.
+    lines.selectExpr("regexp_replace(line, '[\\r\\n]', '') as value").write.text(folder)
+
+
+def main() -> int:
+    """Entry point; returns the exit code."""
+    try:
+        if len(sys.argv) != 5:
+            raise UsageError("give the job file, an epoch, a new folder, and the most rows to write")
+        _, job_file, epoch, folder, rows_max = sys.argv
+        job, settings = load_job(Path(job_file)), load_settings().model_copy(update={"spark_ui_port": 0})
+        if job.attached:
+            raise UsageError(f"job {job.name} is a query of your own: how it keeps its state is not known")
+        spark = open_session(job, settings, location_of(job, settings))
+        try:
+            write(spark, job, settings, int(epoch), folder, int(rows_max))
+        finally:
+            spark.stop()
+    except CutwaterError as error:
+        print(f"cutwater state: {error}", file=sys.stderr)
+        return error.exit_code
+    except (Py4JError, PySparkException) as error:
+        print(f"cutwater state: {' '.join(str(error).split())[:1_000]}", file=sys.stderr)
+        return UnavailableError.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Every code block of every page is held against the code. A block that no check knows fails here."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from cutwater.adapters.avro import crc64
+from cutwater.adapters.cluster import Cluster, Security
+from cutwater.adapters.jobmodels import AttachedModel, JobModel
+from cutwater.cli import reference
+from pages import EXAMPLES, FRAGMENTS, ROOT, Block, blocks, text_of
+
+RUN_BY = {
+    "examples/attach/orders_query.py": "tests/shop.py",
+    "examples/attach/orders.yaml": "tests/shop.py",
+    "examples/consumers/python_consumer.py": "tests/integration/test_examples.py",
+    "examples/consumers/JavaConsumer.java": "tests/integration/test_examples.py",
+    "examples/consumers/kcat.sh": "tests/integration/test_examples.py",
+    "examples/tutorial/watch.py": "tests/integration/test_tutorial.py",
+}
+"""Which test runs a file that a page shows."""
+SAMPLES = {
+    ("README.md", "the ten busiest airport-hours"): "the end of the demonstration; tests/integration/test_demo.py",
+    ("docs/TUTORIAL.md", "18,113 rows served, 18,113 expected by DuckDB"): "a line of it",
+    ("ARCHITECTURE.md", "producer ─► flights.events"): "a drawing",
+    ("docs/FORMAT.md", "shard     = xxhash64"): "a formula; tests/core/test_shards.py, and the golden rows",
+}
+"""Text that nothing could run, and what stands for it."""
+GOLDEN = json.loads((ROOT / "tests/core/golden/format.json").read_text(encoding="utf-8"))
+GENERATED = {f"docs/{name}" for name in reference.PAGES}
+
+
+def values(golden: Any) -> set[str]:
+    """Every text in the golden vectors."""
+    if isinstance(golden, dict):
+        return values(list(golden.values()))
+    return set().union(*map(values, golden)) if isinstance(golden, list) else {str(golden)}
+
+
+def sample(block: Block) -> None:
+    """Output and drawings: listed above, with the reason."""
+    assert [at for at in SAMPLES if at[0] == block.page and block.text.startswith(at[1])], "not in SAMPLES"
+
+
+def hexadecimal(block: Block) -> None:
+    """Bytes: each block is made of golden vectors, whole ones."""
+    shown = re.sub(r"\s", "", block.text)
+    for vector in sorted(values(GOLDEN), key=len, reverse=True):
+        shown = shown.replace(vector, "")
+    assert re.fullmatch(r"[0-9a-f\s]+", block.text), "a block without a language holds bytes in hexadecimal"
+    assert not shown, f"{shown[:40]}… is in no golden vector"
+
+
+def json_text(block: Block) -> None:
+    """A schema whose fingerprint stands on its page, or golden lines."""
+    try:
+        schema = json.loads(block.text)
+    except ValueError:  # one object a line
+        schema = None
+    if isinstance(schema, dict) and schema.get("type") == "record":
+        assert crc64(schema).hex() in text_of(block.page), "the page has another fingerprint"
+    else:
+        assert set(block.text.splitlines()) <= values(GOLDEN)
+
+
+def yaml_text(block: Block) -> None:
+    """A job file, or some of its top-level fields: what pydantic checks when it is read."""
+    told = yaml.safe_load(block.text)
+    if "job" in told:
+        (AttachedModel if "attached" in told else JobModel).model_validate(told)
+    for name, value in told.items():
+        fields = {**AttachedModel.model_fields, **JobModel.model_fields}
+        TypeAdapter(fields[name].annotation).validate_python(value)
+
+
+def properties(block: Block) -> None:
+    """What SECURITY.md says a client gets is what it gets, for the settings on that page."""
+    told = dict(line.split("=", 1) for line in block.lines)
+    ca_file = ROOT / "README.md"  # any text: it is not looked into
+    security = Security("SASL_SSL", "SCRAM-SHA-512", "cutwater", "secret", str(ca_file))
+    cluster = Cluster("kafka-1.example:9093", security)
+    made = cluster.jvm() if "config.providers" in told else cluster.librdkafka()
+    made.pop("bootstrap.servers")
+    told = {name: made.get(name) if "…" in value else value for name, value in told.items()}
+    assert told == made | {name: value for name, value in told.items() if name == "ssl.ca.location"}
+
+
+def python(block: Block) -> None:
+    """Programs are run by tests/integration/test_page_programs.py; a call of `describe` needs a session."""
+    tree = ast.parse(block.text)
+    for call, test in FRAGMENTS.items():
+        assert call not in block.text or call in (ROOT / test).read_text(encoding="utf-8")
+    if "describe(" in block.text:
+        from cutwater_spark.attach import describe
+
+        (call,) = [one for one in ast.walk(tree) if isinstance(one, ast.Call)]
+        inspect.signature(describe).bind(*call.args, **{str(one.arg): one.value for one in call.keywords})
+
+
+def elsewhere(_block: Block) -> None:
+    """Command lines: tests/docs/test_commands.py."""
+
+
+def built(_block: Block) -> None:
+    """Directives: the site is built with warnings as errors."""
+
+
+CHECKS: dict[str, Callable[[Block], None]] = {
+    "": hexadecimal,
+    "text": sample,
+    "json": json_text,
+    "yaml": yaml_text,
+    "properties": properties,
+    "python": python,
+    "sh": elsewhere,
+    "indented": elsewhere,
+    "{eval-rst}": built,
+}
+
+
+@pytest.mark.parametrize("block", [one for one in blocks() if one.page not in GENERATED], ids=str)
+def test_every_block_is_true(block: Block) -> None:
+    """By its language; a block that is a file of examples/ is that file, which a test runs."""
+    if block.text in EXAMPLES:
+        name = EXAMPLES[block.text]
+        assert name in RUN_BY, f"no test is named that runs {name}"
+        assert Path(name).name in (ROOT / RUN_BY[name]).read_text(encoding="utf-8")
+        return
+    assert block.language in CHECKS, f"no test covers blocks of '{block.language}': add a check for them"
+    CHECKS[block.language](block)
+
+
+def test_every_sample_is_still_there() -> None:
+    """The list of what nothing runs does not outlive its pages."""
+    shown = blocks()
+    for page, begin in SAMPLES:
+        assert [one for one in shown if one.page == page and one.text.startswith(begin)], (page, begin)

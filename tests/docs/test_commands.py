@@ -1,0 +1,175 @@
+"""Every command line of every page is one that its program accepts; those that need nothing else are run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import typer.main
+from pip._internal.commands import create_command
+from typer.testing import CliRunner
+
+from cutwater.adapters.settings import Settings
+from cutwater.cli import reference_services
+from cutwater.cli.main import app
+from cutwater.core.rejection import REASONS
+from pages import EXAMPLES, PAGES, ROOT, blocks, inline
+
+GROUP: Any = typer.main.get_command(app)
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+SHELL = {"sh", "indented"}
+RUN_WITHOUT_A_STACK = {("plan",), ("schemas", "check"), ("schemas", "show"), ("config", "show")}
+
+
+def lines() -> list[tuple[str, str]]:
+    """Page and command line."""
+    shown = [one for one in blocks() if one.language in SHELL and one.text not in EXAMPLES]
+    return [(block.page, line) for block in shown for line in block.lines]
+
+
+def commands(line: str) -> list[list[str]]:
+    """The words of each command in a line with pipes."""
+    found: list[list[str]] = [[]]
+    for word in shlex.split(line.replace(r"\|", "|"), comments=True):
+        if word == "|":
+            found.append([])
+        else:
+            found[-1].append(word)
+    return found
+
+
+def cutwater(words: list[str]) -> None:
+    """Group, verb and options exist, and their values are allowed."""
+    verb, name = GROUP, "cutwater"
+    while hasattr(verb, "commands"):
+        name, *words = words
+        assert name in verb.commands, f"there is no verb '{name}'"
+        verb = verb.commands[name]
+    context = verb.make_context(name, list(words), resilient_parsing=False)
+    assert set(context.params.get("reason") or ()) <= set(REASONS)
+
+
+def make(words: list[str]) -> None:
+    """Target and variables are the Makefile's."""
+    for word in words:
+        name, is_variable, _ = word.partition("=")
+        wanted = rf"\$\({name}\)" if is_variable else rf"^{name}:"
+        assert re.search(wanted, MAKEFILE, re.MULTILINE), word
+
+
+def export(words: list[str]) -> None:
+    """Variables with our prefix are settings."""
+    for word in words:
+        name = word.partition("=")[0]
+        if name.startswith("CUTWATER_"):
+            assert name.removeprefix("CUTWATER_").lower() in Settings.model_fields, name
+
+
+def curl(words: list[str]) -> None:
+    """The address is a route of the HTTP API, and its parameters are that route's."""
+    (address,) = [urlsplit(one) for one in words if one.startswith("http")]
+    assert address.port == Settings.model_fields["port"].default
+    routes = reference_services.routes()
+    (found,) = [
+        told for path, told in routes.items() if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), address.path)
+    ]
+    assert set(parse_qs(address.query)) <= {one["name"] for one in found["get"].get("parameters", ())}
+
+
+def pip(words: list[str]) -> None:
+    """pip has these options."""
+    create_command(words[0]).parse_args(words[1:])
+
+
+def python(words: list[str]) -> None:
+    """The program is there."""
+    assert (ROOT / words[0]).is_file(), words[0]
+
+
+def spark_submit(words: list[str]) -> None:
+    """The program is there, and it gets our jars."""
+    assert words[:2] == ["--jars", "$CUTWATER_SPARK_JARS"]
+    python(words[2:])
+
+
+def activate(words: list[str]) -> None:
+    """The environment that the Makefile makes."""
+    assert words == [".venv/bin/activate"]
+    assert "\nVENV := .venv\n" in MAKEFILE
+
+
+PROGRAMS: dict[str, Callable[[list[str]], None]] = {
+    "cutwater": cutwater,
+    ".venv/bin/cutwater": cutwater,
+    "make": make,
+    "export": export,
+    "curl": curl,
+    "pip": pip,
+    "python": python,
+    "spark-submit": spark_submit,
+    ".": activate,
+    "cat": lambda _words: None,
+}
+
+
+@pytest.mark.parametrize(("page", "line"), lines())
+def test_every_line_is_accepted(page: str, line: str) -> None:
+    """By the program that it calls; a program that is not in PROGRAMS needs a check first."""
+    for program, *words in commands(line):
+        assert program in PROGRAMS, f"{page}: no test covers '{program}'"
+        PROGRAMS[program](words)
+
+
+def mentions() -> list[tuple[str, str]]:
+    """Commands inside of sentences, as far as they are whole words: `cutwater late list`, `make bench B=b5`."""
+    shown = [(page, code) for page in PAGES for code in inline(page)]
+    return [(page, code) for page, code in shown if re.fullmatch(r"(cutwater|make) [a-z][\w =.:/-]*", code)]
+
+
+@pytest.mark.parametrize(("page", "code"), sorted(set(mentions())))
+def test_every_command_in_a_sentence_exists(page: str, code: str) -> None:
+    """Its verbs and options, or its target; arguments may be left out."""
+    program, *words = code.split()
+    if program == "make":
+        make(words)
+        return
+    verb = GROUP
+    while hasattr(verb, "commands") and words:
+        assert words[0] in verb.commands, f"there is no verb '{words[0]}'"
+        verb, words = verb.commands[words[0]], words[1:]
+    known = {name for one in verb.params for name in one.opts}
+    assert {word for word in words if word.startswith("--")} <= known | {"--help"}
+
+
+def runnable() -> list[list[str]]:
+    """The lines that need neither brokers nor a stack, and whose files are in the repository."""
+    found = {}
+    for _, line in lines():
+        words = commands(line)[-1]
+        if words[0].endswith("cutwater") and any(words[1:][: len(one)] == [*one] for one in RUN_WITHOUT_A_STACK):
+            files = [word for word in words if word.endswith(".yaml")]
+            if all((ROOT / one).is_file() for one in files) and "--against" not in words:
+                found[" ".join(words)] = words[1:]
+    return list(found.values())
+
+
+@pytest.mark.parametrize("words", runnable(), ids=" ".join)
+def test_what_needs_no_stack_runs(words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """From the clone's root, without any setting."""
+    for name in [name for name in os.environ if name.startswith("CUTWATER_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("CUTWATER_DATA_DIR", str(tmp_path))
+    monkeypatch.chdir(ROOT)
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, bool(done.output)) == (0, True), done.output
+
+
+def test_something_runs() -> None:
+    """The choice above has not become empty."""
+    assert {tuple(words[:1]) for words in runnable()} == {("plan",), ("schemas",), ("config",)}

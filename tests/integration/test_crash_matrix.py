@@ -1,0 +1,197 @@
+"""kill -9 at every named crash point, under load: what is shown afterwards is what pandas reckons, and whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import counting
+from crashes import Crashes
+from cutwater.adapters.crashing import POINTS
+from cutwater.adapters.streams import Tail, published
+from cutwater.client import committed
+from cutwater.core import topics
+from cutwater.core.chain import breaks
+from cutwater.core.records import Heartbeat, Milestone
+from cutwater.local.ports import free_ports
+from cutwater.views.store import Store, folder_of
+from cutwater.views.view import View
+from harness import GENERATION, Flow, flow, wait_until
+
+ROOT = Path(__file__).parents[2]
+DRIVER, SIGNAL = "cutwater_spark.driver", "cutwater.commit_signal"
+VIEW, PUBLISHER = "cutwater.rehydrator", "cutwater.publisher"
+"""Point by point: which service, at which of its times, and which of its processes."""
+OF_DRIVER = [
+    ("start-unwritten", 1, "process"),
+    ("start-written", 1, "process"),
+    ("rows-written", 2, "process"),
+    ("rows-proved", 2, "process"),
+    ("barrier-written", 2, "process"),
+    ("commit-seen", 2, "process"),
+    ("hint-written", 2, "process"),
+    ("cleared", 1, "process"),
+    ("transaction-open", 3, "process"),
+    ("rows-written", 3, "jvm"),
+    ("barrier-written", 3, "jvm"),
+    ("barrier-written", 2, "both"),
+]
+OF_SERVICES = [
+    (SIGNAL, "signal-read", 2),
+    (SIGNAL, "transaction-open", 2),
+    (SIGNAL, "milestone-written", 2),
+    (VIEW, "rows-read", 2),
+    (VIEW, "milestone-stored", 2),
+    (PUBLISHER, "part-read", 2),
+    (PUBLISHER, "transaction-open", 2),
+    (PUBLISHER, "part-written", 2),
+]
+
+Rows = dict[tuple[str, int], dict[str, Any]]
+"""The measures by (key, start of window)."""
+
+
+class Load:
+    """A job whose events move on in time with every portion."""
+
+    def __init__(self, job: Flow) -> None:
+        self.job = job
+        self.made: list[dict[str, Any]] = []
+
+    def more(self, count: int = 900) -> None:
+        """Ten minutes of events, an hour after those before: three epochs."""
+        ahead = 3_600_000 * (len(self.made) // count)
+        part = [one | {"at": one["at"] + ahead} for one in counting.events(count, seed=len(self.made))]
+        part.sort(key=lambda one: one["at"])
+        self.made += part
+        self.job.produce(part)
+
+    def expected(self, milestone: Milestone) -> Rows:
+        """The state above the milestone's horizon, by pandas."""
+        return above(counting.expected(self.made), milestone)
+
+
+def above(rows: Rows, milestone: Milestone) -> Rows:
+    return {at: row for at, row in rows.items() if at[1] + 60_000 > milestone.horizon_ms}
+
+
+@pytest.fixture
+def load(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Load]:
+    text = counting.job_text(unique("crash"), per_epoch=300, retention="10m").replace(
+        "lateness: 1h", "lateness: 5m"
+    )
+    with flow(broker.cluster, text, tmp_path, counting.SCHEMA) as made:
+        yield Load(made)
+
+
+def output_of(job: Flow) -> Rows:
+    """The newest value per row of the output, of whole milestones, which must follow each other without a gap."""
+    rows, next_sequence = {}, 1
+    for whole in committed(job.job_file, cluster=job.cluster, idle_s=2.0):
+        assert whole.first_sequence == next_sequence
+        next_sequence = whole.token.sequence + 1
+        rows.update({(one.key, one.window_start_ms): dict(one.values) for one in whole.changes})
+    return rows
+
+
+def view_of(job: Flow) -> Rows:
+    """Every row of the view, whose process has ended."""
+    view = View(Store(folder_of(job.folder, job.job.name, GENERATION), job.job, GENERATION), job.job)
+    _, rows = view.rows()
+    found = {}
+    for row in rows:
+        found[row["key"], row["window_start"]] = {one.name: row[one.name] for one in job.job.measures}
+    view.close()
+    return found
+
+
+def driver_idle(job: Flow) -> None:
+    """Wait until the driver says that there is nothing new: no further milestone comes."""
+    wait_until(
+        lambda: (beats := heartbeats(job)) and beats[-1].epoch == job.milestones()[-1][0].epoch, "an idle driver"
+    )
+
+
+def heartbeats(job: Flow) -> list[Heartbeat]:
+    tail, found = Tail(job.cluster, topics.barriers(job.job.name)), []
+    while new := list(tail.poll()):
+        found += [one for one in new if isinstance(one, Heartbeat)]
+    tail.close()
+    return found
+
+
+def everywhere(job: Flow, milestone: Milestone, port: int) -> bool:
+    """Do view and output hold the milestone?"""
+    try:
+        shown = httpx.get(f"http://127.0.0.1:{port}/v1/milestone", timeout=20).json().get("sequence", 0)
+    except httpx.HTTPError:
+        return False
+    there = published(job.cluster, job.job.name)
+    return shown >= milestone.sequence and there is not None and there.sequence >= milestone.sequence
+
+
+def test_the_driver_dies_at_every_point(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each attempt dies at another point; the next one goes on, and state and chain are exact at the end."""
+    job, crashes = load.job, Crashes(load.job)
+    job.signal()
+    load.more()
+    before, armed = 0, None
+    for point, times, victim in OF_DRIVER:
+        dying = crashes.arm(DRIVER, point, times, victim, CUTWATER_COLLECT_SHARE="0.1")
+        load.more()
+        dying.wait()
+        if armed is not None and len(job.milestones()) > before:
+            crashes.note("driver", armed, "exact")
+        before, armed = len(job.milestones()), dying
+    job.driver()
+    milestone = job.wait_committed()
+    assert above(job.state(milestone), milestone) == load.expected(milestone)
+    assert milestone.attempt >= len(OF_DRIVER)
+    assert list(breaks(job.milestones())) == []
+    with capsys.disabled():
+        print(f"\n{crashes.table()}")
+
+
+def test_each_service_dies_at_every_point(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
+    """Under load from a driver that lives on: after all deaths view and output are exact and whole."""
+    job, crashes, port = load.job, Crashes(load.job), free_ports(1)[0]
+    job.driver()
+    services = {module: job.start(module, CUTWATER_PORT=str(port)) for module in (SIGNAL, VIEW, PUBLISHER)}
+    load.more()
+    job.wait_committed()
+    for module, point, times in OF_SERVICES:
+        services[module].terminate()
+        assert services[module].wait(30) == 0
+        armed = crashes.arm(module, point, times, CUTWATER_PORT=str(port))
+        load.more()
+        armed.wait()
+        services[module] = job.start(module, CUTWATER_PORT=str(port))
+        milestone = job.wait_committed()
+        wait_until(lambda wanted=milestone: everywhere(job, wanted, port), f"{milestone.token} after {point}")
+        crashes.note(module.rpartition(".")[2].replace("_", "-"), armed, "exact")
+    driver_idle(job)
+    milestone = job.milestones()[-1][0]
+    wait_until(lambda: everywhere(job, milestone, port), "the last milestone")
+    services[VIEW].terminate()
+    assert services[VIEW].wait(30) == 0
+    want = load.expected(milestone)
+    assert above(job.state(milestone), milestone) == want
+    assert view_of(job) == want
+    assert above(output_of(job), milestone) == want
+    assert list(breaks(job.milestones())) == []
+    with capsys.disabled():
+        print(f"\n{crashes.table()}")
+
+
+def test_every_crash_point_is_in_the_matrix() -> None:
+    """A point that nobody dies at proves nothing; each is in the code once."""
+    assert {point for point, *_ in OF_DRIVER} | {point for _, point, _ in OF_SERVICES} == set(POINTS)
+    code = "".join(
+        path.read_text("utf-8") for folder in ("services", "spark") for path in (ROOT / folder).rglob("*.py")
+    )
+    assert [point for point in POINTS if len(re.findall(rf'reach(ed)?\("{point}"\)', code)) != 1] == []

@@ -1,0 +1,217 @@
+"""`cutwater verify` on a real broker: sound places are equal, and of a damaged row place and key are named."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from changelogs import GENERATION, HOUR_MS, Sold, Writing, encoded, following, make_job, now_ms, until
+from publishing import finals, publishing, wait_published
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.job import Job
+from cutwater.core.verification import CHANGELOG, OUTPUT, VIEW, RowName, Verdict
+from cutwater.local.ports import free_ports
+from cutwater.publisher.rows import Changed
+from cutwater.rehydrator.api import create_app
+from cutwater.rehydrator.metrics import Metrics
+from cutwater.verify import run
+from cutwater.verify.run import Request, Result, verify
+from cutwater.views.layout import Window, storage_key
+from cutwater.views.store import Store
+
+PLACES = (CHANGELOG, VIEW, OUTPUT)
+BAD = RowName("shop-7", HOUR_MS, 2 * HOUR_MS)
+
+
+@dataclass
+class Stage:
+    """A job with three epochs, the last of which changes a part of the rows."""
+
+    cluster: Cluster
+    job: Job
+    job_file: Path
+    folder: Path
+    writing: Writing
+
+    def publish(self) -> None:
+        with publishing(self.cluster, self.job, self.folder / "finals"):
+            assert self.writing.last is not None
+            wait_published(self.cluster, self.job, self.writing.last.sequence)
+
+    @contextmanager
+    def view(self, token: str = "") -> Iterator[str]:
+        """A rehydrator's API over a view at the newest milestone; yields its address."""
+        with following(self.cluster, self.job, self.store) as view:
+            assert self.writing.last is not None
+            view.wait_for(self.writing.last.sequence)
+            app = create_app(view.view, GENERATION, Metrics(), now_ms, token)
+            port = free_ports(1)[0]
+            server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning", lifespan="off"))
+            thread = threading.Thread(target=server.run)
+            thread.start()
+            until(lambda: server.started, "the API")
+            try:
+                yield f"http://127.0.0.1:{port}"
+            finally:
+                server.should_exit = True
+                thread.join(20)
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "view"
+
+    def verify(self, url: str, **changes: Any) -> Result:
+        request = Request(self.job, self.job_file, self.cluster, GENERATION, PLACES, api_url=url, wait_s=1)
+        return verify(replace(request, **changes))
+
+
+@pytest.fixture
+def stage(broker: Any, tmp_path: Path) -> Iterator[Stage]:
+    job, job_file = make_job(tmp_path / "job")
+    writing = Writing(broker.cluster, job)
+    for amount, shops in ((10, 40), (20, 40), (30, 7)):
+        writing.epoch([Sold(f"shop-{number}", 1, amount + number) for number in range(shops)])
+    yield Stage(broker.cluster, job, job_file, tmp_path / "data", writing)
+    writing.close()
+
+
+def answers(result: Result) -> dict[str, tuple[Verdict, int, int]]:
+    return {one.place: (one.verdict, one.found.rows, one.differences) for one in result.answers}
+
+
+def test_sound_places_are_equal_at_one_milestone(stage: Stage) -> None:
+    """Rows below the horizon are in no place; digests agree with what the changelog has within each scope."""
+    late = 30 * HOUR_MS
+    stage.writing.epoch([Sold("shop-1", 29, 5), Sold("new", 30, 1)], watermark_ms=late)
+    stage.publish()
+    with stage.view() as url:
+        result = stage.verify(url)
+        assert stage.verify(url, at=stage.writing.last.token).answers == result.answers
+    assert result.milestone == stage.writing.last
+    assert answers(result) == dict.fromkeys(PLACES, (Verdict.EQUAL, 2, 0))
+    assert all(one.found == one.expected for one in result.answers)
+
+
+def test_a_row_changed_in_the_views_store_is_named(stage: Stage) -> None:
+    """RocksDB's files hold another value: the view is suspected, and the values stand side by side."""
+    stage.publish()
+    with stage.view():
+        pass
+    store = Store(stage.store, stage.job, GENERATION)
+    _, value = encoded(stage.job, Sold("shop-7", 1, 999))
+    store.put({storage_key(Window(*BAD), store.segment_ms): value})
+    store.close()
+    with stage.view() as url:
+        result = stage.verify(url)
+    assert answers(result)[VIEW] == (Verdict.DIFFERENT, 40, 1)
+    assert answers(result)[CHANGELOG] == answers(result)[OUTPUT] == (Verdict.EQUAL, 40, 0)
+    [found] = result.differences
+    assert (found.name, found.suspects, result.differing_rows) == (BAD, (VIEW,), 1)
+    pieces = {place: json.loads(text or "{}")["pieces"] for place, text in found.values.items()}
+    assert pieces == {CHANGELOG: 27, VIEW: 999, OUTPUT: 27}
+
+
+def test_an_old_row_that_a_zombie_wrote_again_on_the_changelog_is_named(stage: Stage) -> None:
+    """View and output stepped past it by its headers: it is outvoted, though its milestone is proved."""
+    stage.publish()
+    with stage.view():
+        pass
+    stage.writing.rows([Sold("shop-7", 1, 17)], epoch=0)
+    stage.writing.epoch([Sold("shop-1", 1, 500)])
+    stage.publish()
+    with stage.view() as url:
+        result = stage.verify(url)
+    assert answers(result)[CHANGELOG] == (Verdict.DIFFERENT, 40, 1)
+    assert [(one.name, one.suspects) for one in result.differences] == [(BAD, (CHANGELOG,))]
+
+
+def test_a_milestone_that_does_not_prove_its_rows_is_said(stage: Stage) -> None:
+    """The rows of the newest epoch are not those that the milestone counts; nobody shows it."""
+    stage.publish()
+    with stage.view() as url:
+        rows = [Sold("shop-7", 1, 70)]
+        written = stage.writing.rows(rows, epoch=3)
+        tampered = [(key, encoded(stage.job, Sold("shop-7", 1, 71))[1]) for key, _ in written]
+        milestone = stage.writing.milestone(rows, tampered)
+        result = stage.verify(url, at=milestone.token)
+    found = {one.place: one for one in result.answers}
+    assert found[CHANGELOG].verdict is Verdict.DIFFERENT
+    assert f"milestone {milestone.token}" in found[CHANGELOG].reason
+    assert found[VIEW].verdict is found[OUTPUT].verdict is Verdict.UNKNOWN
+
+
+def test_a_row_that_is_missing_on_the_output_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end markers agree with each other: only the comparison can tell."""
+    whole = Changed.rows
+
+    def without_one(self: Changed, *arguments: Any) -> Any:
+        return (row for row in whole(self, *arguments) if b"shop-7" not in row[2])
+
+    monkeypatch.setattr(Changed, "rows", without_one)
+    stage.publish()
+    with stage.view() as url:
+        result = stage.verify(url)
+    assert answers(result)[OUTPUT] == (Verdict.DIFFERENT, 39, 1)
+    [found] = result.differences
+    assert (found.name, found.suspects) == (BAD, (OUTPUT,))
+    assert found.values[OUTPUT] is None
+
+
+def test_finals_are_compared_for_closed_windows_only(stage: Stage) -> None:
+    """Of 42 rows 41 are closed by the watermark; the open one is in changelog and view."""
+    stage.job = finals(stage.job)
+    stage.writing.epoch([Sold("shop-1", 2, 5), Sold("shop-1", 9, 5)], watermark_ms=5 * HOUR_MS)
+    stage.publish()
+    with stage.view() as url:
+        result = stage.verify(url)
+    assert answers(result) == {
+        CHANGELOG: (Verdict.EQUAL, 42, 0),
+        VIEW: (Verdict.EQUAL, 42, 0),
+        OUTPUT: (Verdict.EQUAL, 41, 0),
+    }
+
+
+def test_what_compaction_may_have_taken_is_no_false_alarm(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two days later something stands above the cut: the milestone cannot be compared any more, and says so."""
+    stage.publish()
+    with stage.view() as url:
+        stage.writing.rows([Sold("shop-7", 1, 70)], epoch=3)
+        monkeypatch.setattr(run, "now_ms", lambda: now_ms() + 48 * HOUR_MS)
+        with pytest.raises(UnavailableError, match="compaction may have taken values"):
+            stage.verify(url)
+
+
+def test_a_comparison_is_bounded(stage: Stage) -> None:
+    """More rows than --rows-max end it, with what to do."""
+    with pytest.raises(UsageError, match="more than 39 rows: give a larger --rows-max"):
+        stage.verify("", places=(CHANGELOG,), rows_max=39)
+    assert answers(stage.verify("", places=(CHANGELOG,), rows_max=40)) == {CHANGELOG: (Verdict.EQUAL, 40, 0)}
+
+
+def test_a_view_that_is_away_is_not_compared(stage: Stage) -> None:
+    """The others still are; the answer says which place could not be asked, and why."""
+    stage.publish()
+    result = stage.verify(f"http://127.0.0.1:{free_ports(1)[0]}")
+    assert answers(result)[VIEW][0] is Verdict.UNKNOWN
+    assert answers(result)[OUTPUT] == (Verdict.EQUAL, 40, 0)
+
+
+def test_an_export_asks_for_the_token_and_ends_with_its_number_of_rows(stage: Stage) -> None:
+    """All rows at one milestone; without the token none."""
+    token = "0123456789abcdef"
+    with stage.view(token) as url:
+        assert httpx.get(f"{url}/v1/export", timeout=20).status_code == 401
+        answer = httpx.get(f"{url}/v1/export", headers={"Authorization": f"Bearer {token}"}, timeout=20)
+    first, *rows, last = [json.loads(line) for line in answer.text.splitlines()]
+    assert first["milestone"]["sequence"] == 3
+    assert last == {"rows": len(rows)} == {"rows": 40}
