@@ -9,9 +9,11 @@ B ?= b2
 PAIRS ?= 5
 WORKERS ?= 2
 SIZE ?= 2000000
+SEEDS ?= 5000
+STEPS ?= 150
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test check docs fmt bench lock clean
+.PHONY: help demo up down test simulate check docs fmt bench lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -35,6 +37,9 @@ down: $(STAMP) ## End the embedded stack
 
 test: $(STAMP) ## Run the tests, on real brokers and real Spark
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile
+
+simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000 STEPS=150, or SEED=17 alone)
+	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) --steps $(STEPS) $(if $(SEED),--seed $(SEED))
 
 check: $(STAMP) ## Lint, types, architecture, docs
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from cutwater.adapters import wire
 from cutwater.core import topics
 from cutwater.core.chain import ROOT_HASH, link
 from cutwater.core.cuts import TopicPartition
-from cutwater.core.records import Milestone
+from cutwater.core.records import Barrier, Heartbeat, Milestone, Start
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB
 from simulation.log import Log, Outcome
@@ -85,9 +85,10 @@ class Checker:
             raise Anomaly(DIVERGENCE, f"sequence {number} names another parent")
         if milestone.epoch != (known.epoch + 1 if known else 0):
             raise Anomaly(GAP, f"sequence {number} is of epoch {milestone.epoch}")
-        if milestone.epoch not in self._disk.commits:
+        if milestone.epoch not in self._disk.ever_committed:
             raise Anomaly(ABORTED_READ, f"epoch {milestone.epoch} is a milestone, and Spark has not committed it")
-        if milestone.source_cut != self._disk.plans[milestone.epoch].source_cut:
+        plan = self._disk.plans.get(milestone.epoch)
+        if plan is not None and milestone.source_cut != plan.source_cut:
             raise Anomaly(DIVERGENCE, f"epoch {milestone.epoch} reads other events than the checkpoint says")
         self._bytes = record
         self.truths.append(self._truth(milestone))
@@ -160,6 +161,38 @@ class Checker:
         if wrong <= truth.changed and wrong != truth.changed:
             return PARTIAL
         return LOST_WRITE
+
+    # --- the barriers
+
+    def look_at_barriers(self, began: Mapping[int, int]) -> None:
+        """A driver that starts, or says that all is quiet, has seen every row that does not belong there.
+
+        `began`: by attempt, which record was the newest when its process began.
+        """
+        newest: Barrier | None = None
+        beats: dict[tuple[int, int], int] = {}
+        for record in self._log.topics[topics.barriers(JOB.name)][0].records:
+            transaction = record.transaction
+            if record.marker or transaction is None or transaction.outcome is not Outcome.COMMITTED:
+                continue
+            signal = wire.decode(record.value or b"")
+            if isinstance(signal, Barrier):
+                newest = signal
+            elif isinstance(signal, Start) and newest and signal.attempt in began:
+                self._require_noticed(newest, began[signal.attempt], f"start {signal.attempt}")
+            elif isinstance(signal, Heartbeat) and newest:
+                said = (signal.attempt, signal.epoch)
+                if said in beats:
+                    self._require_noticed(newest, beats[said], f"a heartbeat of epoch {signal.epoch}")
+                beats[said] = record.serial
+
+    def _require_noticed(self, newest: Barrier, before: int, when: str) -> None:
+        """Rows of older epochs above the newest barrier's cut: nobody may have written there."""
+        for place, offset in newest.changelog_cut:
+            for record in self._log.topics[place.topic][place.partition].records:
+                old = record.headers is not None and int(dict(record.headers)["epoch"]) < newest.epoch
+                if record.offset >= offset and record.serial <= before and old:
+                    raise Anomaly(UNNOTICED, f"{when}: {place.topic}/{place.partition}@{record.offset}")
 
     # --- the output as plain readers see it
 

@@ -19,6 +19,13 @@ class Disk:
     def __init__(self) -> None:
         self.plans: dict[int, Plan] = {}
         self.commits: set[int] = set()
+        self.ever_committed: set[int] = set()
+
+    def roll_back(self, epochs: int) -> None:
+        """An older copy of the checkpoint is put in its place."""
+        newest = max(self.plans, default=-1)
+        self.plans = {epoch: plan for epoch, plan in self.plans.items() if epoch <= newest - epochs}
+        self.commits = {epoch for epoch in self.commits if epoch < newest - epochs}
 
 
 class SimCheckpoint:
@@ -53,6 +60,7 @@ class SimCheckpoint:
         if epoch in self._disk.commits:
             raise Concurrent(f"commits/{epoch}")
         self._disk.commits.add(epoch)
+        self._disk.ever_committed.add(epoch)
 
 
 class TableDisk:

@@ -1,6 +1,6 @@
 """The job of the simulated world: events by the hour, a sum of their amounts, and which attempt wrote the row.
 
-The attempt in the row stands for what may differ when an epoch is computed again; it tells a reader whose row it is.
+The attempt in the row stands for what may differ when an epoch is computed again; it tells whose row is shown.
 """
 
 from __future__ import annotations

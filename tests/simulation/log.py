@@ -1,7 +1,7 @@
 """A Kafka log in memory: partitions, transactions whose markers arrive one by one, compaction with a lag.
 
-What Kafka promises and no more: an acknowledged record stays, a decided transaction is finished some time, the last
-stable offset hides what follows an open transaction. Markers and compaction leave gaps in the offsets.
+What Kafka promises and no more: an acknowledged record stays, a decided transaction is finished some time, the
+last stable offset hides what follows an open transaction. Markers and compaction leave gaps in the offsets.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Transaction:
 class Record:
     """One record, or a transaction's marker where `value` and `key` are None and `marker` is set."""
 
-    __slots__ = ("headers", "key", "marker", "offset", "time_ms", "transaction", "value")
+    __slots__ = ("headers", "key", "marker", "offset", "serial", "time_ms", "transaction", "value")
 
     def __init__(
         self,
@@ -54,6 +54,8 @@ class Record:
         self.time_ms = time_ms
         self.transaction = transaction
         self.marker = marker
+        self.serial = 0
+        """Which of all appended records it is, over all partitions."""
 
 
 class Partition:
@@ -126,10 +128,12 @@ class Log:
     ) -> int:
         partition = self.topics[place[0]][place[1]]
         offset = partition.end
-        partition.add(Record(offset, key, value, headers, self.now_ms, transaction))
+        record = Record(offset, key, value, headers, self.now_ms, transaction)
+        partition.add(record)
         if transaction is not None:
             transaction.places.add(place)
         self.version += 1
+        record.serial = self.version
         return offset
 
     def decide(self, producer: Producer, outcome: Outcome) -> None:

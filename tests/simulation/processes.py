@@ -37,10 +37,11 @@ class Process:
         self.error: BaseException | None = None
         self.lose_next_answer = False
         self._outside = getcurrent()
+        self._passing: set[greenlet] = set()
         self._fibers: dict[greenlet, Ready | None] = {}
 
-    def spawn(self, run: Callable[[], None]) -> None:
-        """Run something beside what runs already. The process ends with the first fiber that ends."""
+    def spawn(self, run: Callable[[], None], passing: bool = False) -> None:
+        """Run something beside what runs already. The process ends with the first that ends, unless passing."""
 
         def guarded() -> None:
             try:
@@ -50,7 +51,10 @@ class Process:
             except BaseException as error:
                 self.error = self.error or error
 
-        self._fibers[greenlet(guarded, self._outside)] = None
+        fiber = greenlet(guarded, self._outside)
+        self._fibers[fiber] = None
+        if passing:
+            self._passing.add(fiber)
 
     def pause(self, ready: Ready | None = None) -> None:
         """A call to the outside: others run, and this process may not come back. `ready`: an answer is there."""
@@ -79,7 +83,10 @@ class Process:
             return False
         fiber = fibers[self.luck() % len(fibers)] if len(fibers) > 1 else fibers[0]
         fiber.switch()
-        if fiber.dead:
+        if fiber.dead and fiber in self._passing:
+            self._fibers.pop(fiber)
+            self._passing.discard(fiber)
+        elif fiber.dead:
             self.kill()
         return True
 
@@ -89,6 +96,50 @@ class Process:
             if fiber:  # begun, and not ended
                 fiber.throw(Killed)
         self._fibers.clear()
+
+
+class SimFuture:
+    """What a job in the background has come to."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._error: BaseException | None = None
+        self._done = False
+
+    def run(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except Killed:
+            raise
+        except BaseException as error:
+            self._error = error
+        self._done = True
+
+    def done(self) -> bool:
+        return self._done
+
+    def result(self) -> None:
+        while not self._done:
+            self._process.pause(self.done)
+        if self._error is not None:
+            raise self._error
+
+
+class SimExecutor:
+    """A thread of a process that runs jobs, as a fiber."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._last: SimFuture | None = None
+
+    def submit(self, job: Callable[[], None]) -> SimFuture:
+        future = self._last = SimFuture(self._process)
+        self._process.spawn(lambda: future.run(job), passing=True)
+        return future
+
+    def shutdown(self, wait: bool) -> None:
+        while wait and self._last is not None and not self._last.done():
+            self._process.pause(self._last.done)
 
 
 class SimLock:

@@ -1,4 +1,4 @@
-"""A driver over a model of Spark: plans epochs, aggregates, lets executors write, commits. The rest is Cutwater's."""
+"""A driver over a model of Spark, which plans, aggregates, writes and commits; the rest is Cutwater's own."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ class Habits:
     """Another attempt of an epoch writes other bytes."""
     hints: bool = True
     late_rows: list[LateRow] = field(default_factory=list)
+    began: dict[int, int] = field(default_factory=dict)
+    """By attempt: how much the log held when its process began."""
 
 
 class Driver:
@@ -76,6 +78,7 @@ class Driver:
         self._cluster = SimCluster(log, process)
         self._checkpoint = SimCheckpoint(disk, process)
         self._lock = SimLock(process)
+        self._began = log.version
         process.spawn(self._run)
 
     def _run(self) -> None:
@@ -89,6 +92,7 @@ class Driver:
             self._rows,
             lambda: newest_milestone(self._cluster, JOB.name, GENERATION),
         ).run(self._now_ms)
+        self._habits.began[attempt] = self._began
         epochs = Epochs(
             JOB, GENERATION, attempt, past, self._rows, barriers, self._checkpoint, FINGERPRINT, self._now_ms
         )
@@ -203,7 +207,8 @@ class Driver:
             if self._habits.zombies and found and luck() % 12 == 0:
                 self._habits.late_rows.append(LateRow(partition, *found[luck() % len(found)], headers))
             self._write(partition, found, headers)
-        digest = signed(rows_hash(row for found in rows for row in found))
+        written = [row for found in rows for row in found]
+        digest = signed(rows_hash((key for key, _ in written), (value for _, value in written)))
         return Written({number: len(found) for number, found in enumerate(rows)}, digest)
 
     def _write(self, partition: int, rows: list[tuple[bytes, bytes]], headers: Headers) -> None:

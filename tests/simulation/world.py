@@ -21,6 +21,7 @@ from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, Un
 from cutwater.core.generations import Token
 from cutwater.core.restore import MARGIN_MS
 from cutwater.core.topics import MIN_COMPACTION_LAG_MS
+from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.rows import Changed
 from cutwater.publisher.service import Publisher
 from cutwater.views.follower import Follower
@@ -28,12 +29,12 @@ from cutwater.views.ranges import Ranges
 from cutwater.views.store import Store
 from cutwater.views.updates import Updates
 from cutwater.views.view import State, View
-from simulation.checker import ABORTED_READ, FALSE_ALARM, INVERSION, LOST_WRITE, STUCK, UNNOTICED, Anomaly, Checker
+from simulation.checker import FALSE_ALARM, INVERSION, LOST_WRITE, STUCK, Anomaly, Checker
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
 from simulation.log import Log, Outcome
-from simulation.processes import Luck, Process, SimEvent
+from simulation.processes import Luck, Process, SimEvent, SimExecutor
 from simulation.spark import CHANGELOG, Driver, Event, Habits, LateRow
 
 START_MS = 1_700_000_000_000
@@ -122,6 +123,8 @@ class World:
         self.clients = {"consumer": Client(), "reader": Client()}
         self.foreign = False
         """Has anything happened that may end the generation?"""
+        self.rotten = False
+        """Has the log lost what it had acknowledged?"""
 
     # --- processes
 
@@ -140,7 +143,7 @@ class World:
         elif slot == "view":
             process.spawn(lambda: self._view(process, cluster, "view"))
         elif slot == "publisher":
-            process.spawn(lambda: self._publisher(cluster, clock))
+            process.spawn(lambda: self._publisher(process, cluster, clock))
         else:
             process.spawn(lambda: self._client(process, cluster, slot, clock))
 
@@ -163,17 +166,25 @@ class World:
             event=lambda: SimEvent(process),
         )
         self.views[name] = (view, follower)
-        self._look_at_view(name)
+        self._look_at_view(name, again=True)
         follower.run()
         if view.status.state is State.STOPPED:
             raise DivergenceError(view.status.reason)
 
-    def _publisher(self, cluster: Any, clock: Callable[[], int]) -> None:
+    def _publisher(self, process: Process, cluster: Any, clock: Callable[[], int]) -> None:
         def source(ranges: Ranges) -> Changed:
             return self.services.changed(Updates(JOB, ranges, clock, self.profile.part_rows))
 
         publisher = self.services.publisher(
-            cluster, JOB, GENERATION, source, _Silent(), _Silent(), self.profile.part_rows, clock
+            cluster,
+            JOB,
+            GENERATION,
+            source,
+            _Silent(),
+            _Silent(),
+            self.profile.part_rows,
+            clock,
+            pipeline=Pipeline(SimExecutor(process)),
         )
         publisher.run()
 
@@ -273,6 +284,15 @@ class World:
     def _write_row(self, row: LateRow) -> None:
         self.log.append((CHANGELOG, row.partition), row.key, row.value, row.headers)
 
+    def _do_roll_back(self, _what: str) -> None:
+        """The checkpoint is replaced by an older copy while no driver runs."""
+        for where in (self.live, self.stalled):
+            if "driver" in where:
+                where.pop("driver").kill()
+        self.foreign = True
+        self.faults["checkpoint rolled back"] += 1
+        self.disk.roll_back(self.luck() % 4)
+
     def _do_lose_view(self, _what: str) -> None:
         """The view's disk is gone: it begins with nothing."""
         self.faults["view lost"] += 1
@@ -316,23 +336,27 @@ class World:
             return
         if isinstance(error, Anomaly) or not isinstance(error, CutwaterError):
             raise error
-        if slot == "driver":
+        if slot == "driver" and was_stalled:
+            self.faults["zombie driver gave up"] += 1  # to it the newer driver's rows are foreign
+        elif slot == "driver":
             if not self.foreign:
                 raise Anomaly(FALSE_ALARM, f"the driver has ended a sound generation: {error}")
             self.faults["generation ended"] += 1
             self.stopped[slot] = str(error)
-        elif slot == "signal" and self.profile.differs and self.faults["zombie driver"]:
+        elif self.rotten and isinstance(error, DivergenceError):
+            self.stopped[slot] = str(error)
+        elif slot == "signal" and self.profile.differs and self.foreign:
             self.faults["told differently"] += 1
             self.stopped[slot] = str(error)
         else:
             raise Anomaly(FALSE_ALARM, f"{slot} has stopped: {error}")
 
-    def _look_at_view(self, name: str) -> None:
+    def _look_at_view(self, name: str, again: bool = False) -> None:
         if name not in self.views:
             return  # its store is still being opened
         view, _ = self.views[name]
         milestone = view.milestone
-        if milestone is None or milestone.sequence == self.shown.get(name, 0):
+        if milestone is None or (milestone.sequence == self.shown.get(name, 0) and not again):
             return
         if milestone.sequence < self.shown.get(name, 0):
             raise Anomaly(INVERSION, f"the view goes from sequence {self.shown[name]} to {milestone.sequence}")
@@ -353,6 +377,7 @@ class World:
             self._settle()
         self.checker.look_at_stream()
         self.checker.look_at_output()
+        self.checker.look_at_barriers(self.habits.began)
         self._restored()
         self._require_everything()
 
@@ -406,13 +431,12 @@ class World:
             return
         newest = self.checker.truths[-1].milestone
         margin = MIN_COMPACTION_LAG_MS - MARGIN_MS - MARGIN_MS
-        if self.log.now_ms - newest.written_ms > margin and "driver" in self.stopped:
+        changelog = self.log.topics[CHANGELOG]
+        followed = any(offset < changelog[place.partition].end for place, offset in newest.changelog_cut)
+        if self.log.now_ms - newest.written_ms > margin and followed:
             return
         reached = {name: self.shown.get(name, 0) for name in ("view", "restored")}
         reached |= {name: client.seen for name, client in self.clients.items()}
         late = {name: at for name, at in reached.items() if at != last}
         if late:
             raise Anomaly(STUCK, f"the stream ends at sequence {last}, and {late} came no further")
-
-
-_ = (ABORTED_READ, UNNOTICED)

@@ -132,8 +132,9 @@ def read_range(
 ) -> Iterator[Message]:
     """Every record from `first` up to `end`, or to the partition's end when `end` is None.
 
-    Ends by end-of-partition, not by counting: markers and compaction leave gaps. Raises UnavailableError when
-    nothing arrives within the bound, ProtocolError when `first` is no longer kept.
+    Ends by end-of-partition, not by counting: markers and compaction leave gaps. An end of the partition below
+    `end` means wait: something held it back. Raises UnavailableError when nothing arrives within the bound,
+    ProtocolError when `first` is no longer kept.
     """
     consumer.assign([TopicPartition(topic, partition, first)])
     try:
@@ -144,9 +145,10 @@ def read_range(
                     f"{topic}/{partition}: no answer within {TIMEOUT_S:.0f} s; is the broker up, and may we read?"
                 )
             if message.error() is not None:
-                if message.error().code() == KafkaError._PARTITION_EOF:
+                if message.error().code() != KafkaError._PARTITION_EOF:
+                    raise_read_error(message.error(), topic, partition)
+                elif end is None or message.offset() >= end:
                     return
-                raise_read_error(message.error(), topic, partition)
                 continue
             if end is not None and message.offset() >= end:
                 return

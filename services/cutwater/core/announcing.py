@@ -62,7 +62,8 @@ class Announcing:
             self._announced = barrier.epoch
             self._beat_ms = self._now_ms()
             self._pause_ms = self._heartbeat_ms
-        elif self._now_ms() - self._beat_ms >= self._pause_ms:
+        # A clock that jumped back shall not silence the job until it has caught up.
+        elif not 0 <= self._now_ms() - self._beat_ms < self._pause_ms:
             self._beat(barrier)
             # A job that idles for weeks shall not fill the topics with it.
             self._pause_ms = min(2 * self._pause_ms, max(HEARTBEAT_MS_MAX, self._heartbeat_ms))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 
 class Pipeline:
     """Runs jobs one after the other in a thread of its own; at most one is under way."""
 
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="output")
+    def __init__(self, thread: Executor | None = None) -> None:
+        """`thread`: what runs the jobs, one after the other; a thread of its own by default."""
+        self._thread = thread or ThreadPoolExecutor(max_workers=1, thread_name_prefix="output")
         self._running: Future[None] | None = None
 
     def submit(self, job: Callable[[], None]) -> None:

@@ -60,6 +60,7 @@ class Publisher:
         part_bytes: int = PART_BYTES,
         headers: OutputHeaders | None = None,
         account: Account | None = None,
+        pipeline: Pipeline | None = None,
     ) -> None:
         """`headers`: what a registry gave for the output's records; None where no registry is asked."""
         self._cluster = cluster
@@ -73,7 +74,7 @@ class Publisher:
         self._account = account or unrecorded()
         self._stop = threading.Event()
         self._position = nothing(job.name, generation, job.output.form)
-        self._pipeline = Pipeline()
+        self._pipeline = pipeline or Pipeline()
         self._ranges = Ranges(cluster, topics.changelog(job.name, generation), self._stop.is_set)
         self._source = make_source(self._ranges)
         self._writer = OutputWriter(cluster, job, generation, encoder_for(job, headers), clock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from operator import methodcaller
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -66,7 +67,7 @@ class Onward:
             for event in events:
                 self._event(event)
         found: dict[int, list[Message]] = defaultdict(list)
-        for partition, run in groupby(came, Message.partition):
+        for partition, run in groupby(came, methodcaller("partition")):
             found[partition].extend(run)
         for partition, messages in found.items():
             self._next[partition] = messages[-1].offset() + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from operator import methodcaller
 
 from confluent_kafka import Message
 
@@ -18,6 +19,8 @@ from cutwater.core.restore import Jump, Step, fresh
 from cutwater.views.pieces import Piece, pieces_of
 from cutwater.views.proving import counted_once, headers_of, prove, require_schema, require_whole
 from cutwater.views.ranges import Range, Ranges
+
+_key, _value, _offset = methodcaller("key"), methodcaller("value"), methodcaller("offset")
 
 PART_ROWS = 100_000
 PART_BYTES = 32 << 20
@@ -145,14 +148,14 @@ class Updates:
 
         `proved`: their digest will be compared before anybody sees them.
         """
-        values = list(map(Message.value, messages))
+        values = list(map(_value, messages))
         if None in values:
             messages = [message for message in messages if message.value() is not None]
-            values = list(map(Message.value, messages))
-        keys = list(map(Message.key, messages))
+            values = list(map(_value, messages))
+        keys = list(map(_key, messages))
         if not proved or None in keys:
             self._require_rows(messages, keys, values)
-        return Piece(partition, keys, values, list(map(Message.offset, messages)))
+        return Piece(partition, keys, values, list(map(_offset, messages)))
 
     def _require_rows(self, messages: list[Message], keys: list[bytes | None], values: list[bytes]) -> None:
         key_header, value_header, header_bytes = self._key_header, self._value_header, HEADER_BYTES

@@ -1,12 +1,10 @@
-"""Random histories of drivers and signallers that crash: the commit stream is right in every one.
+"""What a model of drivers leaves on the barriers topic, through the pure core: properties of `step` and `resume`.
 
-The seed is in the test's name: `pytest 'tests/simulation/test_commit_simulation.py' -k 'seed-17-'` repeats one.
-CUTWATER_SEEDS sets how many are run.
+The whole protocol is simulated in tests/simulation. The seed is in a test's name: `-k 'seed-17-'` repeats one.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from random import Random
 
@@ -18,7 +16,7 @@ from cutwater.core.records import Barrier, Heartbeat, Milestone, Signal, Start, 
 from driver_model import CRASH_POINTS, DriverModel, History
 from protocol_samples import GENERATION, JOB, hash_of
 
-SEEDS = range(int(os.environ.get("CUTWATER_SEEDS", "100")))
+SEEDS = range(100)
 MAX_RESTARTS = 50
 Log = list[tuple[int, Signal]]
 seeded = pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"seed-{seed}-")

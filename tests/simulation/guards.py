@@ -1,0 +1,234 @@
+"""The guards of the commit protocol: what each keeps away, and the history that shows it once it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cutwater.commit_signal.service import CommitSignal
+from cutwater.core import commit, takeover
+from cutwater.core.commit import SignalState
+from cutwater.core.grouping import Grouping
+from cutwater.views.ranges import Range
+from cutwater.views.store import Store
+from cutwater_spark import proving
+from cutwater_spark.proving import ProvedRows
+from simulation.checker import (
+    ABORTED_READ,
+    DIVERGENCE,
+    FALSE_ALARM,
+    GAP,
+    INVERSION,
+    LOST_WRITE,
+    PARTIAL,
+    STUCK,
+    UNNOTICED,
+)
+from simulation.histories import Climate
+from simulation.holes import (
+    Hole,
+    any_end,
+    any_writer,
+    at_the_barrier,
+    behind_the_last_record,
+    ends_early,
+    everything,
+    no_containment,
+    no_hashes,
+    off,
+    own_ids,
+    position_first,
+    read_once,
+    two_transactions,
+    unfenced_drivers,
+    unflushed,
+)
+from simulation.scenes import Scene, lost_row, old_barrier, repeated_rows, two_tellings
+
+
+@dataclass(frozen=True)
+class Guard:
+    name: str
+    keeps_away: str
+    invariant: str
+    hole: Hole
+    way: Climate | Callable[[int], Scene]
+    """Histories from seeds in a climate in which it shows soon, or a scene where chance seldom comes."""
+    anomalies: frozenset[str]
+    """What the checker may call it, once the guard is gone."""
+
+
+_ZOMBIES = {"zombies": True, "differs": False}
+_CRASHING = {"kill:view": 8.0, "lose-view": 1.0}
+_WRONG = frozenset({LOST_WRITE, ABORTED_READ, PARTIAL})
+
+GUARDS = (
+    Guard(
+        "proof of rows",
+        "a zombie's row below the cut of a milestone",
+        "I1",
+        off(proving, "foreign_rows", lambda *_args: []),
+        Climate(_ZOMBIES, {"late-row": 4.0, "kill:driver": 3.0}),
+        _WRONG,
+    ),
+    Guard(
+        "comparison at a start",
+        "a checkpoint that was rolled back or lost",
+        "I3",
+        off(takeover, "require_match"),
+        Climate({"differs": False}, {"roll-back": 2.0}),
+        frozenset({FALSE_ALARM, LOST_WRITE, GAP, ABORTED_READ, DIVERGENCE}),
+    ),
+    Guard(
+        "foreign rows at a start",
+        "a new attempt over rows that do not belong there",
+        "I1",
+        off(ProvedRows, "check_start"),
+        Climate(_ZOMBIES, {"late-row": 4.0, "kill:driver": 5.0}),
+        frozenset({UNNOTICED}),
+    ),
+    Guard(
+        "foreign rows at a heartbeat",
+        "calling an idle job fresh while somebody else writes to it",
+        "I1",
+        off(ProvedRows, "check_idle"),
+        Climate(_ZOMBIES, {"late-row": 4.0, "leap": 5.0, "events": 2.0}),
+        frozenset({UNNOTICED}),
+    ),
+    Guard(
+        "fencing of drivers",
+        "barriers of an attempt that has lost the generation",
+        "I3",
+        unfenced_drivers,
+        old_barrier,
+        frozenset({*_WRONG, GAP, FALSE_ALARM}),
+    ),
+    Guard(
+        "refusal of another telling",
+        "an epoch that is told differently after its milestone",
+        "I2",
+        off(commit, "_refuse_another_telling"),
+        two_tellings,
+        _WRONG,
+    ),
+    Guard(
+        "a milestone only after Spark's commit",
+        "milestones of epochs that a crash takes back",
+        "I1",
+        at_the_barrier,
+        Climate(),
+        frozenset({ABORTED_READ, FALSE_ALARM}),
+    ),
+    Guard(
+        "position of the oldest barrier still needed",
+        "forgetting a prepared epoch in a restart of commit-signal",
+        "I4",
+        off(SignalState, "position", property(behind_the_last_record)),
+        Climate({}, {"kill:signal": 6.0}),
+        frozenset({FALSE_ALARM, STUCK, LOST_WRITE}),
+    ),
+    Guard(
+        "fencing of signallers",
+        "two signallers that write one stream",
+        "I3",
+        own_ids("signal_id"),
+        Climate({}, {"stall:signal": 4.0, "wake:signal": 10.0}),
+        frozenset({INVERSION, FALSE_ALARM}),
+    ),
+    Guard(
+        "reading the stream again after fencing",
+        "a milestone that the fenced signaller wrote last",
+        "I3",
+        off(CommitSignal, "_read_state", read_once),
+        Climate({}, {"stall:signal": 4.0, "wake:signal": 10.0}),
+        frozenset({INVERSION, FALSE_ALARM}),
+    ),
+    Guard(
+        "cut bound of the view",
+        "rows above the milestone that is shown",
+        "I1",
+        off(Range, "_below", everything),
+        Climate({}, _CRASHING),
+        frozenset({ABORTED_READ}),
+    ),
+    Guard(
+        "an end below the cut means wait",
+        "a restore that ends too early",
+        "I1",
+        off(Range, "_done", ends_early),
+        Climate(),
+        frozenset({*_WRONG, FALSE_ALARM}),
+    ),
+    Guard(
+        "only the milestone's attempt",
+        "rows of another attempt within the range of a step",
+        "I1",
+        any_writer,
+        repeated_rows,
+        frozenset({*_WRONG, FALSE_ALARM}),
+    ),
+    Guard(
+        "containment",
+        "a milestone that compaction has overtaken",
+        "I2",
+        no_containment,
+        Climate({}, {"leap": 5.0, "compact": 8.0, "lose-view": 2.0, "forget": 2.0}),
+        frozenset({*_WRONG, FALSE_ALARM}),
+    ),
+    Guard(
+        "position in the same batch",
+        "a position ahead of its rows",
+        "I4",
+        off(Store, "commit", position_first),
+        Climate({}, _CRASHING),
+        _WRONG,
+    ),
+    Guard(
+        "mark of a milestone that is being applied",
+        "half a milestone after a crash between two chunks",
+        "I1",
+        off(Store, "begin"),
+        Climate({"chunk_rows": 2}, {"kill:view": 6.0, "events": 14.0, "lose-view": 0.0}),
+        _WRONG,
+    ),
+    Guard(
+        "flush before the position",
+        "rows of a restore that a crash takes away",
+        "I4",
+        off(Store, "commit", unflushed),
+        Climate({"chunk_rows": 2}, {"kill:view": 8.0, "lose-view": 3.0}),
+        _WRONG,
+    ),
+    Guard(
+        "position in the publisher's transaction",
+        "a milestone that is published again",
+        "I4",
+        two_transactions,
+        Climate({}, {"kill:publisher": 8.0}),
+        frozenset({INVERSION, FALSE_ALARM}),
+    ),
+    Guard(
+        "fencing of publishers",
+        "two publishers that write one output",
+        "I4",
+        own_ids("publisher_id"),
+        Climate({}, {"stall:publisher": 4.0, "wake:publisher": 10.0}),
+        frozenset({INVERSION, FALSE_ALARM, PARTIAL}),
+    ),
+    Guard(
+        "wait for all end markers",
+        "a milestone of which a partition is still to come",
+        "I1",
+        off(Grouping, "whole", any_end),
+        Climate(),
+        frozenset({PARTIAL, *_WRONG}),
+    ),
+    Guard(
+        "count and digest",
+        "rows that the log has lost or changed",
+        "I2",
+        no_hashes,
+        lost_row,
+        _WRONG,
+    ),
+)

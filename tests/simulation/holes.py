@@ -1,0 +1,170 @@
+"""Holes: what takes the place of a guard, in the classes that run and for the time of a test only."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from cutwater.commit_signal import service as signal_service
+from cutwater.commit_signal.service import CommitSignal
+from cutwater.core import commit, topics
+from cutwater.core.commit import SignalState
+from cutwater.core.grouping import Grouping
+from cutwater.core.records import Barrier, Committed
+from cutwater.core.restore import Step as Stepping
+from cutwater.publisher import writer as output_writer
+from cutwater.views import applier, updates
+from cutwater.views.applier import Applier
+from cutwater.views.proving import headers_of
+from cutwater.views.ranges import Range
+from cutwater.views.store import Store
+
+Hole = Callable[[], AbstractContextManager[Any]]
+
+
+def off(owner: Any, name: str, instead: Any = lambda *_args, **_named: None) -> Hole:
+    return lambda: patch.object(owner, name, instead)
+
+
+def position_first(self: Store, *args: Any, **named: Any) -> None:
+    entry = args[0]
+    self._db.write({b"\x00applied": entry.offset.to_bytes(8, "big") + entry.record})
+    _commit(self, *args, **named)
+
+
+def unflushed(self: Store, *args: Any, **named: Any) -> None:
+    _commit(self, *args, **{**named, "bulk": False})
+
+
+_commit = Store.commit
+_below = Range._below
+_rows = Applier._rows
+_apply = Applier.apply
+_done = Range._done
+_step = commit.step
+_read_state = CommitSignal._read_state
+
+
+def everything(self: Range, partition: int, messages: list[Any]) -> list[Any]:
+    """Records above the cut, too, as far as they came along."""
+    _below(self, partition, messages)
+    return messages
+
+
+@contextmanager
+def any_writer() -> Iterator[None]:
+    """A step takes every row in its range, whoever wrote it."""
+    stepping = [False]
+
+    def apply(self: Applier, plan: Any) -> Any:
+        stepping[0] = isinstance(plan, Stepping)
+        return _apply(self, plan)
+
+    def rows(self: Applier, messages: Any, milestone: Any) -> Iterator[Any]:
+        for row in _rows(self, messages, milestone):
+            yield row._replace(headers=headers_of(milestone)) if stepping[0] else row
+
+    with patch.object(Applier, "apply", apply), patch.object(Applier, "_rows", rows):
+        yield
+
+
+def ends_early(self: Range, partition: int) -> bool:
+    """Any end of a partition counts, below the cut too."""
+    if self._log.ended(partition, 0):
+        self.first_above_ms.setdefault(partition, None)
+        return True
+    return bool(_done(self, partition))
+
+
+@contextmanager
+def two_transactions() -> Iterator[None]:
+    real = output_writer.TransactionalWriter
+
+    class Apart(real):  # type: ignore[misc, valid-type]
+        def write_all(self, batches: Any) -> None:
+            super().write_all(batches[:-1])
+            super().write_all(batches[-1:])
+
+    with patch.object(output_writer, "TransactionalWriter", Apart):
+        yield
+
+
+def own_ids(name: str) -> Hole:
+    """Every process has a transactional id of its own, which fences nobody."""
+
+    def hole() -> AbstractContextManager[Any]:
+        numbers = itertools.count()
+        return patch.object(topics, name, lambda *_args: f"{name}-{next(numbers)}")
+
+    return hole
+
+
+@contextmanager
+def unfenced_drivers() -> Iterator[None]:
+    """Neither Kafka nor the attempt in the record keeps an older driver out."""
+
+    def step(state: SignalState, signal: Any, *args: Any) -> Any:
+        return _step(replace(state, attempt=min(state.attempt, signal.attempt)), signal, *args)
+
+    with own_ids("driver_id")(), patch.object(signal_service, "step", step):
+        yield
+
+
+def read_once(self: CommitSignal, consumer: Any) -> Any:
+    if not hasattr(self, "_once"):
+        self._once = _read_state(self, consumer)
+    return self._once
+
+
+@contextmanager
+def at_the_barrier() -> Iterator[None]:
+    """A barrier is taken for a commit."""
+
+    def step(state: SignalState, signal: Any, offset: int, now_ms: int, hash_of: Any) -> Any:
+        state, written = _step(state, signal, offset, now_ms, hash_of)
+        if isinstance(signal, Barrier):
+            said = Committed(signal.job, signal.generation, signal.attempt, signal.epoch, now_ms)
+            state, more = _step(state, said, offset, now_ms, hash_of)
+            written = [*written, *more]
+        return state, written
+
+    with patch.object(signal_service, "step", step):
+        yield
+
+
+def behind_the_last_record(self: SignalState) -> int:
+    return self.last.barriers_position + 1 if self.last else 0
+
+
+def any_end(self: Grouping) -> Any:
+    """One partition's end is enough."""
+    for ended in self._ended:
+        if ended and ended[0].end.sequence > self._after:
+            found = ended.popleft()
+            self._after = found.end.sequence
+            return found.end, found.rows
+    return None
+
+
+@contextmanager
+def both(*holes: Hole) -> Iterator[None]:
+    first, *others = holes
+    with first():
+        if others:
+            with both(*others):
+                yield
+        else:
+            yield
+
+
+def no_containment() -> AbstractContextManager[Any]:
+    return both(off(applier, "require_whole"), off(updates, "require_whole"))
+
+
+def no_hashes() -> AbstractContextManager[Any]:
+    """Neither a view nor the publisher compares count and digest."""
+    return both(off(applier, "prove"), off(updates, "prove"))

@@ -1,0 +1,212 @@
+"""Histories by name: the few that chance seldom finds, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from cutwater.adapters import wire
+from cutwater.core import topics
+from cutwater.core.records import Barrier, Committed, Milestone, Start
+from simulation.job import JOB
+from simulation.log import Outcome
+from simulation.spark import CHANGELOG
+from simulation.world import Profile, Step, World
+
+MOST = 400
+"""Calls to the outside that a part of a scene may take."""
+
+
+class OtherwiseRun(Exception):
+    """Luck led past the scene: it must be tried with another."""
+
+
+class Scene:
+    """A world, and a hand that moves one process at a time."""
+
+    def __init__(self, profile: Profile, luck: int) -> None:
+        self.world = World(profile)
+        self._luck = luck
+
+    def events(self) -> None:
+        self._luck += 1
+        self.world.apply(Step("events", "", self._luck * 7_919_000_001))
+
+    def run(self, slot: str, until: Callable[[], bool], stalled: bool = False) -> None:
+        """Move one process until something holds, looking after each call that it makes."""
+        where = self.world.stalled if stalled else self.world.live
+        for _ in range(MOST):
+            if until():
+                return
+            self._luck += 1
+            self.world.luck.set(self._luck * 2_654_435_761)
+            while self.world.log.markers:
+                self.world.log.write_marker(0)
+            if slot not in where:
+                if stalled or slot in self.world.stopped:
+                    break
+                self.world.start(slot)
+            self.world._resume(where, slot, 1)
+        if not until():
+            raise OtherwiseRun(slot)
+
+    def stall(self, slot: str) -> None:
+        self.world.apply(Step("stall", slot))
+
+    def told(self, kind: type, epoch: int, attempt: int) -> bool:
+        """Does this signal stand on the barriers topic?"""
+        return any(
+            isinstance(one, kind) and (getattr(one, "epoch", epoch), one.attempt) == (epoch, attempt)
+            for one in self._records(topics.barriers(JOB.name))
+        )
+
+    def milestones(self) -> int:
+        return sum(isinstance(one, Milestone) for one in self._records(topics.milestones(JOB.name)))
+
+    def rows(self, epoch: int, attempt: int) -> int:
+        """Rows of one attempt at an epoch on the changelog."""
+        wanted = (str(attempt).encode(), str(epoch).encode())
+        found = [one.headers for partition in self.world.log.topics[CHANGELOG] for one in partition.records]
+        return sum((dict(one)["attempt"], dict(one)["epoch"]) == wanted for one in found if one)
+
+    def _records(self, topic: str) -> list[wire.Record]:
+        return [
+            wire.decode(one.value or b"")
+            for one in self.world.log.topics[topic][0].records
+            if not one.marker and one.transaction and one.transaction.outcome is Outcome.COMMITTED
+        ]
+
+
+def _committed(scene: Scene, epoch: int) -> Callable[[], bool]:
+    return lambda: epoch in scene.world.disk.commits
+
+
+def old_barrier(luck: int) -> Scene:
+    """A stalls before its barrier of epoch 1; B replays 1 and tells it; A wakes and tells it too."""
+    scene = Scene(Profile(differs=True), luck)
+    scene.events()
+    scene.run("driver", _committed(scene, 0))
+    scene.events()
+    scene.run("driver", lambda: scene.world.disk.plans.get(1) is not None)
+    told = scene.rows(1, 1)
+    scene.run("driver", lambda: scene.rows(1, 1) > told and _before_transaction(scene, "driver"))
+    scene.stall("driver")
+    scene.run("driver", lambda: scene.told(Barrier, 1, 2))
+    if 1 in scene.world.disk.commits:
+        raise OtherwiseRun("B was too quick")
+    with suppress(OtherwiseRun):  # it ends without the barrier, if it is fenced
+        scene.run("driver", lambda: scene.told(Barrier, 1, 1) or not scene.world.stalled, stalled=True)
+    scene.events()
+    scene.run("driver", _committed(scene, 2))
+    return scene
+
+
+def _before_transaction(scene: Scene, slot: str) -> bool:
+    """Is the process about to commit a transaction?"""
+    return any(
+        fiber.gr_frame is not None and _in_commit(fiber.gr_frame) for fiber in scene.world.live[slot]._fibers
+    )
+
+
+def _in_commit(frame: object) -> bool:
+    while frame is not None:
+        if frame.f_code.co_name == "commit_transaction":  # type: ignore[attr-defined]
+            return True
+        frame = frame.f_back  # type: ignore[attr-defined]
+    return False
+
+
+def repeated_rows(luck: int) -> Scene:
+    """As `two_tellings`, and both write the same: B's rows stand above the milestone that A told."""
+    return two_tellings(luck, differs=False)
+
+
+def two_tellings(luck: int, differs: bool = True) -> Scene:
+    """A stalls between its barrier and Spark's commit of epoch 0; B replays 0; A wakes and commits what A told."""
+    scene = Scene(Profile(differs=differs), luck)
+    scene.events()
+    scene.run("driver", lambda: scene.told(Barrier, 0, 1))
+    if 0 in scene.world.disk.commits:
+        raise OtherwiseRun("A was too quick")
+    scene.stall("driver")
+    scene.run("driver", lambda: scene.rows(0, 2) > 0)
+    scene.run("driver", _committed(scene, 0), stalled=True)
+    scene.world.foreign = True
+    scene.run("driver", lambda: scene.told(Committed, 0, 2) or scene.told(Barrier, 0, 2))
+    if scene.told(Barrier, 0, 2):
+        raise OtherwiseRun("B's barrier came before its hint")
+    scene.run("signal", lambda: scene.milestones() == 1)
+    scene.run("view", lambda: scene.world.shown.get("view") == 1)
+    scene.run("driver", lambda: scene.told(Barrier, 0, 2))
+    scene.events()
+    return scene
+
+
+def lost_row(luck: int) -> Scene:
+    """The log loses a row of a milestone that the view has not read yet."""
+    scene = Scene(Profile(), luck)
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 0, 1))
+    scene.run("signal", lambda: scene.milestones() == 1)
+    scene.run("view", lambda: scene.world.shown.get("view") == 1)
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 1, 1))
+    scene.run("signal", lambda: scene.milestones() == 2)
+    rows = [one for one in scene.world.log.topics[CHANGELOG] if _newest_epoch(one) == 1]
+    if not rows:
+        raise OtherwiseRun("epoch 1 has no rows")
+    scene.world.rotten = True
+    rows[0].records.pop()
+    scene.run("view", lambda: scene.world.shown.get("view") == 2 or "view" in scene.world.stopped)
+    return scene
+
+
+def _newest_epoch(partition: object) -> int:
+    records = partition.records  # type: ignore[attr-defined]
+    return int(dict(records[-1].headers)["epoch"]) if records else -1
+
+
+def zombie_of_the_generation(luck: int) -> Scene:
+    """A stalls in epoch 1; B replays 1 and runs 2 and 3; A wakes, writes an old row and a barrier, and dies."""
+    scene = Scene(Profile(), luck)
+    scene.events()
+    scene.run("driver", _committed(scene, 0))
+    scene.events()
+    scene.run("driver", lambda: scene.rows(1, 1) > 0 and not scene.told(Barrier, 1, 1))
+    scene.stall("driver")
+    for epoch in (1, 2, 3):
+        scene.run("driver", _committed(scene, epoch))
+        scene.events()
+        scene.run("signal", lambda: scene.milestones() >= epoch)  # noqa: B023 - it is asked at once
+        scene.run("view", lambda: scene.world.shown.get("view", 0) >= epoch)  # noqa: B023
+    before = scene.rows(1, 1)
+    late = next(one for part in scene.world.log.topics[CHANGELOG] for one in part.records if _is(one, 1, 1))
+    partition = next(
+        number for number, part in enumerate(scene.world.log.topics[CHANGELOG]) if late in part.records
+    )
+    scene.world.foreign = True
+    scene.world.log.append((CHANGELOG, partition), late.key, late.value, late.headers)
+    scene.run("driver", lambda: not scene.world.stalled, stalled=True)
+    assert not scene.world.stalled, "A is still there"
+    assert scene.rows(1, 1) > before, "A wrote no old row"
+    assert not scene.told(Barrier, 1, 1), "A's barrier was not fenced"
+    assert scene.told(Start, 1, 2), "B never started"
+    return scene
+
+
+def _is(record: object, epoch: int, attempt: int) -> bool:
+    headers = dict(record.headers or [])  # type: ignore[attr-defined]
+    return bool(headers) and (headers["epoch"], headers["attempt"]) == (str(epoch).encode(), str(attempt).encode())
+
+
+def seen(play: Callable[[int], Scene], tries: int = 200) -> Scene:
+    """The scene with the first luck that leads through it, and everything that follows. Raises Anomaly."""
+    for luck in range(1, tries + 1):
+        try:
+            scene = play(1_000 * luck)
+        except OtherwiseRun:
+            continue
+        if not scene.world.rotten:
+            scene.world.drain()
+        return scene
+    raise AssertionError(f"{play.__name__}: no luck in {tries} tries")

@@ -1,0 +1,43 @@
+"""Guards are guarded: without each of them a history goes wrong, and with it the same history is right.
+
+`python -m simulation --guards` prints the table of docs/GUARANTEES.md.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from simulation.checker import Anomaly
+from simulation.guards import GUARDS, Guard
+from simulation.histories import Climate, anomaly_of, history_of
+from simulation.scenes import seen
+
+SEEDS_MAX = 400
+each = pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name.replace(" ", "-"))
+
+
+@each
+def test_without_the_guard_a_history_goes_wrong_and_with_it_the_same_is_right(guard: Guard) -> None:
+    """The hole shows as an anomaly of the expected kind; the guard alone makes the difference."""
+    found = _in_climate(guard, guard.way) if isinstance(guard.way, Climate) else _in_scene(guard)
+    assert found.kind in guard.anomalies, found
+    print(f"{guard.name}: {found}")
+
+
+def _in_climate(guard: Guard, climate: Climate) -> Anomaly:
+    for seed in range(SEEDS_MAX):
+        profile, steps = history_of(seed, climate=climate)
+        with guard.hole():
+            found = anomaly_of(profile, steps)
+        if found is not None:
+            assert anomaly_of(profile, steps) is None, f"seed {seed} fails with the guard, too"
+            return found
+    pytest.fail(f"{SEEDS_MAX} histories without '{guard.name}', and nothing went wrong")
+
+
+def _in_scene(guard: Guard) -> Anomaly:
+    assert not isinstance(guard.way, Climate)
+    seen(guard.way)  # raises what goes wrong with the guard
+    with guard.hole(), pytest.raises(Anomaly) as found:
+        seen(guard.way)
+    return found.value
