@@ -7,6 +7,7 @@ DAYS ?= 31
 JOB ?= deploy/jobs/flights.yaml
 B ?= b2
 PAIRS ?= 5
+WORKERS ?= 2
 SIZE ?= 2000000
 SEEDS ?= 5000
 STEPS ?= 150
@@ -35,7 +36,7 @@ down: $(STAMP) ## End the embedded stack
 	@$(BIN)/cutwater down
 
 test: $(STAMP) ## Run the tests, on real brokers and real Spark
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000 STEPS=150, or SEED=17 alone)
 	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) --steps $(STEPS) $(if $(SEED),--seed $(SEED))

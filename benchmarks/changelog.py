@@ -14,7 +14,7 @@ from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec, crc64
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.hashing import key_hash, row_hash
-from cutwater.adapters.kafka import Batch, TransactionalWriter, end_offsets, make_consumer, read_tail
+from cutwater.adapters.kafka import Batch, TransactionalWriter, end_offsets, make_consumer
 from cutwater.adapters.process import now_ms
 from cutwater.core import topics
 from cutwater.core.chain import ROOT_HASH
@@ -22,22 +22,8 @@ from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold, signed
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
-from cutwater.core.output import Published, nothing
+from cutwater.core.output import nothing
 from cutwater.core.records import Milestone
-
-
-class Position:
-    """How far the publisher has come."""
-
-    def __init__(self, cluster: Cluster, topic: str, last: bytes) -> None:
-        self._consumer = make_consumer(cluster)
-        self._topic = topic
-        self._last = last
-
-    def reached(self) -> bool:
-        """Is the last milestone published whole?"""
-        found = wire.decode(read_tail(self._consumer, self._topic, 0, bool, step=4)[-1])
-        return isinstance(found, Published) and found.milestone == self._last
 
 
 class Changelog:
@@ -53,6 +39,9 @@ class Changelog:
         ]
         self._topic = topics.changelog(self.job.name, self.generation)
         self._keys, self._values = Codec(WINDOW_KEY_SCHEMA), Codec(self.job.state_schema)
+        self._output_rows = Codec(self.job.output_schema)
+        self.output_digest = 0
+        """Of the rows that belong on the output, made field by field: nothing that the publisher uses."""
         producer = Producer({**cluster.librdkafka(), "linger.ms": 20, "queue.buffering.max.messages": 500_000})
         self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted"})
         self._records: list[bytes] = []
@@ -67,7 +56,7 @@ class Changelog:
         writer.initialise()
         writer.write(topics.milestones(self.job.name), self._records)
 
-    def restart(self) -> Position:
+    def restart(self) -> None:
         """An empty output, and a publisher's position behind the first milestone."""
         admin = AdminClient(self._cluster.librdkafka())
         for future in admin.delete_topics([one.name for one in self._output]).values():
@@ -80,15 +69,18 @@ class Changelog:
         seeded = replace(nothing(self.job.name, self.generation, self.job.output.form), milestone=self._records[0])
         record = {"key": topics.output(self.job.name).encode(), "value": wire.encode(seeded)}
         writer.write_all([Batch(place, 0, [record])])
-        return Position(self._cluster, place, self._records[-1])
 
     def _rows(self, producer: Producer, epoch: int, numbers: range) -> dict[bytes, bytes]:
         headers = [("generation", str(self.generation)), ("attempt", "1"), ("epoch", str(epoch))]
         written: dict[bytes, bytes] = {}
         for number in numbers:
             name, start = f"key-{number % 5_000:06}", (number // 5_000) * 20_000
-            key = self._keys.encode({"key": name, "window_start": start, "window_end": start + 60_000})
-            written[key] = self._values.encode({"ticks": number, "total": number, "highest": number})
+            window = {"key": name, "window_start": start, "window_end": start + 60_000}
+            key = self._keys.encode(window)
+            values = {"ticks": number, "total": number, "highest": number}
+            written[key] = self._values.encode(values)
+            told = {"sequence": epoch + 1, "kind": "update", **window, **values}
+            self.output_digest ^= row_hash(name.encode(), self._output_rows.encode(told))
             partition = self.job.shards.partition(self.job.shards.shard(key_hash(name)))
             producer.produce(self._topic, key=key, value=written[key], partition=partition, headers=headers)
         producer.flush(60)

@@ -9,6 +9,7 @@ import shutil
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,11 +22,16 @@ from benchmarks import machine
 from benchmarks.changelog import Changelog
 from benchmarks.command import Command, Options, order, ratio_lines, say
 from benchmarks.figures import Figure, Run, document, ratios
+from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.hashing import row_hash
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.process import now_ms
 from cutwater.core import topics
+from cutwater.core.digest import fold
 from cutwater.core.job import Job
+from cutwater.core.output import End
+from cutwater.core.records import Milestone
 from cutwater.local.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
@@ -63,26 +69,39 @@ class Stage:
 
 def run_publisher(stage: Stage, pair: int) -> Run:
     """From the first milestone after the seeded position to the end of the last."""
-    position, job = stage.changelog.restart(), stage.job
+    stage.changelog.restart()
+    job, metrics = stage.job, Watched(stage.changelog.milestones)
 
     def source(ranges: Ranges) -> Changed:
         return Changed(Updates(job, ranges, now_ms))
 
     generation = stage.changelog.generation
-    publisher = Publisher(stage.cluster, job, generation, source, Metrics(), structlog.get_logger())
+    publisher = Publisher(stage.cluster, job, generation, source, metrics, structlog.get_logger())
     thread = threading.Thread(target=publisher.run)
     cpu, began = time.process_time(), time.monotonic()
     thread.start()
-    while not position.reached():
-        time.sleep(0.01)
+    while thread.is_alive() and not metrics.reached.wait(0.1):
+        pass
     took, cpu = time.monotonic() - began, time.process_time() - cpu
     publisher.stop()
     thread.join(30)
     written = records(stage.cluster, job, stage.changelog.milestones - 1)
-    exact = stage.expected is None or without_times(written) == without_times(stage.expected)
     stage.expected = stage.expected or written
-    fault = None if exact and stage.changelog.rows == rows_in(written) else "the output differs"
-    return result(CUTWATER, pair, rows_in(written), took, cpu, fault)
+    return result(CUTWATER, pair, rows_in(written), took, cpu, fault(stage, written))
+
+
+class Watched(Metrics):
+    """Tells when the last milestone is published: to ask the broker all the time would slow what is measured."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__()
+        self.reached = threading.Event()
+        self._last = last
+
+    def published(self, milestone: Milestone, now_ms: int) -> None:
+        super().published(milestone, now_ms)
+        if milestone.sequence == self._last:
+            self.reached.set()
 
 
 def run_bare(stage: Stage, pair: int) -> Run:
@@ -101,13 +120,28 @@ def run_bare(stage: Stage, pair: int) -> Run:
         producer.commit_transaction(20)
     took, cpu = time.monotonic() - began, time.process_time() - cpu
     written = records(stage.cluster, stage.job, len(transactions))
-    fault = None if written == transactions else "the output differs"
-    return result(BARE, pair, rows_in(written), took, cpu, fault)
+    wrong = fault(stage, written) or (None if written == transactions else "records differ from the publisher's")
+    return result(BARE, pair, rows_in(written), took, cpu, wrong)
 
 
-def result(contender: str, pair: int, rows: int, took_s: float, cpu_s: float, fault: str | None) -> Run:
+def fault(stage: Stage, written: list[Records]) -> str | None:
+    """What is wrong with the output: count and digest of its rows, and the rows that each end marker says."""
+    rows = without_times(written)
+    digest = fold(row_hash(key or b"", value) for one in rows for _, key, value in one)
+    if (sum(map(len, rows)), digest) != (stage.changelog.rows, stage.changelog.output_digest):
+        return "count or digest of the rows differs from what was put on the changelog"
+    for number, transaction in enumerate(written, 2):
+        counts = Counter(partition for partition, key, _ in transaction if key is not None)
+        ends = {partition: wire.decode(value) for partition, key, value in transaction if key is None}
+        told = {at: (end.sequence, end.rows) for at, end in ends.items() if isinstance(end, End)}
+        if told != {at: (number, counts[at]) for at in range(stage.job.shards.partitions)}:
+            return f"the end markers of milestone {number} do not tell its rows"
+    return None
+
+
+def result(contender: str, pair: int, rows: int, took_s: float, cpu_s: float, wrong: str | None) -> Run:
     memory = psutil.Process().memory_info().rss / 1e6
-    return Run(contender, pair, rows, 0.0, took_s, cpu_s, 0.0, 0.0, memory, fault is None, fault)
+    return Run(contender, pair, rows, 0.0, took_s, cpu_s, 0.0, 0.0, memory, wrong is None, wrong)
 
 
 def records(cluster: Cluster, job: Job, transactions: int) -> list[Records]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from cutwater.core.alerts import Alert
 from cutwater.core.chain import ROOT_HASH, link
 from cutwater.core.commit import SignalState, step
 from cutwater.core.cuts import Cut, TopicPartition
@@ -173,6 +174,19 @@ RECORDS = st.one_of(
         watermark_ms=TIMES_MS,
         committed_ms=TIMES_MS,
         published_ms=TIMES_MS,
+    ),
+    st.builds(
+        Alert,
+        job=NAMES,
+        generation=GENERATIONS,
+        kind=NAMES,
+        part=NAMES,
+        told_by=NAMES,
+        raised_ms=TIMES_MS,
+        resolved_ms=st.none() | TIMES_MS,
+        sequence=LONGS,
+        value=LONGS,
+        text=NAMES,
     ),
     st.builds(
         Published,

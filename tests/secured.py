@@ -13,7 +13,7 @@ from cutwater.local.broker_security import BrokerSecurity
 ADMIN_PASSWORD = "ad\"min's \\secret; $1 #2"
 USERS = {
     "admin": ADMIN_PASSWORD,
-    **{name: f"secret-of-{name}" for name in ("driver", "signal", "view", "publish", "nobody")},
+    **{name: f"secret-of-{name}" for name in ("driver", "signal", "view", "publish", "watch", "nobody")},
 }
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -16,6 +16,7 @@ from cutwater.adapters.framing import state_header_of
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.streams import newest_milestone
 from cutwater.core import topics
 from cutwater.core.collection import Collector
 from cutwater.core.decoding import Decoding
@@ -25,7 +26,7 @@ from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
 from cutwater.core.trail import Account, unrecorded
 from cutwater_spark.announcer import Announcer
-from cutwater_spark.barriers import BarrierLog, newest_milestone
+from cutwater_spark.barriers import BarrierLog
 from cutwater_spark.burying import Tombstones
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint

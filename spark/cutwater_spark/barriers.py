@@ -10,7 +10,7 @@ from cutwater.adapters.kafka import TransactionalWriter, make_consumer, read_tai
 from cutwater.core import topics
 from cutwater.core.driving import Lock, Past, summarise
 from cutwater.core.generations import Generation
-from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start
+from cutwater.core.records import Barrier, Committed, Heartbeat, Signal, Start
 
 
 class BarrierLog:
@@ -55,18 +55,3 @@ class BarrierLog:
     def _decode(self, values: list[bytes]) -> list[Signal]:
         records = (wire.decode(value) for value in values)
         return [one for one in records if isinstance(one, Start | Barrier | Committed | Heartbeat)]
-
-
-def newest_milestone(cluster: Cluster, job: str, generation: Generation) -> Milestone | None:
-    """The newest milestone of a generation on the commit stream."""
-
-    def milestones(values: list[bytes]) -> list[Milestone]:
-        records = (wire.decode(value) for value in values)
-        return [one for one in records if isinstance(one, Milestone) and one.generation == generation]
-
-    consumer = make_consumer(cluster)
-    try:
-        found = milestones(read_tail(consumer, topics.milestones(job), 0, lambda values: bool(milestones(values))))
-    finally:
-        consumer.close()
-    return found[-1] if found else None

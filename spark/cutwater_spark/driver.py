@@ -29,6 +29,7 @@ from cutwater.core.job import Job
 from cutwater.core.rejection import Seen, skew_warning
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.epochs import EpochWriter
+from cutwater_spark.failures import explained
 from cutwater_spark.lists import Lists
 from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events, seen_of
 from cutwater_spark.session import open_session
@@ -70,6 +71,10 @@ class Driver:
         try:
             attempt.take_over()
             attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt.location))
+        except (Py4JError, PySparkException) as error:
+            if found := explained(error, job.topic):
+                raise found from error
+            raise
         finally:
             spark.stop()
 

@@ -66,15 +66,12 @@ class Lists:
         return late
 
     def _dead(self, me: Writer, range_: Range, counted: Observation) -> DataFrame:
+        key = f"named_struct({_PLACE})"
         value = f"named_struct({self._who(me)}, 'reason', __reason, {_EVENT})"
         return (
             _counted(self._events(range_), counted)
             .where("__reason is not null")
-            .selectExpr(
-                f"{text(topics.dead_letters(self._job.name))} as topic",
-                f"{single_object_bytes(f'named_struct({_PLACE})', protocol_codec('dead_letter_key'))} as key",
-                f"{single_object_bytes(value, protocol_codec('dead_letter'))} as value",
-            )
+            .selectExpr(*_entry(topics.dead_letters(self._job.name), "dead_letter", key, value))
         )
 
     def _late(self, me: Writer, range_: Range, counted: Observation, read: Observation) -> DataFrame:
@@ -93,11 +90,7 @@ class Lists:
             )
             .selectExpr("*", f"{window_of(job)} as __window")
             .where(f"__window.end <= {closed}")
-            .selectExpr(
-                f"{text(topics.late(job.name))} as topic",
-                f"{single_object_bytes(key, protocol_codec('late_key'))} as key",
-                f"{single_object_bytes(value, protocol_codec('late'))} as value",
-            )
+            .selectExpr(*_entry(topics.late(job.name), "late", key, value))
             .observe(counted, F.expr("count(1) as late"))
         )
 
@@ -140,6 +133,15 @@ class Lists:
     def _who(self, me: Writer) -> str:
         named = f"'job', {text(self._job.name)}, 'generation', {text(str(me.generation))}"
         return f"{named}, 'attempt', {me.attempt}, 'epoch', {me.epoch}L"
+
+
+def _entry(topic: str, record: str, key: str, value: str) -> list[str]:
+    """The record of a list, as columns of Spark's Kafka sink."""
+    return [
+        f"{text(topic)} as topic",
+        f"{single_object_bytes(key, protocol_codec(f'{record}_key'))} as key",
+        f"{single_object_bytes(value, protocol_codec(record))} as value",
+    ]
 
 
 def _counted(events: DataFrame, observation: Observation) -> DataFrame:

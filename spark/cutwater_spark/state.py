@@ -81,6 +81,7 @@ def _buffers(kind: str, avro: object) -> list[str]:
 def write(spark: SparkSession, job: Job, settings: Settings, epoch: int, folder: str, rows_max: int) -> None:
     """Write the rows of the state after an epoch to a new folder, at most `rows_max`."""
     location = location_of(job, settings)
+    spark.streams  # noqa: B018  (starts the coordinator of state stores, which reading needs; else nothing does)
     state = spark.read.format("statestore").option("batchId", epoch).load(location)
     value = state.schema["value"].dataType
     key = state.schema["key"].dataType

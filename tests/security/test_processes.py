@@ -21,23 +21,33 @@ from confluent_kafka.admin import (
 )
 
 import counting
+from cutwater.adapters.alerting import read_alerts
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.settings import environment
 from cutwater.client import committed
+from cutwater.core.alerts import on
 from cutwater.core.chain import breaks
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
 from cutwater.local.ports import free_ports
 from harness import GENERATION, Flow, flow, wait_until
 from secured import Secured
+from watched import QUICK, SpeakingDriver, metric
 
 PAGE = Path(__file__).parents[2] / "docs" / "SECURITY.md"
-USER_OF = {"driver": "driver", "commit-signal": "signal", "rehydrator": "view", "publisher": "publish"}
+USER_OF = {
+    "driver": "driver",
+    "commit-signal": "signal",
+    "rehydrator": "view",
+    "publisher": "publish",
+    "watch": "watch",
+}
 MODULES = {
     "driver": "cutwater_spark.driver",
     "commit-signal": "cutwater.commit_signal",
     "rehydrator": "cutwater.rehydrator",
     "publisher": "cutwater.publisher",
+    "watch": "cutwater.watch",
 }
 _ROW = re.compile(
     r"^\| (\S+) \| (topic|group|transactional id) \| `([^`]+)` \| (\w+) \| ([\w, ]+) \|$", re.MULTILINE
@@ -157,6 +167,24 @@ def test_a_wrong_password_ends_a_process_with_what_to_check(
     assert "check CUTWATER_KAFKA_SASL_USERNAME and CUTWATER_KAFKA_SASL_PASSWORD" in log
     assert wrong not in log
     assert "Traceback" not in log
+
+
+def test_watch_over_tls_with_its_least_rights(
+    sasl_ssl: Secured, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """Faust reads, the source's end is asked for, an alert is written: by a user with just the documented ACLs."""
+    cluster, port = sasl_ssl.cluster("admin"), free_ports(1)[0]
+    with flow(cluster, counting.job_text(unique("watchful")), tmp_path, counting.SCHEMA) as job:
+        grant(sasl_ssl, job.job.name, job.job.topic)
+        driver = SpeakingDriver(job)
+        job.start(
+            MODULES["watch"], **environment(sasl_ssl.cluster("watch")), **QUICK, CUTWATER_WATCH_PORT=str(port)
+        )
+        wait_until(lambda: metric(port, "waiting_events") == 0, "the source's end")
+        for _ in range(3):
+            driver.write_epoch()  # behind what was recovered: by Faust only
+        wait_until(lambda: metric(port, "drift_epochs") == 3, "the barriers, through Faust")
+        wait_until(lambda: on(read_alerts(cluster, job.job.name)), "the alert that no signaller is there")
 
 
 def test_a_producer_with_a_wrong_password_is_told_soon(

@@ -1,4 +1,4 @@
-"""Of docs/FORMAT.md: the example job, its end marker, the publisher's position after it, a start on the trail."""
+"""Of docs/FORMAT.md: the example job, its end marker, the publisher's position, a start on the trail, an alert."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from cutwater.adapters.jobfile import load_job
+from cutwater.core.alerts import Alert
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
@@ -54,6 +55,22 @@ def golden_end() -> End:
         watermark_ms=1_357_002_000_000,
         committed_ms=_WHEN + 310,
         published_ms=_WHEN + 350,
+    )
+
+
+def golden_alert() -> Alert:
+    """An epoch that was stuck for a minute."""
+    return Alert(
+        job="flights",
+        generation=Generation(1, "local"),
+        kind="stuck-epoch",
+        part="driver",
+        told_by="watch",
+        raised_ms=_WHEN + 120_500,
+        resolved_ms=_WHEN + 180_000,
+        sequence=8,
+        value=120_250,
+        text="epoch 8 is written",
     )
 
 

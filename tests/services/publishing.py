@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 from changelogs import GENERATION, HOUR_MS, Rows, until
 
+from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
@@ -24,12 +25,13 @@ from cutwater.adapters.process import now_ms
 from cutwater.client import CommittedMilestone, committed
 from cutwater.core import topics
 from cutwater.core.job import Job, Output
+from cutwater.core.output import End
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.rows import Changed, Finals
 from cutwater.publisher.service import Publisher
 from cutwater.views.ranges import Ranges
 from cutwater.views.store import Store
-from cutwater.views.updates import Updates
+from cutwater.views.updates import PART_BYTES, Updates
 
 
 def create(cluster: Cluster, job: Job) -> None:
@@ -49,31 +51,34 @@ def make(
     part_rows: int = 100_000,
     clock: Callable[[], int] = now_ms,
     headers: OutputHeaders | None = None,
+    part_bytes: int = PART_BYTES,
 ) -> Publisher:
     """A publisher that is not running yet."""
 
     def source(ranges: Ranges) -> Any:
         if job.output.mode == "updates":
-            return Changed(Updates(job, ranges, clock, part_rows))
+            return Changed(Updates(job, ranges, clock, part_rows, part_bytes))
         return Finals(job, Store(folder, job, GENERATION, segment=HOUR_MS), ranges, clock)
 
     return Publisher(
-        cluster, job, GENERATION, source, Metrics(), structlog.get_logger(), part_rows, clock, headers
+        cluster,
+        job,
+        GENERATION,
+        source,
+        Metrics(),
+        structlog.get_logger(),
+        part_rows,
+        clock,
+        part_bytes=part_bytes,
+        headers=headers,
     )
 
 
 @contextmanager
-def publishing(
-    cluster: Cluster,
-    job: Job,
-    folder: Path,
-    part_rows: int = 100_000,
-    clock: Callable[[], int] = now_ms,
-    headers: OutputHeaders | None = None,
-) -> Iterator[list[BaseException]]:
+def publishing(cluster: Cluster, job: Job, folder: Path, **options: Any) -> Iterator[list[BaseException]]:
     """A running publisher; ended, and its error raised, when the block is left. Yields the list of errors."""
     create(cluster, job)
-    publisher = make(cluster, job, folder, part_rows, clock, headers)
+    publisher = make(cluster, job, folder, **options)
     errors: list[BaseException] = []
 
     def run() -> None:
@@ -133,20 +138,30 @@ def read(cluster: Cluster, job: Job, up_to: int, **options: Any) -> list[Committ
 
 def plain(cluster: Cluster, job: Job) -> list[dict[str, Any]]:
     """Every row that a plain `read_committed` consumer finds on the output, as its schema says; no end markers."""
-    codec, consumer = Codec(job.output_schema), make_consumer(cluster)
-    rows = []
+    codec, rows = Codec(job.output_schema), []
+    for _, key, value in records(cluster, job):
+        if key is not None:
+            rows.append(codec.decode(value))
+            assert key.decode() == rows[-1]["key"]
+    return rows
+
+
+def records(cluster: Cluster, job: Job) -> Iterator[tuple[int, bytes | None, bytes]]:
+    """Partition, key and value of every record that a `read_committed` consumer finds on the output."""
+    consumer, topic = make_consumer(cluster), topics.output(job.name)
     try:
         for partition in range(job.shards.partitions):
-            low, high = bounds(consumer, topics.output(job.name), partition)
-            messages = read_range(consumer, topics.output(job.name), partition, low, high) if low < high else ()
-            for message in messages:
-                if message.key() is not None:
-                    row = codec.decode(message.value())
-                    assert message.key().decode() == row["key"]
-                    rows.append(row)
+            low, high = bounds(consumer, topic, partition)
+            for message in read_range(consumer, topic, partition, low, high) if low < high else ():
+                yield partition, message.key(), message.value()
     finally:
         consumer.close()
-    return rows
+
+
+def ends(cluster: Cluster, job: Job) -> list[End]:
+    """Every end marker on an output in Avro."""
+    found = [wire.decode(value) for _, key, value in records(cluster, job) if key is None]
+    return [end for end in found if isinstance(end, End)]
 
 
 def wait_published(cluster: Cluster, job: Job, sequence: int) -> None:

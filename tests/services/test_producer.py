@@ -259,3 +259,11 @@ def test_nothing_acknowledged_is_lost_when_the_broker_is_killed_and_comes_back(
     assert {number: there[number] for number in known} == dict.fromkeys(known, 1)
     assert max(there.values()) == 1
     assert len(known) + len(failed) == 2_000
+
+
+@pytest.mark.parametrize("kind", [EventProducer, AsyncEventProducer])
+@pytest.mark.parametrize("bound", [{"queue_max": 0}, {"queue_max": -1}, {"wait_s": 0}])
+def test_bounds_that_are_none_are_refused_when_it_is_made(kind: Any, bound: Any) -> None:
+    """Either producer names both, before it reads a job file or asks a broker."""
+    with pytest.raises(UsageError, match=r"both must be above 0"):
+        kind("no such file", **bound)

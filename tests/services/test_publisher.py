@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from changelogs import HOUR_MS, Rows, Sold, Writing, make_job, now_ms, until
 from confluent_kafka import Consumer, TopicPartition
-from publishing import PublisherProcess, create, finals, pieces, plain, publishing, read, wait_published
+from publishing import PublisherProcess, create, ends, finals, pieces, plain, publishing, read, wait_published
 
 from cutwater.client import committed
 from cutwater.core import topics
@@ -149,6 +149,105 @@ def test_a_crash_between_two_parts_loses_and_repeats_nothing(
     assert pieces(found[-1]) == as_rows(expected)
     assert len(plain(writing.cluster, job)) == 240
     assert writes > 4
+
+
+def test_a_milestone_of_few_large_rows_is_split_too(writing: Writing, tmp_path: Path) -> None:
+    """Parts are bounded in bytes as in rows: 180 rows of about 60 bytes in transactions of 2,000 bytes."""
+    writing.epoch(sold(1, 5, shops=10))
+    with publishing(writing.cluster, writing.job, tmp_path / "store", part_bytes=2_000):
+        wait_published(writing.cluster, writing.job, 1)
+        writing.epoch(sold(2, 5, shops=180))
+        found = read(writing.cluster, writing.job, 2)
+    assert pieces(found[1]) == as_rows(sold(2, 5, shops=180))
+    parts = [end.part for end in ends(writing.cluster, writing.job) if end.sequence == 2]
+    assert max(parts) >= 4, "the milestone must have been split"
+
+
+@pytest.mark.parametrize("changed", [Output(mode="final"), Output(format="json")])
+def test_another_mode_or_format_on_the_same_output_is_refused(
+    writing: Writing, tmp_path: Path, changed: Output
+) -> None:
+    """A restart with another `output` in the job file stops before it writes, and says what to do."""
+    writing.epoch(sold(1, 5))
+    with publishing(writing.cluster, writing.job, tmp_path / "store"):
+        wait_published(writing.cluster, writing.job, 1)
+    with (
+        pytest.raises(UsageError, match=r"'updates avro'.*put the job file back"),
+        publishing(writing.cluster, replace(writing.job, output=changed), tmp_path / "other") as errors,
+    ):
+        until(lambda: errors, "the refusal")
+    writing.epoch(sold(1, 6))
+    with publishing(writing.cluster, writing.job, tmp_path / "store"):
+        wait_published(writing.cluster, writing.job, 2)
+    assert len(plain(writing.cluster, writing.job)) == 80
+
+
+def test_no_part_goes_out_that_compaction_may_have_touched(writing: Writing, tmp_path: Path) -> None:
+    """The clock jumps by two days behind the proof: no more parts come until a later milestone brings the rest."""
+    jumped = threading.Event()
+    late_ms = 48 * HOUR_MS
+
+    def clock() -> int:
+        return now_ms() + (late_ms if jumped.is_set() else 0)
+
+    writing.epoch(sold(1, 5, shops=10))
+    with publishing(writing.cluster, writing.job, tmp_path / "store", part_rows=700, clock=clock):
+        wait_published(writing.cluster, writing.job, 1)
+        with jumping(jumped, after_parts=2):
+            writing.epoch(sold(2, 5, shops=20_000))
+            until(jumped.is_set, "parts on the output")
+            time.sleep(2)
+            early = len(plain(writing.cluster, writing.job)) - 10
+            assert 2 * 700 <= early < 15_000, "parts must have gone out, and the rest must not"
+        assert not any(end.last for end in ends(writing.cluster, writing.job) if end.sequence > 1)
+        writing.epoch(sold(3, 9, shops=20))
+        found = read(writing.cluster, writing.job, 3)
+    assert (found[-1].first_sequence, found[-1].token.sequence) == (2, 3)
+    assert pieces(found[-1]) == as_rows(sold(2, 5, shops=20_000) + sold(3, 9, shops=20))
+
+
+@contextmanager
+def jumping(jumped: threading.Event, after_parts: int) -> Iterator[None]:
+    """Sets the event once so many parts of a milestone were written."""
+    written, real = 0, writer_module.OutputWriter.write
+
+    def write(self: Any, transaction: writer_module.Transaction) -> None:
+        nonlocal written
+        real(self, transaction)
+        written += not transaction.part.last
+        if written >= after_parts:
+            jumped.set()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer_module.OutputWriter, "write", write)
+        yield
+
+
+def test_finals_of_a_milestone_that_was_not_written_survive_the_next_ones_horizon(
+    writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broken off in a milestone while the next one, whose horizon is far above it, is there: no final is lost."""
+    job, real, died = finals(writing.job), writer_module.OutputWriter.write, threading.Event()
+
+    def dying(self: Any, transaction: writer_module.Transaction) -> None:
+        if transaction.plan.to.milestone.sequence == 2:
+            time.sleep(2)  # time to go on reading, for whoever does
+            died.set()
+            raise KeyboardInterrupt
+        real(self, transaction)
+
+    writing.epoch(sold(1, 5))
+    with publishing(writing.cluster, job, tmp_path / "store"):
+        wait_published(writing.cluster, job, 1)
+    writing.epoch([], watermark_ms=2 * HOUR_MS)
+    writing.epoch(sold(500, 1), watermark_ms=499 * HOUR_MS)
+    with monkeypatch.context() as patch:
+        patch.setattr(writer_module.OutputWriter, "write", dying)
+        with pytest.raises(KeyboardInterrupt), publishing(writing.cluster, job, tmp_path / "store"):
+            until(died.is_set, "the crash")
+    with publishing(writing.cluster, job, tmp_path / "store"):
+        found = read(writing.cluster, job, 3)
+    assert [pieces(one) for one in found if one.changes] == [as_rows(sold(1, 5))]
 
 
 def test_parts_that_compaction_overtook_go_on_with_a_later_milestone(writing: Writing, tmp_path: Path) -> None:

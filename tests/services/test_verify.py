@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ import httpx
 import pytest
 import uvicorn
 from changelogs import GENERATION, HOUR_MS, Sold, Writing, encoded, following, make_job, now_ms, until
+from confluent_kafka import Producer
 from publishing import finals, publishing, wait_published
 
+from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.streams import published
+from cutwater.core import topics
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.verification import CHANGELOG, OUTPUT, VIEW, RowName, Verdict
@@ -47,6 +52,14 @@ class Stage:
         with publishing(self.cluster, self.job, self.folder / "finals"):
             assert self.writing.last is not None
             wait_published(self.cluster, self.job, self.writing.last.sequence)
+
+    def publish_without_reading(self) -> None:
+        """The same where readers of whole milestones refuse the output."""
+        with publishing(self.cluster, self.job, self.folder / "finals"):
+            until(
+                lambda: self.writing.last and published(self.cluster, self.job.name) == self.writing.last.token,
+                "it",
+            )
 
     @contextmanager
     def view(self, token: str = "") -> Iterator[str]:
@@ -165,6 +178,27 @@ def test_a_row_that_is_missing_on_the_output_is_named(stage: Stage, monkeypatch:
     [found] = result.differences
     assert (found.name, found.suspects) == (BAD, (OUTPUT,))
     assert found.values[OUTPUT] is None
+
+
+def test_a_strangers_row_on_the_output_is_named(stage: Stage) -> None:
+    """It is in no end marker's count, and another value than everywhere else."""
+    stage.publish()
+    window = {"window_start": BAD.start_ms, "window_end": BAD.end_ms}
+    measures = {"sales": 999, "pieces": Decimal(999), "takings": Decimal("9.99"), "mean": 9.99}
+    row = {"sequence": 3, "kind": "update", "key": BAD.key, **window, **measures}
+    producer, topic = Producer(stage.cluster.librdkafka()), topics.output(stage.job.name)
+    value, partition = Codec(stage.job.output_schema).encode(row), stage.writing.partition(BAD.key)
+    producer.produce(topic, key=BAD.key, value=value, partition=partition)
+    assert producer.flush(20) == 0
+    stage.writing.epoch([Sold("shop-1", 1, 500)])
+    stage.publish_without_reading()
+    with stage.view() as url:
+        result = stage.verify(url)
+    assert answers(result)[OUTPUT] == (Verdict.DIFFERENT, 40, 1)
+    assert [(one.name, one.suspects) for one in result.differences] == [(BAD, (OUTPUT,))]
+    [reason] = [one.reason for one in result.answers if one.place == OUTPUT]
+    assert f"{topic}/{partition} holds" in reason
+    assert "end marker says" in reason
 
 
 def test_finals_are_compared_for_closed_windows_only(stage: Stage) -> None:

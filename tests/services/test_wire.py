@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from output_samples import example_job, golden_end, golden_published, golden_recovery
+from output_samples import example_job, golden_alert, golden_end, golden_published, golden_recovery
 
 from cutwater.adapters import trail, wire
 from cutwater.adapters.avro import HEADER_BYTES, MARKER, Codec, protocol_codec
@@ -19,6 +19,7 @@ from cutwater.adapters.framing import OutputHeaders
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.client.decoding import AvroDecoder, ConfluentDecoder, JsonDecoder
 from cutwater.core import rejection
+from cutwater.core.alerts import Alert
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold, signed
 from cutwater.core.errors import ProtocolError, UsageError
@@ -42,11 +43,14 @@ TYPES: dict[str, type[wire.Record]] = {
     "milestone": Milestone,
     "end": End,
     "published": Published,
+    "alert": Alert,
 }
 
 
 def golden_record(name: str) -> wire.Record:
     """The record whose bytes are fixed in the golden file."""
+    if name == "alert":
+        return golden_alert()
     if name in {"end", "published"}:
         milestone = bytes.fromhex(GOLDEN["records"]["milestone"])
         return golden_end() if name == "end" else golden_published(milestone)
@@ -54,10 +58,10 @@ def golden_record(name: str) -> wire.Record:
     written: dict[str, Any] = {"job": "flights", "generation": Generation(1, "local"), "attempt": 2}
     if name == "start":
         return Start(**written, at_ms=when)
-    if name == "committed":
-        return Committed(**written, epoch=7, at_ms=when + 300)
-    if name == "heartbeat":
-        return Heartbeat(**written, epoch=7, at_ms=when + 2_300)
+    if name in {"committed", "heartbeat"}:
+        committed = name == "committed"
+        kind, after = (Committed, 300) if committed else (Heartbeat, 2_300)
+        return kind(**written, epoch=7, at_ms=when + after)
     told = written | {
         "epoch": 7,
         "source_cut": Cut.of_topic("flights.events", [1_500, 1_501]),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cutwater.adapters.hashing import rows_hash
 from cutwater.adapters.kafka import bounds, make_consumer
+from cutwater.adapters.streams import newest_milestone
 from cutwater.core import topics
 from cutwater.core.announcing import Announcing
 from cutwater.core.cuts import Cut, TopicPartition
@@ -16,7 +17,7 @@ from cutwater.core.epochs import Epochs
 from cutwater.core.proof import Writer, Written
 from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
-from cutwater_spark.barriers import BarrierLog, newest_milestone
+from cutwater_spark.barriers import BarrierLog
 from cutwater_spark.proving import ProvedRows
 from simulation.clients import SimCluster
 from simulation.disk import Disk, SimCheckpoint
@@ -206,7 +207,8 @@ class Driver:
             if self._habits.zombies and found and luck() % 12 == 0:
                 self._habits.late_rows.append(LateRow(partition, *found[luck() % len(found)], headers))
             self._write(partition, found, headers)
-        digest = signed(rows_hash(row for found in rows for row in found))
+        every = [row for found in rows for row in found]
+        digest = signed(rows_hash([key for key, _ in every], [value for _, value in every]))
         return Written({number: len(found) for number, found in enumerate(rows)}, digest)
 
     def _write(self, partition: int, rows: list[tuple[bytes, bytes]], headers: Headers) -> None:

@@ -18,6 +18,7 @@ from cutwater.adapters.avro import Codec
 from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka import end_offsets, make_consumer
 from cutwater.adapters.streams import Tail
+from cutwater.adapters.trail import history
 from cutwater.core import topics
 from cutwater.core.chain import breaks
 from cutwater.core.job import WINDOW_KEY_SCHEMA
@@ -51,6 +52,16 @@ def epochs_written(job: Flow) -> int:
     return sum(isinstance(one, Barrier) for one in barriers(job))
 
 
+def run_once(job: Flow) -> None:
+    """One attempt commits 400 events and is stopped cleanly."""
+    job.produce(counting.events(400))
+    job.signal()
+    first = job.driver()
+    job.wait_committed()
+    first.terminate()
+    assert first.wait(60) == 0
+
+
 def jvm_of(leader: int) -> int:
     return next(pid for pid in session_pids(leader) if psutil.Process(pid).name() == "java")
 
@@ -76,6 +87,11 @@ def test_kill_9_of_the_driver_loses_and_repeats_nothing(job: Flow, victim: str) 
     assert job.state(milestone) == counting.expected(made)
     assert list(breaks(job.milestones())) == []
     assert milestone.attempt == 2
+    _, again = [one for one in history(job.cluster, job.job.name, 100) if one.service == "driver"]
+    found = dict(again.found)
+    assert int(found["planned"]) >= int(found["barrier"]) >= before - 1, "the trail tells what the restart found"
+    assert again.decision.startswith(f"run epoch {int(found['committed']) + 1}")
+    assert "starting Spark" in [step.name for step in again.steps if step.took_ms > 0]
 
 
 def test_an_unusable_event_is_counted_and_does_not_stop_the_job(job: Flow) -> None:
@@ -184,12 +200,7 @@ def test_a_second_driver_fences_the_first(job: Flow) -> None:
 
 def test_a_lost_checkpoint_stops_the_driver(job: Flow) -> None:
     """A checkpoint that contradicts the stream is refused with what to do, before anything is written."""
-    job.produce(counting.events(400))
-    job.signal()
-    first = job.driver()
-    job.wait_committed()
-    first.terminate()
-    assert first.wait(60) == 0
+    run_once(job)
     shutil.rmtree(job.folder / "checkpoints")
     written = len(barriers(job))
     assert job.driver().wait(90) == 7
@@ -199,12 +210,7 @@ def test_a_lost_checkpoint_stops_the_driver(job: Flow) -> None:
 
 def test_another_definition_of_the_job_is_refused(job: Flow) -> None:
     """A changed window on an old checkpoint ends with exit code 2 and what changed: rows would mix."""
-    job.produce(counting.events(400))
-    job.signal()
-    first = job.driver()
-    job.wait_committed()
-    first.terminate()
-    assert first.wait(60) == 0
+    run_once(job)
     job.job_file.write_text(job.job_file.read_text().replace("size: 1m", "size: 2m"))
     written = len(barriers(job))
     assert job.driver().wait(90) == 2

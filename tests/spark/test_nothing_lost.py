@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 import crashing_driver
@@ -21,7 +21,8 @@ from cutwater.adapters.avro import protocol_codec
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.lists import dead_letters, late_pairs
 from cutwater.core import rejection, topics
-from harness import Flow, flow, kill_session
+from cutwater.core.errors import UsageError
+from harness import Flow, flow, kill_session, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -120,25 +121,47 @@ def test_each_reason_is_listed_with_the_bytes_of_its_event(job: Flow) -> None:
     assert milestone.late == 0
 
 
+def dated(job: Flow, value: bytes, timestamp_ms: int) -> KafkaError | None:
+    """Produce one record with this date; returns why the broker refused it."""
+    errors: list[KafkaError | None] = []
+    producer = Producer(job.cluster.librdkafka())
+    producer.produce(
+        job.job.topic,
+        value=value,
+        partition=0,
+        timestamp=timestamp_ms,
+        on_delivery=lambda why, _: errors.append(why),
+    )
+    assert producer.flush(20) == 0
+    return errors[0]
+
+
 def test_a_record_dated_in_microseconds_stops_nothing(job: Flow) -> None:
-    """Where a topic lets producers date records at will: usable events count, an unusable one is listed."""
+    """A topic of ours refuses it. Where a topic lets it in, a usable event counts, an unusable one is listed.
+
+    One dated in nanoseconds Spark's source cannot read at all: the driver says so and what to do.
+    """
+    mistaken = readings.START_MS * 1000
+    refused = dated(job, b"bad", mistaken)
+    assert refused is not None
+    assert refused.code() == KafkaError.INVALID_TIMESTAMP
     admin = AdminClient(job.cluster.librdkafka())
     entry = ConfigEntry(topics.TIMESTAMP_AHEAD, str(2**63 - 1), incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, job.job.topic, incremental_configs=[entry])
     for altered in admin.incremental_alter_configs([resource]).values():
         altered.result(20)
-    mistaken = readings.START_MS * 1000
-    producer = Producer(job.cluster.librdkafka())
-    for value in (b"bad", readings.encode("k1", readings.START_MS)):
-        producer.produce(job.job.topic, value=value, partition=0, timestamp=mistaken)
-    assert producer.flush(20) == 0
+    wait_until(lambda: dated(job, b"bad", mistaken) is None, "the broker goes by the new setting")
+    assert dated(job, readings.encode("k1", readings.START_MS), mistaken) is None
     job.signal()
-    job.driver()
+    driver = job.driver()
     job.wait_committed()
     found = dead_letters(job.cluster, job.job.name)
     assert found.problems == []
     assert [(one.reason, one.written_ms) for one in found.entries] == [(rejection.UNDECODABLE, mistaken)]
     assert sum(served(job).values()) == 3
+    assert dated(job, b"bad", mistaken * 1000) is None
+    assert driver.wait(90) == UsageError.exit_code
+    assert f"a record of {job.job.topic} is dated further" in job.log("cutwater_spark.driver").read_text()
 
 
 def test_late_pairs_are_exact(broker: Any, tmp_path: Path, unique: Callable[[str], str], kind: str) -> None:

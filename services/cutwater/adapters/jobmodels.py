@@ -121,14 +121,28 @@ class RegistryModel(Model):
     )
 
 
+# The fields that a job file has, whoever wrote the query.
+JobName = Annotated[str, Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")]
+StateRetention = Annotated[Duration, Field(description="How long after its end a window stays in the state.")]
+Shards = Annotated[
+    Count, Field(le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever.")
+]
+Partitions = Annotated[
+    Count, Field(le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
+]
+JobOutput = Annotated[OutputModel, Field(description="What the output topic carries; see below.")]
+JobChangelog = Annotated[ChangelogModel, Field(description="How the changelog is written; see below.")]
+JobRegistry = Annotated[RegistryModel, Field(description="For every format confluent; see below.")]
+
+
 class JobModel(Model):
     """The job file, field by field."""
 
-    job: str = Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")
+    job: JobName
     source: SourceModel = Field(description="Where the events come from; see below.")
     window: WindowModel = Field(description="The windows; see below.")
     lateness: Duration = Field(description="How long after the newest event time a window stays open.")
-    retention: Duration = Field(description="How long after its end a window stays in the state.")
+    retention: StateRetention
     max_ahead: Duration = Field(
         86_400_000,
         description="An event time further ahead of its Kafka record's timestamp is rejected; default 1d.",
@@ -136,16 +150,14 @@ class JobModel(Model):
     max_event_bytes: Count = Field(
         MAX_EVENT_BYTES, le=LISTED_BYTES_MAX, description="An event with a larger value is rejected."
     )
-    shards: Count = Field(
-        1024, le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever."
-    )
-    partitions: Count = Field(4, le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
+    shards: Shards = 1024
+    partitions: Partitions = 4
     measures: dict[Annotated[str, Field(pattern=_COLUMN)], MeasureModel] = Field(
         min_length=1, description="The aggregates, by name; see below."
     )
-    output: OutputModel = Field(OutputModel(), description="What the output topic carries; see below.")
-    changelog: ChangelogModel = Field(ChangelogModel(), description="How the changelog is written; see below.")
-    registry: RegistryModel = Field(RegistryModel(), description="For every format confluent; see below.")
+    output: JobOutput = OutputModel()
+    changelog: JobChangelog = ChangelogModel()
+    registry: JobRegistry = RegistryModel()
     max_events_per_epoch: Count = Field(
         100_000, le=MAX_EVENTS_PER_EPOCH, description="At most so many events in one epoch."
     )
@@ -170,18 +182,16 @@ class AttachedQueryModel(Model):
 class AttachedModel(Model):
     """The job file of a query that the user wrote."""
 
-    job: str = Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")
+    job: JobName
     attached: AttachedQueryModel = Field(description="Your query's columns; see below.")
     window: WindowModel = Field(description="The windows, as your query makes them.")
     lateness: Duration = Field(description="The delay that your query gives to withWatermark.")
-    retention: Duration = Field(description="How long after its end a window stays in the state.")
-    shards: Count = Field(
-        1024, le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever."
-    )
-    partitions: Count = Field(4, le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
-    output: OutputModel = Field(OutputModel(), description="What the output topic carries; see below.")
-    changelog: ChangelogModel = Field(ChangelogModel(), description="How the changelog is written; see below.")
-    registry: RegistryModel = Field(RegistryModel(), description="For every format confluent; see below.")
+    retention: StateRetention
+    shards: Shards = 1024
+    partitions: Partitions = 4
+    output: JobOutput = OutputModel()
+    changelog: JobChangelog = ChangelogModel()
+    registry: JobRegistry = RegistryModel()
 
 
 def window_spec(model: JobModel | AttachedModel) -> WindowSpec:

@@ -50,6 +50,44 @@ class Settings(BaseSettings):
     publisher_port: int = Field(
         0, ge=0, le=65_535, description="Port of the publisher's Prometheus metrics; 0 turns them off."
     )
+    watch_port: int = Field(
+        0, ge=0, le=65_535, description="Port of the watch's Prometheus metrics; 0 turns them off."
+    )
+    watch_tick_ms: int = Field(2_000, ge=50, le=60_000, description="How often the watch judges, ms.")
+    watch_silent_ms: int = Field(
+        60_000,
+        ge=100,
+        le=86_400_000,
+        description="A commit-signal, publisher or view that is behind and does not move so long is silent, ms.",
+    )
+    watch_driver_silent_ms: int = Field(
+        180_000,
+        ge=100,
+        le=86_400_000,
+        description="A driver without barrier and heartbeat for so long is silent, ms; an idle one pauses 60 s.",
+    )
+    watch_stuck_ms: int = Field(
+        120_000, ge=100, le=86_400_000, description="How long an epoch may take before it is stuck, ms."
+    )
+    watch_window_ms: int = Field(
+        300_000,
+        ge=1_000,
+        le=86_400_000,
+        description="How far back dead letters, skew, growing drift and fenced writers are looked at, ms.",
+    )
+    watch_dead_letters: int = Field(
+        10, ge=1, le=10**9, description="So many dead letters within the window raise an alert."
+    )
+    watch_view_url: str = Field(
+        "", description="The rehydrator's HTTP API, for the view's part in the watch; 'cutwater up' fills it in."
+    )
+    alert_webhook_url: SecretStr = Field(
+        SecretStr(""),
+        description="Where alerts are posted as JSON; nowhere where empty. A secret: some hold a key.",
+    )
+    alert_webhook_token: SecretStr = Field(
+        SecretStr(""), description="Token sent with them (Authorization: Bearer)."
+    )
     api_token: SecretStr = Field(
         SecretStr(""), description="Token that the HTTP API asks for (Authorization: Bearer); none where empty."
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from confluent_kafka import KafkaError, TopicPartition
 
@@ -11,10 +12,12 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count, raise_read_error, read_range, read_tail
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
-from cutwater.core.generations import Token
+from cutwater.core.generations import Generation, Token
 from cutwater.core.output import Published
 from cutwater.core.records import Barrier, Milestone, Start
 from cutwater.core.streamcheck import Barriers
+
+T = TypeVar("T")
 
 
 def milestones(cluster: Cluster, job: str, limit: int | None = None) -> list[tuple[Milestone, bytes]]:
@@ -50,18 +53,32 @@ def barriers(cluster: Cluster, job: str) -> Barriers:
     return found
 
 
-def newest_start_ms(cluster: Cluster, job: str) -> int | None:
-    """When a driver last took over the job, by its own clock; None before the first."""
+def newest(cluster: Cluster, topic: str, wanted: Callable[[wire.Record], T | None]) -> T | None:
+    """What `wanted` makes of the newest record of a one-partition topic of which it makes anything."""
 
-    def starts(values: list[bytes]) -> list[int]:
-        return [one.at_ms for one in map(wire.decode, values) if isinstance(one, Start)]
+    def made(values: list[bytes]) -> list[T]:
+        return [one for one in (wanted(wire.decode(value)) for value in values) if one is not None]
 
     consumer = make_consumer(cluster)
     try:
-        found = starts(read_tail(consumer, topics.barriers(job), 0, lambda values: bool(starts(values))))
+        found = made(read_tail(consumer, topic, 0, lambda values: bool(made(values))))
     finally:
         consumer.close()
     return found[-1] if found else None
+
+
+def newest_start_ms(cluster: Cluster, job: str) -> int | None:
+    """When a driver last took over the job, by its own clock; None before the first."""
+    return newest(cluster, topics.barriers(job), lambda one: one.at_ms if isinstance(one, Start) else None)
+
+
+def newest_milestone(cluster: Cluster, job: str, generation: Generation) -> Milestone | None:
+    """The newest milestone of a generation on the commit stream."""
+    return newest(
+        cluster,
+        topics.milestones(job),
+        lambda one: one if isinstance(one, Milestone) and one.generation == generation else None,
+    )
 
 
 def _only_milestones(values: list[bytes]) -> list[tuple[Milestone, bytes]]:
@@ -73,13 +90,8 @@ def published(cluster: Cluster, job: str) -> Token | None:
     """The newest milestone that the output holds whole, by the publisher's position; None before the first."""
     topic = topics.published(job)
     partition_count(cluster, topic)
-    consumer = make_consumer(cluster)
-    try:
-        values = read_tail(consumer, topic, 0, bool)
-    finally:
-        consumer.close()
-    position = wire.decode(values[-1]) if values else None
-    if not isinstance(position, Published) or not position.milestone:
+    position = newest(cluster, topic, lambda one: one if isinstance(one, Published) else None)
+    if position is None or not position.milestone:
         return None
     milestone = wire.decode(position.milestone)
     return milestone.token if isinstance(milestone, Milestone) else None

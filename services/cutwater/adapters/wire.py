@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cutwater.adapters.avro import HEADER_BYTES, protocol_codec
+from cutwater.core.alerts import Alert
 from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import ProtocolError
@@ -14,7 +15,7 @@ from cutwater.core.generations import Generation
 from cutwater.core.output import End, Published
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
 
-Record = Start | Barrier | Committed | Heartbeat | Milestone | End | Published
+Record = Start | Barrier | Committed | Heartbeat | Milestone | End | Published | Alert
 
 _TYPES: dict[str, type[Record]] = {
     "start": Start,
@@ -24,6 +25,7 @@ _TYPES: dict[str, type[Record]] = {
     "milestone": Milestone,
     "end": End,
     "published": Published,
+    "alert": Alert,
 }
 
 

@@ -17,6 +17,7 @@ from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, say, table
+from cutwater.cli.standing import show, standing
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.records import Milestone
 from cutwater.core.rejection import skew_warning
@@ -113,6 +114,7 @@ def _show(stack: RunningStack, as_json: bool) -> None:
     rows = [
         ("Kafka", stack.bootstrap_servers),
         ("API", stack.api_url),
+        ("metrics of the watch", stack.watch_url),
         ("Spark UI", stack.spark_ui_url or "your program's"),
         ("data", stack.data_dir),
         *((f"log of {name}", path) for name, path in stack.logs.items()),
@@ -133,8 +135,10 @@ def _show_program(stack: RunningStack) -> None:
 
 
 @handled
-def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
-    """Show what runs, the newest milestone, what the view serves and what the output holds.
+def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> int:
+    """Show what runs, how far each part is, and the alerts that are on.
+
+    Exit 1: an alert is on; docs/OPERATING.md says what each means. 4: the brokers do not answer.
 
     Examples:  cutwater status  ·  cutwater status --json
     """
@@ -143,12 +147,14 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
     newest = streams.milestones(stack.cluster, stack.job, limit=1)
     view = _view(stack, settings)
     published = _published(stack)
+    found_now = standing(stack, settings, view)
+    code = 1 if found_now["alerts"] else 0
     if as_json:
         newest_json = milestone_json(newest[-1][0]) if newest else None
         warnings = _warnings(stack, newest[-1][0]) if newest else []
         found = {"stack": stack.__dict__, "milestone": newest_json, "view": view, "published": published}
-        print_json({**found, "warnings": warnings})
-        return
+        print_json({**found, **found_now, "warnings": warnings})
+        return code
     _show(stack, False)
     if newest:
         one = newest[-1][0]
@@ -159,6 +165,8 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
             out.print(f"[yellow]warning:[/yellow] {warning}")
     out.print(f"view: {view.get('token') or view.get('detail') or 'nothing yet'}")
     out.print(f"published: {published or 'nothing'}")
+    show(found_now)
+    return code
 
 
 def _warnings(stack: RunningStack, newest: Milestone) -> list[str]:

@@ -23,17 +23,39 @@ _POLL_S = 0.1
 _PAUSE_S = 0.005
 
 
-def _writer(job: Job | Path | str, cluster: Cluster | None, queue_max: int, wait_s: float) -> EventWriter:
-    if queue_max < 1 or wait_s <= 0:
-        raise UsageError(f"queue_max is {queue_max} and wait_s {wait_s:g}: both must be above 0")
-    settings = load_settings()
-    job = job if isinstance(job, Job) else load_job(Path(job))
-    cluster = cluster or settings.cluster
-    partition_count(cluster, job.topic)  # said here, and not after the first event has waited in vain
-    return EventWriter(cluster, job, registry_for(job, settings), queue_max=queue_max, wait_s=wait_s, strict=True)
+class _Producing:
+    """What both producers are made of."""
+
+    def __init__(
+        self,
+        job: Job | Path | str,
+        cluster: Cluster | None = None,
+        *,
+        queue_max: int = QUEUE_MAX,
+        wait_s: float = WAIT_S,
+    ) -> None:
+        if queue_max < 1 or wait_s <= 0:
+            raise UsageError(f"queue_max is {queue_max} and wait_s {wait_s:g}: both must be above 0")
+        self._job = job
+        self._cluster = cluster
+        self._queue_max = queue_max
+        self._wait_s = wait_s
+        self._begin()
+
+    def _begin(self) -> None:
+        """What there is to do when it is made."""
+        raise NotImplementedError
+
+    def _make_writer(self) -> EventWriter:
+        settings = load_settings()
+        job = self._job if isinstance(self._job, Job) else load_job(Path(self._job))
+        cluster = self._cluster or settings.cluster
+        partition_count(cluster, job.topic)  # said here, and not after the first event has waited in vain
+        registry = registry_for(job, settings)
+        return EventWriter(cluster, job, registry, queue_max=self._queue_max, wait_s=self._wait_s, strict=True)
 
 
-class EventProducer:
+class EventProducer(_Producing):
     """Produces events of a job: each checked against the schema, keyed, and written once (idempotent).
 
     job: the job, or the path of its file. cluster: default the settings of the environment. queue_max: the events
@@ -46,15 +68,8 @@ class EventProducer:
     Raises UsageError when the topic does not exist or we may not write; UnavailableError when no broker answers.
     """
 
-    def __init__(
-        self,
-        job: Job | Path | str,
-        cluster: Cluster | None = None,
-        *,
-        queue_max: int = QUEUE_MAX,
-        wait_s: float = WAIT_S,
-    ) -> None:
-        self._writer = _writer(job, cluster, queue_max, wait_s)
+    def _begin(self) -> None:
+        self._writer = self._make_writer()
         self._closed = False
 
     @property
@@ -93,28 +108,19 @@ class EventProducer:
                 raise
 
 
-class AsyncEventProducer:
+class AsyncEventProducer(_Producing):
     """`EventProducer` for asyncio: `await send(event)` ends once the brokers have that event.
 
     Send many at a time with `asyncio.gather` or a task group; `queue_max` of them are on their way at once. A
     cancelled `send` may still be delivered.
     """
 
-    def __init__(
-        self,
-        job: Job | Path | str,
-        cluster: Cluster | None = None,
-        *,
-        queue_max: int = QUEUE_MAX,
-        wait_s: float = WAIT_S,
-    ) -> None:
-        self._make = lambda: _writer(job, cluster, queue_max, wait_s)
-        self._wait_s = wait_s
-        self._room = asyncio.Semaphore(queue_max)
+    def _begin(self) -> None:
+        self._room = asyncio.Semaphore(self._queue_max)
         self._ended = threading.Event()
 
     async def __aenter__(self) -> Self:
-        self._writer = await asyncio.to_thread(self._make)
+        self._writer = await asyncio.to_thread(self._make_writer)
         self._polling = threading.Thread(target=self._poll, name="acknowledgements", daemon=True)
         self._polling.start()
         return self

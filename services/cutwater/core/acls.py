@@ -79,6 +79,17 @@ def _driver(job: str, source: str, generation: Generation) -> Iterator[Acl]:
 
 
 def _others(job: str, source: str) -> Iterator[Acl]:
+    # What ends a service by the protocol, it tells before it leaves.
+    for service in ("driver", "commit-signal", "rehydrator", "publisher"):
+        yield Acl(service, "topic", topics.alerts(job), ("Read", "Write"))
+    yield Acl("watch", "topic", source, ("Describe",))
+    yield Acl("watch", "topic", topics.barriers(job), ("Read",))
+    yield Acl("watch", "topic", topics.milestones(job), ("Read",))
+    yield Acl("watch", "topic", topics.published(job), ("Read",))
+    yield Acl("watch", "topic", topics.alerts(job), ("Read", "Write"))
+    yield Acl("watch", "transactional-id", topics.watch_id(job), ("Write",))
+    yield Acl("watch", "group", topics.watch_id(job), ("Read",))
+    yield _group("watch")
     yield Acl("commit-signal", "topic", topics.barriers(job), ("Read",))
     yield Acl("commit-signal", "topic", topics.milestones(job), ("Read", "Write"))
     yield Acl("commit-signal", "topic", topics.history(job), ("Write",))
@@ -97,6 +108,8 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield _group("publisher")
     yield Acl(TOOLS, "topic", topics.milestones(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.barriers(job), ("Read",))
+    yield Acl(TOOLS, "topic", topics.published(job), ("Read",))
+    yield Acl(TOOLS, "topic", topics.alerts(job), ("Read",))
     yield Acl(TOOLS, "topic", source, ("Write",))
     yield Acl(TOOLS, "topic", topics.dead_letters(job), ("Read", "Write"))
     yield Acl(TOOLS, "topic", topics.late(job), ("Read",))

@@ -67,6 +67,15 @@ def history(job: str) -> str:
     return f"{job}.history"
 
 
+def alerts(job: str) -> str:
+    return f"{job}.alerts"
+
+
+def watch_id(job: str) -> str:
+    """The transactional id that fences an older watch of the job, and the consumer group that it reads with."""
+    return f"{job}.watch"
+
+
 def driver_id(job: str, generation: Generation) -> str:
     """The transactional id that fences an older driver of the same generation."""
     return f"{job}.{generation}.driver"
@@ -123,6 +132,8 @@ def owned(job: str, generation: Generation, partitions: int, output: Output = EV
         TopicSpec(dead_letters(job), partitions, listed),
         TopicSpec(late(job), partitions, listed),
         TopicSpec(history(job), 1, _BY_SIZE),
+        # Keyed by alert: the newest record of each stays, so a watch that starts knows which are on.
+        TopicSpec(alerts(job), 1, compacted),
     ]
     published_too = output.mode != "none"
     return mine + (_published(job, partitions, output.retention_ms) if published_too else [])

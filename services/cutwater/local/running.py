@@ -36,6 +36,8 @@ class RunningStack:
     logs: dict[str, str]
     security_protocol: str = "PLAINTEXT"
     """How its brokers are spoken to. Who is let in stands in no file: see `cluster`."""
+    watch_url: str = ""
+    """The watch's Prometheus metrics."""
     program: dict[str, str] = field(default_factory=dict)
     """Of an attached job: the variables with which the user's own program runs, without any secret."""
 

@@ -35,7 +35,7 @@ from cutwater.local.supervisor import Supervised, Supervisor
 Report = Callable[[str], None]
 READY_SECONDS_MAX = 180.0
 
-_SERVICES = ("commit-signal", "rehydrator", "publisher", "driver")
+_SERVICES = ("commit-signal", "rehydrator", "publisher", "watch", "driver")
 # What a program of the user's own needs of the stack; secrets stay where they are.
 _FOR_A_PROGRAM = (
     "CUTWATER_BOOTSTRAP_SERVERS",
@@ -85,7 +85,7 @@ class Stack:
         self._logs = {name: self._data_dir / "logs" / f"{name}.log" for name in members}
         self._broker = None if own_cluster else self._embedded(java, security)
         self.cluster: Cluster = self._broker.cluster if self._broker else settings.cluster
-        self._api_port, self._ui_port = self._ports()
+        self._api_port, self._ui_port, self._watch_port = self._ports()
         self._env = {
             # Secrets go this way only: arguments and files of a process can be read by others.
             **environment(self.cluster),
@@ -93,6 +93,8 @@ class Stack:
             "CUTWATER_DATA_DIR": str(self._data_dir),
             "CUTWATER_PORT": str(self._api_port),
             "CUTWATER_SPARK_UI_PORT": str(self._ui_port),
+            "CUTWATER_WATCH_PORT": str(self._watch_port),
+            "CUTWATER_WATCH_VIEW_URL": self.api_url,
             "CUTWATER_SPARK_JARS": ",".join(str(path) for path in spark_jars),
             "JAVA_HOME": str(java.resolve().parent.parent),
             # The JVM of a driver must find the very Python and the very Spark that run here.
@@ -124,6 +126,7 @@ class Stack:
             security_protocol=self.cluster.security.protocol,
             api_url=self.api_url,
             spark_ui_url="" if self.job.attached else f"http://127.0.0.1:{self._ui_port}",
+            watch_url=f"http://{self._settings.host}:{self._watch_port}/metrics",
             data_dir=str(self._data_dir),
             logs={name: str(path) for name, path in self._logs.items()},
             program={name: self._env[name] for name in _FOR_A_PROGRAM} if self.job.attached else {},
@@ -138,12 +141,12 @@ class Stack:
         if self._broker is None:
             job_topics.prepare(self.cluster, self.job, self._settings, self._report)
 
-    def _ports(self) -> tuple[int, int]:
-        api, ui = free_ports(2)
+    def _ports(self) -> tuple[int, int, int]:
+        api, ui, watch = free_ports(3)
         if "port" in self._settings.model_fields_set and self._settings.port:
             api = self._settings.port
         require_free(api, "the rehydrator's API (CUTWATER_PORT)")
-        return api, self._settings.spark_ui_port or ui
+        return api, self._settings.spark_ui_port or ui, self._settings.watch_port or watch
 
     def _members(self) -> list[Supervised]:
         services = [
@@ -155,6 +158,9 @@ class Stack:
             services.append(
                 self._service("driver", "cutwater_spark.driver", self._driver_started, leader_only=True)
             )
+        watch = self._service("watch", "cutwater.watch")
+        # Last to start and first to end; and when it ends for good, nothing else does.
+        services.append(replace(watch, essential=False))
         if self._broker is None:
             return services
         broker = self._broker.supervised()

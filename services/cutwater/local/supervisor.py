@@ -30,6 +30,8 @@ class Supervised:
     ready: Callable[[], bool] = _always_ready
     ready_seconds_max: float = 60.0
     grace_seconds: float = 15.0
+    essential: bool = True
+    """Does its end for good end the others?"""
     restarts: list[float] = field(default_factory=list, init=False)
     restart_at: float | None = field(default=None, init=False)
     finished: bool = field(default=False, init=False)
@@ -140,6 +142,12 @@ class Supervisor:
         decision = decide(child.restart, exit_code, member.restarts, self._clock())
         if isinstance(decision, Finished):
             member.finished = True
+        elif isinstance(decision, GiveUp) and not member.essential:
+            member.finished = True
+            self._report(
+                f"{child.name} ended with exit code {exit_code} and is not restarted: {decision.reason}; "
+                f"the others go on without it (log: {child.log_path})"
+            )
         elif isinstance(decision, GiveUp):
             raise error_for(
                 exit_code,

@@ -49,15 +49,18 @@ class AvroEncoder:
         """The output records of changelog records, as `TransactionalWriter` takes them."""
         if not self._plain:
             return _records(self, keys, values)
-        prefix, at, framed = self._prefix, HEADER_BYTES, CONFLUENT_HEADER_BYTES
-        # `group_key` and `value` in one expression: this is done for every row, and calls cost more than the work.
-        return [
-            {
-                "key": key[at + 1 : at + 1 + (key[at] >> 1)] if key[at] < _LONG else group_key(key),
-                "value": prefix + key[at:] + (value[at:] if value[0] else value[framed:]),
-            }
-            for key, value in zip(keys, values, strict=True)
-        ]
+        prefix, short, body, framed = self._prefix, _SHORT, _BODY, _FRAMED_BODY
+        try:
+            # `group_key` and `value` as one expression: calls would cost more than all of it.
+            return [
+                {
+                    "key": key[short[key[HEADER_BYTES]]],
+                    "value": prefix + key[body] + (value[body] if value[0] else value[framed]),
+                }
+                for key, value in zip(keys, values, strict=True)
+            ]
+        except IndexError:  # a key of 64 bytes or more is among them
+            return _records(self, keys, values)
 
     def _present(self, value: bytes) -> bytes:
         body = io.BytesIO()
@@ -101,6 +104,10 @@ def encoder_for(job: Job, headers: OutputHeaders | None) -> Encoder:
 
 _LONG = 0x80
 """A first byte of a length from here on says that another follows."""
+_BODY = slice(HEADER_BYTES, None)
+_FRAMED_BODY = slice(CONFLUENT_HEADER_BYTES, None)
+_SHORT = [slice(HEADER_BYTES + 1, HEADER_BYTES + 1 + (first >> 1)) for first in range(_LONG)]
+"""Where the group's key is in a changelog record's key, by the first byte of its length."""
 
 
 def _records(encoder: Encoder, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:

@@ -96,14 +96,14 @@ class Finals:
         return min(milestone.horizon_ms, self._closed_ms)
 
     def _closed(self, after_ms: int, up_to_ms: int) -> Iterator[tuple[int, int, bytes, bytes]]:
-        """Rows of windows with an end in (after, up to], in time order: partition, 0, key, value."""
+        """Rows of windows with an end in (after, up to], in time order: partition, -1, key, value."""
         length, pinned = self._store.segment_ms, self._store.pin()
         first = layout.segment_prefix(layout.first_live(after_ms, length))
         stop = layout.segment_prefix(layout.first_live(up_to_ms, length) + 1)
         for storage, value in pinned.rows(first, stop):
             window = layout.parse(storage)
             if after_ms < window.end_ms <= up_to_ms:
-                yield self._partition(window.key), 0, self._key(window), value
+                yield self._partition(window.key), -1, self._key(window), value
 
     def _key(self, window: layout.Window) -> bytes:
         return self._keys.encode({"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms})

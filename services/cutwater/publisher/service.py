@@ -17,7 +17,7 @@ from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.framing import OutputHeaders, output_headers_of
 from cutwater.adapters.kafka import partition_count, wait_for_broker
-from cutwater.adapters.process import now_ms, run_service
+from cutwater.adapters.process import now_ms, rare_collections, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
 from cutwater.core import topics
@@ -94,9 +94,10 @@ class Publisher:
             self._tell(start, whole)
         feed = MilestoneFeed(self._cluster, topics.milestones(self._job.name), backlog.position, PUBLISHER)
         try:
-            while not self._stop.is_set():
-                self._pipeline.check()
-                self._advance(feed, backlog)
+            with rare_collections():
+                while not self._stop.is_set():
+                    self._pipeline.check()
+                    self._advance(feed, backlog)
             self._pipeline.settle()
         except Stopped:
             self._pipeline.settle()

@@ -12,6 +12,7 @@ from typing import Any
 
 import uvicorn
 
+from cutwater.adapters.alerting import tell_end
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
@@ -37,6 +38,9 @@ class Rehydrator:
     def __init__(self, job: Job, settings: Settings, log: Any) -> None:
         """Takes the port and the folder; MachineError or UsageError when they cannot be had."""
         self._log = log
+        self._job = job.name
+        self._settings = settings
+        self._told = False
         self._listener = _listen(settings.host, settings.port)
         generation, metrics = settings.generation, Metrics()
         self._start = account("rehydrator", job.name, generation, settings.cluster, log, metrics.registry)
@@ -108,6 +112,22 @@ class Rehydrator:
                 told = status
                 if status.state is State.STOPPED:  # it goes on serving: whoever asks shall know why it stays there
                     self._start.stopped(ProtocolError(status.reason))
+            if self._follower.failure and not self._told:
+                self._told = True
+                self._tell(self._follower.failure)
+
+    def _tell(self, error: ProtocolError) -> None:
+        """The view stays up and shows its last good milestone, so nobody would hear of it from its end."""
+        tell = (
+            self._settings.cluster,
+            self._job,
+            self._settings.generation,
+            "rehydrator",
+            error,
+            now_ms(),
+            self._log,
+        )
+        threading.Thread(target=tell_end, args=tell, name="tell", daemon=True).start()
 
     def _serve(self) -> None:
         self._server.run(sockets=[self._listener])

@@ -47,6 +47,8 @@ from cutwater.views.ranges import Ranges
 TRIES = 3
 """Milestones that are tried where a place does not hold one by itself."""
 OUTPUT_S = 30.0
+NEWEST = 1_000
+"""Milestones that are looked through at first."""
 _LOOK_S = 0.5
 
 
@@ -151,14 +153,17 @@ class _Verification:
     def _entry(self, token: Token | None) -> tuple[Entry, Cut]:
         """The milestone, and the changelog cut of the one before it."""
         request = self._request
-        token = token or (streams.published(request.cluster, self._job.name) if OUTPUT in request.places else None)
-        found = streams.milestones(request.cluster, self._job.name, None if request.at else 1_000)
-        own = [pair for pair in found if pair[0].generation == request.generation]
-        places = [number for number, (one, _) in enumerate(own) if token in (None, one.token)]
-        if not places:
-            raise UsageError(f"the commit stream of {self._job.name} does not hold {token or 'any milestone'}")
-        (milestone, record), at = own[places[-1]], places[-1]
-        return Entry(milestone, record, 0), own[at - 1][0].changelog_cut if at else Cut()
+        if token is None and OUTPUT in request.places and self._job.output.mode != "none":
+            token = streams.published(request.cluster, self._job.name)
+        for newest in (NEWEST, None):  # all of a long stream only where the token is an old one
+            found = streams.milestones(request.cluster, self._job.name, newest)
+            own = [pair for pair in found if pair[0].generation == request.generation]
+            places = [number for number, (one, _) in enumerate(own) if token in (None, one.token)]
+            # The one before it is needed too, unless it is the first that is kept.
+            if places and (places[-1] > 0 or newest is None or len(found) < newest):
+                (milestone, record), at = own[places[-1]], places[-1]
+                return Entry(milestone, record, 0), own[at - 1][0].changelog_cut if at else Cut()
+        raise UsageError(f"the commit stream of {self._job.name} does not hold {token or 'any milestone'}")
 
     def _changelog(self, entry: Entry, before: Cut) -> None:
         topic = topics.changelog(self._job.name, self._request.generation)

@@ -69,6 +69,8 @@ class Follower:
         self._changelog = topics.changelog(job.name, generation)
         self._overtaken = ""
         self._stop = event()
+        self.failure: ProtocolError | None = None
+        """What ended the following by the protocol."""
         floor = store.applying.milestone.sequence if store.applying else 0
         self._backlog = Backlog(generation, store.applied, floor)
 
@@ -89,6 +91,7 @@ class Follower:
         except Stopped:
             pass
         except ProtocolError as error:
+            self.failure = error
             if isinstance(error, DivergenceError):
                 self._observer.diverged()
             self._say(State.STOPPED, str(error))

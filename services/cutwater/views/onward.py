@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -30,6 +31,7 @@ class Onward:
         self._stands: dict[int, int] = {}
         """Where the range before ended, per partition; empty while a range is read, or was broken off."""
         self._held: dict[int, list[Message]] = {}
+        self._held_bytes: Counter[int] = Counter()
         self._next: dict[int, int] = {}
         self._eof: dict[int, int] = {}
         self._paused: set[int] = set()
@@ -46,6 +48,7 @@ class Onward:
             self._consumer.assign([TopicPartition(self._topic, at, first) for at, first in firsts.items()])
             self._held, self._next, self._eof = {}, dict(firsts), {}
         held, self._held = self._held, {}
+        self._held_bytes.clear()
         return held
 
     def end(self, ends: Mapping[int, int]) -> None:
@@ -56,12 +59,15 @@ class Onward:
         """What has come, by partition in log order; waits a moment for the first. Raises as `raise_read_error`."""
         # consume() waits until its batch is full or the time is over: so wait for the first record only.
         first = self._consumer.poll(_POLL_S)
+        came = [] if first is None else [first, *self._consumer.consume(_BATCH, timeout=0)]
+        events = [event for event in came if event.error() is not None]
+        if events:
+            came = [message for message in came if message.error() is None]
+            for event in events:
+                self._event(event)
         found: dict[int, list[Message]] = defaultdict(list)
-        for message in [] if first is None else [first, *self._consumer.consume(_BATCH, timeout=0)]:
-            if message.error() is None:
-                found[message.partition()].append(message)
-            else:
-                self._event(message)
+        for partition, run in groupby(came, Message.partition):
+            found[partition].extend(run)
         for partition, messages in found.items():
             self._next[partition] = messages[-1].offset() + 1
         return found
@@ -76,9 +82,9 @@ class Onward:
 
     def hold(self, partition: int, messages: Sequence[Message]) -> None:
         """Keep records from behind the range's end for the next one, within a bound."""
-        held = self._held.setdefault(partition, [])
-        held += messages
-        if partition not in self._paused and sum(map(len, held)) > HELD_BYTES:
+        self._held.setdefault(partition, []).extend(messages)
+        self._held_bytes[partition] += sum(map(len, messages))
+        if partition not in self._paused and self._held_bytes[partition] > HELD_BYTES:
             self._consumer.pause([TopicPartition(self._topic, partition)])
             self._paused.add(partition)
 

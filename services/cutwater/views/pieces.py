@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby, islice
 
 PIECE_ROWS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     """Consecutive rows of one partition, as the changelog holds them."""
 
     partition: int
     keys: list[bytes]
     values: list[bytes]
-    nexts: list[int]
-    """Per row, where the changelog goes on behind it; 0 where the row was not read from there."""
+    offsets: list[int]
+    """Of each row on the changelog; -1 where the row was not read from there."""
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Bytes of keys and values together."""
         return sum(map(len, self.keys)) + sum(map(len, self.values))
@@ -34,10 +35,10 @@ class Piece:
         """The first so many rows, and the others."""
         if count >= len(self):
             return self, Piece(self.partition, [], [], [])
-        keys, values, nexts = self.keys, self.values, self.nexts
+        keys, values, offsets = self.keys, self.values, self.offsets
         return (
-            Piece(self.partition, keys[:count], values[:count], nexts[:count]),
-            Piece(self.partition, keys[count:], values[count:], nexts[count:]),
+            Piece(self.partition, keys[:count], values[:count], offsets[:count]),
+            Piece(self.partition, keys[count:], values[count:], offsets[count:]),
         )
 
     def fitting(self, rows: int, bytes_: int) -> int:
@@ -54,8 +55,8 @@ class Piece:
 
 
 def pieces_of(rows: Iterable[tuple[int, int, bytes, bytes]]) -> Iterator[Piece]:
-    """Pieces of rows (partition, next offset, key, value), in their order."""
+    """Pieces of rows (partition, offset, key, value), in their order."""
     for partition, group in groupby(rows, key=lambda row: row[0]):
         while chunk := list(islice(group, PIECE_ROWS)):
-            _, nexts, keys, values = map(list, zip(*chunk, strict=True))
-            yield Piece(partition, keys, values, nexts)
+            _, offsets, keys, values = map(list, zip(*chunk, strict=True))
+            yield Piece(partition, keys, values, offsets)

@@ -78,9 +78,8 @@ class Updates:
         pieces = self._as_they_come(range_) if exact else self._last(milestone, range_)
         if pieces is not None:
             require_whole(milestone, {}, self._now_ms())
-            prove(
-                self._ranges.topic, milestone, sum(map(len, pieces)), fold(rows_hash(one.rows()) for one in pieces)
-            )
+            digest = fold(rows_hash(piece.keys, piece.values) for piece in pieces)
+            prove(self._ranges.topic, milestone, sum(map(len, pieces)), digest)
         return pieces
 
     def _as_they_come(self, range_: Range) -> list[Piece] | None:
@@ -98,8 +97,8 @@ class Updates:
         last: dict[bytes, tuple[int, int, bytes, bytes]] = {}
         size = 0
         for piece in self._told_apart(milestone, range_):
-            for key, value, after in zip(piece.keys, piece.values, piece.nexts, strict=True):
-                last[key] = (piece.partition, after, key, value)
+            for key, value, offset in zip(piece.keys, piece.values, piece.offsets, strict=True):
+                last[key] = (piece.partition, offset, key, value)
             size += piece.size
             if size > self._part_bytes:
                 return None
@@ -146,14 +145,14 @@ class Updates:
 
         `proved`: their digest will be compared before anybody sees them.
         """
-        values = [message.value() for message in messages]
+        values = list(map(Message.value, messages))
         if None in values:
             messages = [message for message in messages if message.value() is not None]
-            values = [message.value() for message in messages]
-        keys = [message.key() for message in messages]
+            values = list(map(Message.value, messages))
+        keys = list(map(Message.key, messages))
         if not proved or None in keys:
             self._require_rows(messages, keys, values)
-        return Piece(partition, keys, values, [message.offset() + 1 for message in messages])
+        return Piece(partition, keys, values, list(map(Message.offset, messages)))
 
     def _require_rows(self, messages: list[Message], keys: list[bytes | None], values: list[bytes]) -> None:
         key_header, value_header, header_bytes = self._key_header, self._value_header, HEADER_BYTES

@@ -1,0 +1,192 @@
+"""What *watch* knows of a job, read off its topics: at a start, at a second look, and for `cutwater status`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from cutwater.adapters import wire
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import bounds, explain, look_back, make_consumer, partition_count, read_range
+from cutwater.adapters.settings import Settings
+from cutwater.core import topics
+from cutwater.core.alerts import Alert
+from cutwater.core.cuts import Cut
+from cutwater.core.cuts import TopicPartition as Place
+from cutwater.core.errors import CutwaterError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.output import Published
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
+from cutwater.core.verdicts import Limits
+from cutwater.core.watched import Watched
+from cutwater.core.watching import take_alert, take_published, take_signal, take_stream, take_unreadable
+
+TAIL = 4_096
+"""How many offsets at the end of a topic are looked at first: some minutes of a busy job."""
+ASK_S = 3.0
+
+
+class Read(NamedTuple):
+    """A record as it was read."""
+
+    topic: str
+    offset: int
+    at_ms: int
+    """Its timestamp."""
+    value: bytes
+
+
+def followed(job: Job) -> list[str]:
+    """The topics that tell about a job, one partition each."""
+    names = [topics.milestones(job.name), topics.barriers(job.name), topics.alerts(job.name)]
+    return names + ([topics.published(job.name)] if publishes(job) else [])
+
+
+def publishes(job: Job) -> bool:
+    """Has the job an output?"""
+    return job.output.mode != "none"
+
+
+def limits_of(job: Job, settings: Settings) -> Limits:
+    """The bounds that settings and job file give."""
+    return Limits(
+        silent_ms=settings.watch_silent_ms,
+        driver_silent_ms=max(settings.watch_driver_silent_ms, 2 * settings.heartbeat_ms),
+        stuck_ms=settings.watch_stuck_ms,
+        window_ms=settings.watch_window_ms,
+        dead_letters=settings.watch_dead_letters,
+        lateness_ms=job.lateness_ms,
+        publishes=publishes(job),
+    )
+
+
+def take(state: Watched, read: Read) -> Watched:
+    """The state after one record; one that cannot be read is counted."""
+    topic, offset = read.topic, read.offset
+    try:
+        record = wire.decode(read.value)
+        if topic == topics.published(state.job) and isinstance(record, Published):
+            return take_published(state, topic, offset, _sequence(record), read.at_ms)
+    except CutwaterError:
+        return take_unreadable(state, topic, offset)
+    if topic == topics.barriers(state.job) and isinstance(record, Start | Barrier | Committed | Heartbeat):
+        return take_signal(state, topic, offset, record)
+    if topic == topics.milestones(state.job) and isinstance(record, Milestone | Heartbeat):
+        return take_stream(state, topic, offset, record)
+    if topic == topics.alerts(state.job) and isinstance(record, Alert):
+        return take_alert(state, topic, offset, record)
+    return take_unreadable(state, topic, offset)
+
+
+def alert_of(read: Read) -> Alert | None:
+    """The alert in a record, if it holds one."""
+    try:
+        record = wire.decode(read.value)
+    except CutwaterError:
+        return None
+    return record if isinstance(record, Alert) else None
+
+
+def take_all(state: Watched, reads: Iterable[Read]) -> Watched:
+    """`take`, one after the other."""
+    for one in reads:
+        state = take(state, one)
+    return state
+
+
+def recover(cluster: Cluster, job: Job, generation: Generation, bucket_ms: int) -> Watched:
+    """What is known of a job, from the ends of its topics; of the alerts from all of it.
+
+    Raises UsageError for a topic that is missing, UnavailableError when no broker answers.
+    """
+    state = Watched(job.name, generation, bucket_ms)
+    consumer = make_consumer(cluster)
+    try:
+        for topic in followed(job):
+            partition_count(cluster, topic)
+            state = take_all(state, _tail(consumer, topic, generation))
+    finally:
+        consumer.close()
+    return state
+
+
+def news(cluster: Cluster, job: Job, state: Watched) -> list[Read]:
+    """What stands on the topics above that which the state has read. Raises as any read does."""
+    found: list[Read] = []
+    consumer = make_consumer(cluster)
+    try:
+        for topic in followed(job):
+            low, high = bounds(consumer, topic, 0)
+            first = max(low, state.reads.get(topic, 0))
+            found += map(_read, read_range(consumer, topic, 0, first)) if first < high else ()
+    finally:
+        consumer.close()
+    return found
+
+
+class SourceEnds:
+    """Asks for the ends of a job's source, all partitions at once."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        """`topic` may be empty: then only what a barrier names is asked for."""
+        self._cluster = cluster
+        self._admin = AdminClient(cluster.librdkafka())
+        self._topic = topic
+
+    def ask(self, state: Watched) -> Cut:
+        """The ends now, as `read_committed` sees them. Raises UnavailableError or UsageError."""
+        wanted = {TopicPartition(*place): OffsetSpec.latest() for place in self._places(state)}
+        if not wanted:
+            return Cut()
+        try:
+            answers = self._admin.list_offsets(
+                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ASK_S
+            )
+            ends = {Place(at.topic, at.partition): one.result(2 * ASK_S).offset for at, one in answers.items()}
+        except KafkaException as error:
+            raise explain(error, "asking for the source's end") from None
+        return Cut.of(ends)
+
+    def _places(self, state: Watched) -> Iterator[Place]:
+        if state.processed and state.processed.source_cut:
+            yield from (place for place, _ in state.processed.source_cut)
+        elif self._topic:
+            count = partition_count(self._cluster, self._topic)
+            yield from (Place(self._topic, number) for number in range(count))
+
+
+def _tail(consumer: Consumer, topic: str, generation: Generation) -> list[Read]:
+    """The end of a topic, back to where it tells of the generation; all of the alerts."""
+    low, high = bounds(consumer, topic, 0)
+    if low == high:
+        return []
+    found: list[Read] = []
+
+    def enough(messages: Iterator[Message]) -> bool | None:
+        found[:] = map(_read, messages)
+        return any(_tells(one, generation) for one in found) or None
+
+    step = high - low if topic.endswith(".alerts") else TAIL
+    look_back(consumer, topic, 0, enough, step)
+    return found
+
+
+def _tells(read: Read, generation: Generation) -> bool:
+    try:
+        record = wire.decode(read.value)
+    except CutwaterError:
+        return False
+    return isinstance(record, Barrier | Milestone | Published) and record.generation == generation
+
+
+def _read(message: Message) -> Read:
+    return Read(message.topic(), message.offset(), message.timestamp()[1], bytes(message.value() or b""))
+
+
+def _sequence(position: Published) -> int:
+    milestone = wire.decode(position.milestone) if position.milestone else None
+    return milestone.sequence if isinstance(milestone, Milestone) else 0

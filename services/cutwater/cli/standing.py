@@ -1,0 +1,51 @@
+"""How far a job's parts are, and its alerts: read off the topics, so it works without the watch too."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cutwater.adapters import watching
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.process import now_ms
+from cutwater.adapters.settings import Settings
+from cutwater.adapters.watching import SourceEnds
+from cutwater.cli.output import out, table
+from cutwater.core.alerts import on, plain
+from cutwater.core.generations import Token
+from cutwater.core.parts import parts
+from cutwater.core.watched import drift
+from cutwater.core.watching import observe_end, observe_view
+from cutwater.local.running import RunningStack
+
+
+def standing(stack: RunningStack, settings: Settings, view: dict[str, object]) -> dict[str, Any]:
+    """Drift, parts and the alerts that are on, as plain values. Raises CutwaterError as any read does."""
+    job = load_job(Path(stack.job_file))
+    limits = watching.limits_of(job, settings)
+    state = watching.recover(stack.cluster, job, settings.generation, limits.window_ms)
+    now = now_ms()
+    state = observe_end(state, SourceEnds(stack.cluster, job.topic).ask(state), now, limits.window_ms)
+    if token := view.get("token"):
+        state = observe_view(state, Token.parse(str(token)).sequence, now)
+    return {
+        "parts": parts(state, limits),
+        "drift": asdict(drift(state)),
+        "alerts": [plain(one) for one in on(state.alerts)],
+    }
+
+
+def show(found: dict[str, Any]) -> None:
+    """The same for a person."""
+    far = found["drift"]
+    rows = list(found["parts"].items())
+    rows += [
+        ("events that wait", "unknown" if far["waiting"] is None else far["waiting"]),
+        ("processed, not committed", f"{far['epochs']} epochs, {far['events']} events, {far['ms'] / 1000:.1f} s"),
+        ("committed, not published", f"{far['unpublished']} milestones"),
+    ]
+    out.print(table("where things are", ("part", "state"), rows))
+    for one in found["alerts"]:
+        out.print(f"[red]alert:[/red] {one['kind']} ({one['part']}) since {one['raised']}: ", end="")
+        out.print(one["text"], markup=False, soft_wrap=True)

@@ -1,0 +1,5 @@
+import sys
+
+from cutwater.watch.service import main
+
+sys.exit(main())

@@ -1,0 +1,200 @@
+"""watch: follows a job's topics, says how far things are, raises alerts. The composition root of the service.
+
+It stands beside the commit path: nobody waits for what it writes, and it writes to `<job>.alerts` only. What it
+knows and decides is in `cutwater.core` (`watching`, `judging`); Faust (`streams`) brings the records.
+
+    python -m cutwater.watch JOBFILE
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import suppress
+from typing import Any
+
+from aiokafka.errors import KafkaError
+from prometheus_client import start_http_server
+
+from cutwater.adapters import watching
+from cutwater.adapters.alerting import message_of
+from cutwater.adapters.kafka import Batch, TransactionalWriter, wait_for_broker
+from cutwater.adapters.process import now_ms, run_service
+from cutwater.adapters.settings import Settings
+from cutwater.adapters.watching import Read, SourceEnds
+from cutwater.core import topics
+from cutwater.core.alerts import Alert
+from cutwater.core.errors import CutwaterError, MachineError, UnavailableError
+from cutwater.core.job import Job
+from cutwater.core.judging import decide
+from cutwater.core.watched import Watched
+from cutwater.core.watching import observe_end, observe_nothing, observe_view, take_alert
+from cutwater.watch.metrics import Metrics
+from cutwater.watch.position import move_group
+from cutwater.watch.streams import make_app
+from cutwater.watch.view import View
+from cutwater.watch.webhook import Webhook
+
+STOP_S = 5.0
+SAMPLES_PER_WINDOW = 8
+BUCKETS_PER_WINDOW = 5
+
+
+class Watch:
+    """One watch of one job; at most one writes, by its transactional id."""
+
+    def __init__(self, job: Job, settings: Settings, log: Any) -> None:
+        """Raises UsageError for a webhook that is no URL."""
+        self._job = job
+        self._settings = settings
+        self._log = log
+        self._cluster = settings.cluster
+        self._limits = watching.limits_of(job, settings)
+        self._metrics = Metrics()
+        url, token = settings.alert_webhook_url, settings.alert_webhook_token
+        self._webhook = (
+            Webhook(url.get_secret_value(), token.get_secret_value(), self._metrics, log)
+            if url.get_secret_value()
+            else None
+        )
+        self._view = View(settings.watch_view_url, settings.api_headers) if settings.watch_view_url else None
+        self._alerts = topics.alerts(job.name)
+        self._state = Watched(job.name, settings.generation)
+        self._stopped = threading.Event()
+        self._wake: Any = None
+        self._gap = False
+
+    def stop(self, *_signal: object) -> None:
+        """End `run` within a few seconds."""
+        self._stopped.set()
+        if self._wake is not None:
+            self._wake()
+
+    def run(self) -> None:
+        """Watch until stopped; raises CutwaterError where a newer watch or the brokers forbid going on."""
+        wait_for_broker(self._cluster, self._settings.wait_ms / 1000)
+        if self._settings.watch_port:
+            self._serve(self._settings.host, self._settings.watch_port)
+        self._writer = TransactionalWriter(self._cluster, topics.watch_id(self._job.name))
+        self._writer.initialise()
+        # After fencing an older watch: what it raised is final now.
+        bucket_ms = self._limits.window_ms // BUCKETS_PER_WINDOW
+        self._state = watching.recover(self._cluster, self._job, self._settings.generation, bucket_ms)
+        move_group(self._cluster, self._job, self._state, self._log)
+        self._ends = SourceEnds(self._cluster, self._job.topic)
+        self._log.info("ready", sequence=self._state.sequence, alerts=len(self._state.alerts))
+        asyncio.run(self._main())
+
+    def _serve(self, host: str, port: int) -> None:
+        try:
+            start_http_server(port, host, self._metrics.registry)
+        except OSError as error:
+            raise MachineError(
+                f"{host}:{port} cannot be taken ({error.strerror}): set CUTWATER_WATCH_PORT"
+            ) from None
+
+    async def _main(self) -> None:
+        loop, wake = asyncio.get_running_loop(), asyncio.Event()
+        self._wake = lambda: loop.call_soon_threadsafe(wake.set)
+        name = self._job.name
+        folder = self._settings.data_dir / "watch" / name  # Faust wants one; nothing of ours is in it
+        folder.mkdir(parents=True, exist_ok=True)
+        followed = watching.followed(self._job)
+        app = make_app(self._cluster, topics.watch_id(name), followed, folder, self._take, self._assigned)
+        try:
+            await _started(app)
+            while not self._stopped.is_set():
+                if app.crashed:
+                    raise UnavailableError(
+                        f"the streams of job {name} ended: {app.crash_reason!r}; start it again"
+                    )
+                await self._tick()
+                await _wait(wake, self._settings.watch_tick_ms / 1000)
+        finally:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(app.stop(), STOP_S)
+            for one in (self._webhook, self._view):
+                if one is not None:
+                    await one.close()
+
+    def _assigned(self) -> None:
+        self._gap = True
+
+    async def _take(self, read: Read) -> None:
+        """Called by Faust, record by record; a record of the alerts topic is done once it is delivered."""
+        fresh = read.offset >= self._state.reads.get(read.topic, 0)
+        self._fold(read)
+        if self._webhook and read.topic == self._alerts and (alert := watching.alert_of(read)):
+            await self._webhook.post(alert)
+        if fresh:
+            self._metrics.show(self._state)
+
+    def _fold(self, read: Read) -> None:
+        before, self._state = self._state, watching.take(self._state, read)
+        committed = self._state.committed
+        if committed and committed is not before.committed:
+            self._metrics.milestone(committed)
+        reader = self._state.publisher
+        if committed and reader is not before.publisher and reader.sequence == committed.sequence:
+            self._metrics.published(committed, reader.moved_ms)
+
+    async def _tick(self) -> None:
+        await self._look()
+        records = decide(self._state, self._limits, now_ms())
+        # Faust may be slow, or begin behind a gap: the topics are asked before anybody is called silent.
+        if self._gap or any(one.on for one in records):
+            self._gap = False
+            try:
+                reads = await asyncio.to_thread(watching.news, self._cluster, self._job, self._state)
+            except CutwaterError as error:
+                self._gap = True
+                self._metrics.blind.set(1)
+                self._log.warning("nothing is judged: the topics cannot be read", problem=str(error))
+                return
+            for read in reads:
+                self._fold(read)
+            records = decide(self._state, self._limits, now_ms())
+        if records:
+            await self._write(records)
+        self._metrics.show(self._state)
+
+    async def _look(self) -> None:
+        """At what is no record: the source's end, the view."""
+        sample_ms = self._limits.window_ms // SAMPLES_PER_WINDOW
+        try:
+            end = await asyncio.to_thread(self._ends.ask, self._state)
+            self._state = observe_end(self._state, end, now_ms(), sample_ms)
+            self._metrics.blind.set(0)
+        except CutwaterError:
+            self._state = observe_nothing(self._state, now_ms(), sample_ms)
+            self._metrics.blind.set(1)
+        if self._view:
+            self._state = observe_view(self._state, await self._view.sequence(), now_ms())
+
+    async def _write(self, records: list[Alert]) -> None:
+        """Where the outcome is unknown this raises, and a restart reads what the topic really holds."""
+        batch = Batch(self._alerts, 0, [message_of(one) for one in records])
+        await asyncio.to_thread(self._writer.write_all, [batch])
+        for one in records:
+            self._state = take_alert(self._state, self._alerts, None, one)
+            if one.on:
+                self._metrics.raised(one)
+            said = self._log.warning if one.on else self._log.info
+            said("raised" if one.on else "resolved", kind=one.kind, part=one.part, text=one.text)
+
+
+async def _started(app: Any) -> None:
+    try:
+        await app.start()
+    except KafkaError as error:
+        raise UnavailableError(f"the streams do not start ({error}); check that the brokers run") from None
+
+
+async def _wait(wake: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(wake.wait(), seconds)
+
+
+def main() -> int:
+    """Entry point; returns the exit code."""
+    return run_service("watch", Watch)

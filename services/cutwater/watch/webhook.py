@@ -1,0 +1,78 @@
+"""Alerts as HTTP requests: bounded tries, and neither URL nor token in any log or error."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import httpx
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from cutwater.core.alerts import Alert, plain
+from cutwater.core.errors import UsageError
+from cutwater.watch.metrics import Metrics
+
+ATTEMPTS = 5
+ANSWER_S = 5.0
+WAIT_S_MAX = 10.0
+_TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+# It writes the URL of each request.
+logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
+class _Undelivered(Exception):
+    """Why one try failed, in words that hold no secret."""
+
+
+class _Passing(_Undelivered):
+    """Another try may work."""
+
+
+class Webhook:
+    """Posts alerts to one URL. Alerts wait their turn on the topic itself, so this holds none."""
+
+    def __init__(self, url: str, token: str, metrics: Metrics, log: Any, wait_s: float = 1.0) -> None:
+        """Raises UsageError for a URL that is none. `wait_s`: before the second try; later ones wait longer."""
+        if not url.startswith(("http://", "https://")):
+            raise UsageError("CUTWATER_ALERT_WEBHOOK_URL: it must begin with http:// or https://")
+        self._url = url
+        self._metrics = metrics
+        self._log = log
+        self._wait_s = wait_s
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._client = httpx.AsyncClient(headers=headers, timeout=ANSWER_S)
+
+    async def post(self, alert: Alert) -> None:
+        """Deliver, or give up and count it."""
+        tries = AsyncRetrying(
+            stop=stop_after_attempt(ATTEMPTS),
+            wait=wait_random_exponential(self._wait_s, WAIT_S_MAX),
+            retry=retry_if_exception_type(_Passing),
+            reraise=True,
+        )
+        try:
+            async for attempt in tries:
+                with attempt:
+                    await self._once(alert)
+            self._metrics.delivered.inc()
+        except _Undelivered as error:
+            self._metrics.undelivered.inc()
+            self._log.warning("an alert was not delivered to the webhook", alert=alert.name, problem=str(error))
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _once(self, alert: Alert) -> None:
+        # A receiver that has the key already may leave the repeat out: an alert is delivered at least once.
+        key = f"{alert.name}/{'raised' if alert.on else 'resolved'}"
+        try:
+            answer = await self._client.post(self._url, json=plain(alert), headers={"Idempotency-Key": key})
+        except httpx.HTTPError as error:
+            raise _Passing(type(error).__name__) from None
+        except (httpx.InvalidURL, UnicodeError):
+            raise _Undelivered("CUTWATER_ALERT_WEBHOOK_URL is no URL") from None
+        if answer.status_code in _TRY_AGAIN:
+            raise _Passing(f"it answered {answer.status_code}")
+        if not answer.is_success:
+            raise _Undelivered(f"it answered {answer.status_code}")

@@ -1,0 +1,21 @@
+"""Spark's own failures that a person can do something about, told apart by their text."""
+
+from __future__ import annotations
+
+from cutwater.core.errors import UsageError
+from cutwater.core.topics import TIMESTAMP_AHEAD, TIMESTAMP_AHEAD_MS_MAX
+
+_TOO_FAR_AHEAD = ("java.lang.ArithmeticException: long overflow", "KafkaRecordToRowConverter")
+
+
+def explained(error: BaseException, topic: str) -> UsageError | None:
+    """The error to tell instead; None where Spark's own must do. No restart mends what is found here."""
+    text = str(error)
+    if all(sign in text for sign in _TOO_FAR_AHEAD):
+        return UsageError(
+            f"a record of {topic} is dated further ahead than Spark can hold (nanoseconds for milliseconds?): its "
+            "Kafka source ends there, and nothing can leave the record out. Correct the producer, set "
+            f"{TIMESTAMP_AHEAD}={TIMESTAMP_AHEAD_MS_MAX} on topics so that brokers refuse such records, and start "
+            "a job of another name on a topic without them"
+        )
+    return None
