@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from cutwater.core import topics
 from simulation.job import GENERATION, JOB
@@ -58,42 +58,19 @@ class SimAdmin:
         )
 
 
-class Message:
-    """A record or the news that a partition's end was reached, as confluent-kafka hands them out."""
-
-    __slots__ = ("_error", "_offset", "_place", "_record")
-
-    def __init__(self, place: Place, offset: int, record: Record | None) -> None:
-        self._place = place
-        self._offset = offset
-        self._record = record
-
-    def __len__(self) -> int:
-        return len(self.value() or b"")
-
-    def error(self) -> KafkaError | None:
-        return None if self._record else _EOF
-
-    def topic(self) -> str:
-        return self._place[0]
-
-    def partition(self) -> int:
-        return self._place[1]
-
-    def offset(self) -> int:
-        return self._offset
-
-    def key(self) -> bytes | None:
-        return self._record.key if self._record else None
-
-    def value(self) -> bytes | None:
-        return self._record.value if self._record else None
-
-    def headers(self) -> list[tuple[str, bytes]] | None:
-        return self._record.headers if self._record else None
-
-    def timestamp(self) -> tuple[int, int]:
-        return (2, self._record.time_ms if self._record else 0)
+def _message(place: Place, offset: int, record: Record | None) -> Message:
+    """A record, or the news that a partition's end was reached: the library's own class."""
+    if record is None:
+        return Message(topic=place[0], partition=place[1], offset=offset, error=_EOF)
+    return Message(
+        topic=place[0],
+        partition=place[1],
+        offset=offset,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+        timestamp=(2, record.time_ms),
+    )
 
 
 class SimConsumer:
@@ -132,7 +109,7 @@ class SimConsumer:
         places = list(self._positions)
         if slow % 13 == 0 and places and places[0][0] == CHANGELOG and places[0] not in self._paused:
             # An end as it was a moment ago: something open held the last stable offset back.
-            return Message(places[0], self._positions[places[0]], None)
+            return _message(places[0], self._positions[places[0]], None)
         if len(places) > 1:
             turn = slow % len(places)
             places = places[turn:] + places[:turn]
@@ -168,7 +145,7 @@ class SimConsumer:
         if isinstance(found, Record):
             self._positions[place] = found.offset + 1
             self._told_end.discard(place)
-            return Message(place, found.offset, found)
+            return _message(place, found.offset, found)
         if not found:
             return None
         # At the end: the position passes markers and what was aborted or compacted.
@@ -176,7 +153,7 @@ class SimConsumer:
         partition = self._log.topics[place[0]][place[1]]
         end = partition.stable_end if self._committed else partition.end
         self._positions[place] = max(end, self._positions[place])
-        return Message(place, self._positions[place], None)
+        return _message(place, self._positions[place], None)
 
 
 class SimProducer:

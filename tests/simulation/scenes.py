@@ -8,7 +8,8 @@ from contextlib import suppress
 from cutwater.adapters import wire
 from cutwater.core import topics
 from cutwater.core.records import Barrier, Committed, Milestone, Start
-from simulation.job import JOB
+from cutwater.core.topics import DELETE_RETENTION_MS
+from simulation.job import HOUR_MS, JOB, key_bytes
 from simulation.log import Outcome
 from simulation.spark import CHANGELOG
 from simulation.world import Profile, Step, World
@@ -191,6 +192,32 @@ def zombie_of_the_generation(luck: int) -> Scene:
     assert scene.rows(1, 1) > before, "A wrote no old row"
     assert not scene.told(Barrier, 1, 1), "A's barrier was not fenced"
     assert scene.told(Start, 1, 2), "B never started"
+    return scene
+
+
+def cleared_while_away(luck: int) -> Scene:
+    """The view is away while windows pass the horizon, are cleared, and their tombstones are compacted away."""
+    scene = Scene(Profile(), luck)
+    world = scene.world
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 0, 1))
+    scene.run("signal", lambda: scene.milestones() == 1)
+    scene.run("view", lambda: world.shown.get("view") == 1)
+    world.apply(Step("kill", "view"))
+    shown = set(world.checker.truths[0].state)
+    world.event_ms += 12 * HOUR_MS
+    for _ in range(5):  # the watermark follows the events, and the horizon the watermark
+        before = len(world.disk.commits)
+        scene.events()
+        scene.run("driver", lambda: len(world.disk.commits) > before)  # noqa: B023 - it is asked at once
+    scene.run("signal", lambda: scene.milestones() >= 5)
+    world.checker.look_at_stream()
+    horizon_ms = world.checker.truths[-1].milestone.horizon_ms
+    assert all(start + HOUR_MS <= horizon_ms for _, start in shown), "the windows are not below the horizon"
+    gone = {key_bytes(*window) for window in shown}
+    for partition in world.log.topics[CHANGELOG]:
+        partition.records = [one for one in partition.records if one.key not in gone]
+    world.log.now_ms += 2 * DELETE_RETENTION_MS
     return scene
 
 

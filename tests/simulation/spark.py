@@ -207,8 +207,8 @@ class Driver:
             if self._habits.zombies and found and luck() % 12 == 0:
                 self._habits.late_rows.append(LateRow(partition, *found[luck() % len(found)], headers))
             self._write(partition, found, headers)
-        written = [row for found in rows for row in found]
-        digest = signed(rows_hash((key for key, _ in written), (value for _, value in written)))
+        every = [row for found in rows for row in found]
+        digest = signed(rows_hash([key for key, _ in every], [value for _, value in every]))
         return Written({number: len(found) for number, found in enumerate(rows)}, digest)
 
     def _write(self, partition: int, rows: list[tuple[bytes, bytes]], headers: Headers) -> None:

@@ -11,11 +11,21 @@ from dataclasses import fields
 
 import pytest
 
-from simulation.checker import ABORTED_READ, GAP, INVERSION, LOST_WRITE, Anomaly
+from cutwater.views import layout
+from simulation.checker import ABORTED_READ, GAP, INVERSION, LOST_WRITE, Anomaly, Truth
 from simulation.guards import GUARDS
 from simulation.histories import Climate, anomaly_of, history_of, play, shrink
+from simulation.job import JOB, key_bytes
 from simulation.running import explain, run_seeds
-from simulation.scenes import lost_row, old_barrier, repeated_rows, seen, two_tellings, zombie_of_the_generation
+from simulation.scenes import (
+    cleared_while_away,
+    lost_row,
+    old_barrier,
+    repeated_rows,
+    seen,
+    two_tellings,
+    zombie_of_the_generation,
+)
 from simulation.world import Services
 
 SEEDS = int(os.environ.get("CUTWATER_SEEDS", "5000"))
@@ -129,6 +139,27 @@ def test_a_view_whose_rows_were_lost_stops_at_the_milestone_before() -> None:
     world = seen(lost_row).world
     assert world.shown["view"] == 1
     assert "Rows were lost" in world.stopped["view"]
+
+
+def test_a_view_that_was_away_for_longer_than_tombstones_brings_nothing_back() -> None:
+    """Deleted keys do not come back: the horizon drops their windows, with their tombstones or without."""
+    world = seen(cleared_while_away).world
+    last = world.checker.truths[-1]
+    assert world.shown["view"] == last.milestone.sequence
+    old = {key_bytes(*window) for window in world.checker.truths[0].state}
+    assert old.isdisjoint(key_bytes(*window) for window in last.state)
+    kept = [_window_end(key) for key in world.tables["view"].rows if key[:1] == b"\x01"]
+    assert kept
+    assert min(kept) > _oldest(last)
+
+
+def _window_end(storage: bytes) -> int:
+    return layout.parse(storage).end_ms
+
+
+def _oldest(truth: Truth) -> int:
+    """Windows that end here or before may not even lie in the store: whole segments below the horizon are gone."""
+    return truth.milestone.horizon_ms - layout.segment_ms(JOB)
 
 
 def test_the_checker_names_what_it_sees() -> None:
