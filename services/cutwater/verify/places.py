@@ -74,7 +74,8 @@ def fill_from_changelog(job: Job, ranges: Ranges, entry: Entry, before: Cut, tab
     table.flush()
     require_whole(milestone, range_.first_above_ms, now_ms())
     try:
-        for _ in Updates(job, ranges, now_ms).rows(Step(entry), before):
+        # It is whole, however old it is: that was seen above the cut. So by the milestone's own time, too.
+        for _ in Updates(job, ranges, lambda: milestone.written_ms).rows(Step(entry), before):
             pass
     except DivergenceError as error:
         return str(error)
