@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import end_offsets, headers_of, make_consumer, read_range
+from cutwater.adapters.ends import Ends
+from cutwater.adapters.kafka import headers_of, make_consumer, read_range
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import DivergenceError, UsageError
@@ -37,6 +38,7 @@ class Changelog:
         self.partitions = partitions
         self._cluster = cluster
         self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted"})
+        self._ends = Ends(cluster)
 
     def write(self, rows: DataFrame) -> Written:
         """Write the rows in exactly one action, counting on the way.
@@ -59,7 +61,7 @@ class Changelog:
 
     def ends(self) -> dict[int, int]:
         """The next offset of each partition."""
-        return end_offsets(self._consumer, self.topic, self.partitions)
+        return self._ends.of(self.topic, self.partitions)
 
     def prove(self, baseline: Cut, me: Writer, written: Written) -> Cut:
         """The cut after this epoch, once it is sure that nothing but this epoch's rows was added.
