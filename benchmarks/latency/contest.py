@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from confluent_kafka.admin import AdminClient
 
 from benchmarks import oracle
@@ -32,7 +33,9 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.job import Job
 
 _PREPARE_S, _ENCODED_PER_S = 2.0, 150_000
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
+PRIME_RATE, PRIME_EVENTS = 1_000, 200
+"""What comes before all else: the warm-up begins when its first results are out."""
 _LOOK_S = 0.1
 
 
@@ -78,7 +81,6 @@ class Contest(ABC):
         self.folder = stage.folder / self.name
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        self._sender: subprocess.Popen[bytes] | None = None
 
     @abstractmethod
     def running(self) -> AbstractContextManager[None]:
@@ -87,6 +89,10 @@ class Contest(ABC):
     @abstractmethod
     def pids(self) -> list[int]:
         """Its living processes."""
+
+    @abstractmethod
+    def primed(self) -> bool:
+        """Has anything come out? Raises UnavailableError when the contender has ended."""
 
     @abstractmethod
     def done(self) -> bool:
@@ -111,17 +117,14 @@ class Contest(ABC):
                 future.exception(30)
 
     def _run(self) -> LatencyRun:
-        began = time.monotonic()
+        began, sent = time.monotonic(), Sent()
         with self.running(), Sampler(self.pids) as sampler, Sampler(self.stage.broker_pids) as broker:
+            self._send(sent, Plan(PRIME_RATE, PRIME_EVENTS, 0, 0, self.plan.seed), self.primed)
             start_s = time.monotonic() - began
-            start_ns = time.time_ns() + int((_PREPARE_S + self.plan.events / _ENCODED_PER_S) * 1e9)
-            with self._generator(start_ns) as late_file:
-                self.wait(late_file.exists, self.plan.seconds + (start_ns - time.time_ns()) / 1e9)
-            self.wait(self.done, 0.0)
-        events, due_ns = self.plan.made(start_ns), self.plan.due_ns(start_ns)
+            late = self._send(sent, self.plan, self.done)
+        events, due_ns, measured = sent.events, sent.due_ns, self.measured
         found = self.evidence(events, due_ns)
         delays, wrong = self._delays(events, due_ns, found)
-        measured = slice(self.plan.warm, self.plan.warm + self.plan.measured)
         first_s, last_s = (due_ns[number] / 1e9 for number in (measured.start, measured.stop - 1))
         return LatencyRun(
             contender=self.contender,
@@ -134,7 +137,7 @@ class Contest(ABC):
             cpu_s=round(cpu_between(sampler.samples, first_s, last_s), 2),
             broker_cpu_s=round(cpu_between(broker.samples, first_s, last_s), 2),
             memory_mb_peak=round(max(sample.memory_mb for sample in sampler.samples)),
-            generator_late_ms=json.loads(late_file.read_text(encoding="utf-8")),
+            generator_late_ms=late,
             exact=wrong is None,
             fault=wrong,
             epoch_ms=found.epoch_ms,
@@ -156,37 +159,60 @@ class Contest(ABC):
         faults += [
             f"{place}: {int((at < 0).sum())} events never came" for place, at in moments.items() if (at < 0).any()
         ]
-        measured = slice(self.plan.warm, self.plan.warm + self.plan.measured)
-        delays = {place: ((at - due_ns) / NS_PER_MS)[measured] for place, at in moments.items()}
-        delays[APPENDED_READABLE] = ((moments[READABLE] - moments[CHANGELOG]) / NS_PER_MS)[measured]
+        delays = {place: ((at - due_ns) / NS_PER_MS)[self.measured] for place, at in moments.items()}
+        delays[APPENDED_READABLE] = ((moments[READABLE] - moments[CHANGELOG]) / NS_PER_MS)[self.measured]
         return delays, "; ".join(faults) or None
 
-    @contextmanager
-    def _generator(self, start_ns: int) -> Iterator[Path]:
-        """The process that sends the events; the file appears when it has sent all."""
-        late = self.folder / "generator.json"
+    @property
+    def events(self) -> int:
+        """How many are sent in all."""
+        return PRIME_EVENTS + self.plan.events
+
+    @property
+    def measured(self) -> slice:
+        """Which of them count."""
+        first = PRIME_EVENTS + self.plan.warm
+        return slice(first, first + self.plan.measured)
+
+    def _send(self, sent: Sent, plan: Plan, done: Callable[[], bool]) -> dict[str, float]:
+        """Have a plan's events sent by a process, and wait until `done`. Returns how late the process was, ms."""
+        start_ns = time.time_ns() + int((_PREPARE_S + plan.events / _ENCODED_PER_S) * 1e9)
+        late = self.folder / f"generator-{start_ns}.json"
         header = Codec(self.stage.job.event_schema).header.hex()
-        plan = [str(one) for one in (self.plan.rate, self.plan.events, self.plan.seed, start_ns)]
-        program = [
-            sys.executable,
-            "-m",
-            "benchmarks.latency.load",
-            self.stage.cluster.bootstrap,
-            self.topic,
-            header,
-        ]
-        sender = self._sender = subprocess.Popen([*program, *plan, str(late)])
+        numbers = [str(one) for one in (plan.rate, plan.events, plan.seed, start_ns)]
+        where = [self.stage.cluster.bootstrap, self.topic, header]
+        sender = subprocess.Popen([sys.executable, "-m", "benchmarks.latency.load", *where, *numbers, str(late)])
         try:
-            yield late
+            allowed_s = plan.seconds + (start_ns - time.time_ns()) / 1e9
+            self.wait(lambda: sender.poll() is not None, "get its events", allowed_s)
         finally:
             sender.kill()
             sender.wait()
+        if sender.returncode:
+            raise UnavailableError(f"the generator of {self.name} ended with an error, shown above")
+        self.wait(done, "come to an end")
+        sent.add(plan, start_ns)
+        return dict(json.loads(late.read_text(encoding="utf-8")))
 
-    def wait(self, done: Callable[[], bool], expected_s: float) -> None:
+    def wait(self, done: Callable[[], bool], what: str, expected_s: float = 0.0) -> None:
+        """Look until it is done; raises UnavailableError after the expected time and two minutes."""
         deadline = time.monotonic() + expected_s + _PATIENCE_S
         while not done():
-            if self._sender is not None and self._sender.poll():
-                raise UnavailableError(f"the generator of {self.name} ended with an error, shown above")
             if time.monotonic() > deadline:
-                raise UnavailableError(f"{self.name} does not come to an end; its logs: {self.folder}")
+                raise UnavailableError(f"{self.name} does not {what}; its logs: {self.folder}")
             time.sleep(_LOOK_S)
+
+
+class Sent:
+    """The events of a run so far, and when each was due."""
+
+    def __init__(self) -> None:
+        none = np.array([], dtype=np.int64)
+        self.events, self.due_ns = Events(none, none, none), none
+
+    def add(self, plan: Plan, start_ns: int) -> None:
+        more, known = plan.made(start_ns), self.events
+        self.events = Events(
+            np.r_[known.key, more.key], np.r_[known.time_ms, more.time_ms], np.r_[known.value, more.value]
+        )
+        self.due_ns = np.r_[self.due_ns, plan.due_ns(start_ns)]

@@ -77,12 +77,17 @@ class CutwaterContest(Contest):
     def pids(self) -> list[int]:
         return [pid for member in self._stack.supervisor.members for pid in member.child.pids()]
 
-    def done(self) -> bool:
+    def primed(self) -> bool:
         for member in self._stack.supervisor.members:
             if member.child.poll() is not None:
                 raise UnavailableError(f"{self.name}: {member.child.describe_end()}")
+        return any(milestone.changes for _, milestone in self._committed.seen)
+
+    def done(self) -> bool:
+        if not self.primed():
+            return False
         found = streams.milestones(self.stage.cluster, self._job.name, limit=1)
-        if not found or sum(offset for _, offset in found[0][0].source_cut) < self.plan.events:
+        if not found or sum(offset for _, offset in found[0][0].source_cut) < self.events:
             return False
         sequence, seen, shown = found[0][0].sequence, self._committed.seen, self._visible.seen
         return bool(seen and shown) and seen[-1][1].token.sequence >= sequence <= shown[-1][1]
@@ -103,8 +108,7 @@ class CutwaterContest(Contest):
         epochs, epoch_of = self._moments(visible, rows_ns)
         read_by = epoch_of[sequences[of_event]]
         found.steps = per_event(epochs, read_by, due_ns)
-        measured = read_by[self.plan.warm : self.plan.warm + self.plan.measured]
-        found.epoch_ms = epoch_ms(epochs, measured)
+        found.epoch_ms = epoch_ms(epochs, read_by[self.measured])
         return found
 
     def _changelog(self) -> tuple[Sightings, State, dict[int, int]]:

@@ -20,7 +20,7 @@ from cutwater.core.errors import UnavailableError
 from cutwater.local.children import Child
 from cutwater.local.restarts import RestartPolicy
 
-_READY_S, _STOP_S = 60.0, 10.0
+_STOP_S = 10.0
 _STORE_KEY_TAIL = 12
 """Behind the key in a window store's changelog: the start (8 bytes) and a number (4)."""
 
@@ -33,7 +33,7 @@ class StreamsContest(Contest):
         self._result, self._ready = self.folder / "result.json", self.folder / "ready"
         argv = program(
             stage.java, stage.streams_jars, stage.cluster, stage.job, self.topic, self._output, self.name,
-            self.folder, plan.events, guarantee,
+            self.folder, self.events, guarantee,
         )  # fmt: skip
         self._child = Child(self.name, argv, {}, self.folder / "log.txt", RestartPolicy())
         self._reader = Output(stage.cluster, self._output)
@@ -43,7 +43,7 @@ class StreamsContest(Contest):
         ensure_topics(self.stage.cluster, [topics.events(self._output, PARTITIONS)])
         self._child.start()
         try:
-            self.wait(self._is_ready, _READY_S)
+            self.wait(self._is_ready, "start")
             with self._reader:
                 yield
         finally:
@@ -55,6 +55,10 @@ class StreamsContest(Contest):
 
     def pids(self) -> list[int]:
         return self._child.pids()
+
+    def primed(self) -> bool:
+        self._require_alive()
+        return bool(self._reader.seen)
 
     def done(self) -> bool:
         self._require_alive()
