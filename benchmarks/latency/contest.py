@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -122,6 +123,7 @@ class Contest(ABC):
             self._send(sent, Plan(PRIME_RATE, PRIME_EVENTS, 0, 0, self.plan.seed), self.primed)
             start_s = time.monotonic() - began
             late = self._send(sent, self.plan, self.done)
+            load = round(os.getloadavg()[0], 1)
         events, due_ns, measured = sent.events, sent.due_ns, self.measured
         found = self.evidence(events, due_ns)
         delays, wrong = self._delays(events, due_ns, found)
@@ -137,6 +139,7 @@ class Contest(ABC):
             cpu_s=round(cpu_between(sampler.samples, first_s, last_s), 2),
             broker_cpu_s=round(cpu_between(broker.samples, first_s, last_s), 2),
             memory_mb_peak=round(max(sample.memory_mb for sample in sampler.samples)),
+            load=load,
             generator_late_ms=late,
             exact=wrong is None,
             fault=wrong,

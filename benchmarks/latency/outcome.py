@@ -28,6 +28,8 @@ class LatencyRun:
     """CPU time of the contender's processes while the measured events came; the broker's is apart."""
     broker_cpu_s: float
     memory_mb_peak: float
+    load: float
+    """Of the machine, over the last minute of the run: above its cores, something else ran."""
     generator_late_ms: Mapping[str, float]
     """How late the generator was: its stalls are part of the latencies."""
     exact: bool

@@ -43,7 +43,9 @@ def _distributions(axes: Axes, runs: Sequence[LatencyRun]) -> None:
             share = np.arange(1, len(pooled) + 1) / len(pooled) * 100
             axes.plot(pooled, share, color=colour, linestyle=dash, linewidth=width, label=f"{name}: {place}")
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(mpl.ticker.StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
     axes.set_xlabel("ms", color=_INK)
     axes.set_ylabel("% of events", color=_INK)
     axes.legend(loc="lower right", frameon=False, fontsize=10)
@@ -62,7 +64,9 @@ def _bars(axes: Axes, runs: Sequence[LatencyRun]) -> None:
     axes.set_yticks(range(len(rates)), [f"{rate:,}/s" for rate in rates])
     axes.set_xlabel("mean ms of each step of an event of ours, until committed() yields it", color=_INK)
     axes.margins(x=0.08)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.47, -0.32), ncols=9, frameon=False, fontsize=8.5)
+    axes.xaxis.set_major_formatter(mpl.ticker.StrMethodFormatter("{x:,.0f}"))
+    if rates:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.47, -0.32), ncols=9, frameon=False, fontsize=8.5)
     _style(axes, "x")
 
 

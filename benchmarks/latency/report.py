@@ -84,7 +84,8 @@ def markdown(title: str, written: Mapping[str, Any], runs: Sequence[LatencyRun],
         for place, what in PLACES.items():
             lines += [f"{what[0].upper()}{what[1:]}:", "", *_latencies(at, place), ""]
         lines += [*_costs(at), "", *_steps(at)]
-    lines += ["## Ratios", "", "Above 1 means that we are faster.", "", *_ratios(written["ratios"]), ""]
+    if written["ratios"]:
+        lines += ["## Ratios", "", "Above 1 means that we are faster.", "", *_ratios(written["ratios"]), ""]
     lines += [f"- {one}" for one in [*_limits(written["limits_ms"]), *notes]]
     lines += [f"- {run.contender}, {run.rate}/s, pair {run.pair}: {run.fault}" for run in runs if run.fault]
     return "\n".join(lines) + "\n"
@@ -102,12 +103,12 @@ def _latencies(runs: Sequence[LatencyRun], place: str) -> list[str]:
 
 
 def _costs(runs: Sequence[LatencyRun]) -> list[str]:
-    columns = ("epoch_ms", "cpu_s", "broker_cpu_s", "memory_mb_peak", "start_s")
+    columns = ("epoch_ms", "cpu_s", "broker_cpu_s", "memory_mb_peak", "start_s", "load")
     rows = [
         [name, *(_middle([getattr(run, one) for run in those]) for one in columns)]
         for name, those in _by_contender(runs).items()
     ]
-    return _table(["", "epoch ms", "CPU-s", "broker CPU-s", "peak MB", "start s"], rows)
+    return _table(["", "epoch ms", "CPU-s", "broker CPU-s", "peak MB", "start s", "load"], rows)
 
 
 def _middle(values: Sequence[float | None]) -> str:

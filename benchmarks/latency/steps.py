@@ -55,7 +55,6 @@ STEPS: dict[str, tuple[str, str]] = {
 """Step -> the moments between which it lies. `WAIT`, before the first, differs from event to event."""
 
 WAIT = "wait for an epoch"
-VIEW = "view (beside)"
 PREPARED_COMMITTED, COMMITTED_READABLE = "prepared to committed", "committed to readable"
 COMMITTED_VISIBLE = "committed to visible"
 """The commit protocol's own two legs: barrier ready to milestone, milestone to readers."""
@@ -71,7 +70,6 @@ def per_event(epochs: Mapping[int, Moments], epoch_of: Ints, due_ns: Ints) -> di
 
     found = {WAIT: (table[:, names["planned"]] - due_ns) / NS_PER_MS}
     found |= {name: between(first, last) for name, (first, last) in STEPS.items()}
-    found[VIEW] = between("milestone", "visible")
     found[PREPARED_COMMITTED] = between("proved", "milestone")
     found[COMMITTED_READABLE] = between("milestone", "readable")
     found[COMMITTED_VISIBLE] = between("milestone", "visible")
@@ -83,8 +81,8 @@ def told(steps: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
     return {name: {"mean": round(float(one.mean()), 2)} | summary(one) for name, one in steps.items()}
 
 
-def epoch_ms(epochs: Mapping[int, Moments], used: Ints) -> float:
-    """The median time from one epoch's beginning to the next one's, over the epochs that were used."""
+def epoch_ms(epochs: Mapping[int, Moments], used: Ints) -> float | None:
+    """The median time from one epoch's beginning to the next one's, over those used; None for a single one."""
     first, last = int(used.min()), int(used.max())
     planned = [epochs[number].planned for number in range(first, last + 1) if number in epochs]
-    return float(np.median(np.diff(planned))) / NS_PER_MS if len(planned) > 1 else 0.0
+    return float(np.median(np.diff(planned))) / NS_PER_MS if len(planned) > 1 else None

@@ -73,15 +73,23 @@ def test_the_steps_of_an_event_add_up_to_its_latency(part: Any) -> None:
     assert total.tolist() == [53.0, 46.0, 105.0]
     assert found[steps.WAIT].tolist() == [8.0, 1.0, 60.0]
     assert found[steps.PREPARED_COMMITTED].tolist() == [11.0] * 3
-    assert found[steps.VIEW].tolist() == [14.0] * 3
+    assert found[steps.COMMITTED_VISIBLE].tolist() == [14.0] * 3
     assert steps.epoch_ms(epochs, np.array([3, 4])) == 100.0
+    assert steps.epoch_ms(epochs, np.array([3, 3])) is None
     assert steps.told(found)[steps.WAIT]["mean"] == 23.0
 
 
 def latency_run(part: Any, contender: str, pair: int, p99: float, **more: Any) -> Any:
     place = {"p50": p99 / 2, "p99": p99, "p99.9": p99, "max": p99}
     known = {"rate": 1000, "events": 10, "delays": {"readable": place}, "curves": {"readable": [p99]}}
-    known |= {"start_s": 1.0, "cpu_s": 1.0, "broker_cpu_s": 1.0, "memory_mb_peak": 1.0, "generator_late_ms": {}}
+    known |= {
+        "start_s": 1.0,
+        "cpu_s": 1.0,
+        "broker_cpu_s": 1.0,
+        "memory_mb_peak": 1.0,
+        "generator_late_ms": {},
+        "load": 1.0,
+    }
     return part("latency.outcome").LatencyRun(
         contender=contender, pair=pair, **(known | {"exact": True, "fault": None} | more)
     )
