@@ -6,9 +6,10 @@ STAMP := $(VENV)/.installed
 DAYS ?= 31
 JOB ?= deploy/jobs/flights.yaml
 B ?= b2
-PAIRS ?= 5
+PAIRS ?=
+SIZE ?=
+ARGS ?=
 WORKERS ?= 2
-SIZE ?= 2000000
 SEEDS ?= 5000
 STEPS ?= 150
 
@@ -57,8 +58,8 @@ fmt: $(STAMP) ## Format the code, renew the generated pages of docs/
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m cutwater.cli.reference docs
 
-bench: $(STAMP) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000)
-	@$(BIN)/python -m benchmarks.$(B) --pairs $(PAIRS) --size $(SIZE)
+bench: $(STAMP) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000 ARGS="--contenders cutwater")
+	@$(BIN)/python -m benchmarks.$(B) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
 lock: $(STAMP) ## Renew requirements.lock
 	$(BIN)/pip install --quiet pip-tools

@@ -107,14 +107,19 @@ def prepare(
 def contest(options: Options, stage: Stage, pair: int) -> list[Run]:
     """Every contender once."""
     runs = []
-    admin = AdminClient(stage.cluster.librdkafka())
     for name in order(options.contenders, pair):
         one = Contest(stage, name, pair)
         runs.append(one.run())
         say(describe(runs[-1], options.pairs))
-        for future in admin.delete_topics(one.written_topics).values() if one.written_topics else ():
-            future.exception(30)
+        forget(stage.cluster, one.written_topics)
     return runs
+
+
+def forget(cluster: Cluster, names: Sequence[str]) -> None:
+    """Delete the topics of a run that is over."""
+    admin = AdminClient(cluster.librdkafka())
+    for future in admin.delete_topics(list(names)).values() if names else ():
+        future.exception(30)
 
 
 def describe(run: Run, pairs: int) -> str:

@@ -13,8 +13,9 @@ from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec, crc64
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.ends import Ends
 from cutwater.adapters.hashing import key_hash, row_hash
-from cutwater.adapters.kafka import Batch, TransactionalWriter, end_offsets, make_consumer
+from cutwater.adapters.kafka import Batch, TransactionalWriter
 from cutwater.adapters.process import now_ms
 from cutwater.core import topics
 from cutwater.core.chain import ROOT_HASH
@@ -43,7 +44,7 @@ class Changelog:
         self.output_digest = 0
         """Of the rows that belong on the output, made field by field: nothing that the publisher uses."""
         producer = Producer({**cluster.librdkafka(), "linger.ms": 20, "queue.buffering.max.messages": 500_000})
-        self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted"})
+        self._ends = Ends(cluster)
         self._records: list[bytes] = []
         last = self._milestone(None, {})
         for epoch in range(1, -(-rows // per_milestone) + 1):
@@ -87,7 +88,7 @@ class Changelog:
         return written
 
     def _milestone(self, last: Milestone | None, written: dict[bytes, bytes]) -> Milestone:
-        ends = end_offsets(self._consumer, self._topic, self.job.shards.partitions)
+        ends = self._ends.of(self._topic, self.job.shards.partitions)
         now, epoch = now_ms(), last.epoch + 1 if last else 0
         milestone = Milestone(
             job=self.job.name, generation=self.generation, attempt=1, epoch=epoch, sequence=epoch + 1,

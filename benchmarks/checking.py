@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from benchmarks.oracle import State
 from cutwater.adapters.avro import Codec
@@ -20,10 +20,9 @@ _STREAMS_VALUE = struct.Struct(">qqq")
 _STREAMS_START = struct.Struct(">q")
 
 
-def newest(cluster: Cluster, topic: str, partitions: int) -> dict[bytes, bytes]:
-    """The newest record per key of a whole topic."""
+def records(cluster: Cluster, topic: str, partitions: int) -> Iterator[Message]:
+    """Every record of a whole topic, in order within a partition."""
     consumer = make_consumer(cluster, **{"queued.max.messages.kbytes": 65_536})
-    found: dict[bytes, bytes] = {}
     ended = set[int]()
     try:
         consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
@@ -34,14 +33,18 @@ def newest(cluster: Cluster, topic: str, partitions: int) -> dict[bytes, bytes]:
             for message in messages:
                 error = message.error()
                 if error is None:
-                    found[message.key()] = message.value()
+                    yield message
                 elif error.code() == KafkaError._PARTITION_EOF:
                     ended.add(message.partition())
                 else:
                     raise explain(error, f"reading {topic}")
     finally:
         consumer.close()
-    return found
+
+
+def newest(cluster: Cluster, topic: str, partitions: int) -> dict[bytes, bytes]:
+    """The newest record per key of a whole topic."""
+    return {message.key(): message.value() for message in records(cluster, topic, partitions)}
 
 
 def changelog_state(records: Mapping[bytes, bytes], job: Job) -> State:

@@ -14,9 +14,9 @@ from benchmarks.checking import changelog_state, fault, newest, noop_fault, stre
 from benchmarks.figures import Run
 from benchmarks.measuring import Sampler, cpu_at, cpu_between
 from benchmarks.oracle import State
+from benchmarks.streams_program import HEAP, program
 from benchmarks.timeline import Timeline, from_checkpoint, from_streams
 from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
 from cutwater.core import topics
@@ -28,10 +28,7 @@ from cutwater.local.restarts import RestartPolicy
 
 CUTWATER, NOOP, STREAMS = "cutwater", "spark-noop", "kafka-streams"
 JOB_FILE = Path(__file__).with_name("jobs") / "b2.yaml"
-STREAMS_SOURCE = Path(__file__).with_name("java") / "B2Streams.java"
 NOOP_PROGRAM = Path(__file__).with_name("noop_job.py")
-HEAP = "1g"
-"""Largest heap of each contender's JVM."""
 GENERATION = Generation(1, "local")
 _POLL_S = 0.02
 _STOP_S = 60.0
@@ -56,11 +53,13 @@ class Stage:
 class Contest:
     """One contender in one pair: `run` starts it, follows it to the end of the backlog, and checks its output."""
 
+    BENCHMARK = "b2"
+
     def __init__(self, stage: Stage, contender: str, pair: int) -> None:
         self._stage = stage
         self._contender = contender
         self._pair = pair
-        self._name = f"b2-{contender}-{pair}"
+        self._name = f"{self.BENCHMARK}-{contender}-{pair}"
         self._folder = stage.folder / self._name
         self._checkpoint = self._folder / "checkpoint"
         self._result = self._folder / "result.json"
@@ -119,17 +118,26 @@ class Contest:
         return Child(self._name, argv, env, self._folder / "log.txt", RestartPolicy(), terminate_leader_only=True)
 
     def _spark(self) -> tuple[list[str], dict[str, str]]:
-        stage = self._stage
         text = JOB_FILE.read_text(encoding="utf-8").replace("job: b2\n", f"job: {self._name}\n")
-        job_file = self._folder / JOB_FILE.name
-        job_file.write_text(text, encoding="utf-8")
+        self._job_file.write_text(text, encoding="utf-8")
         shutil.copy(JOB_FILE.with_name("tick.avsc"), self._folder)
         if self._contender == CUTWATER:
-            ensure_topics(stage.cluster, self._owned())
-            program = ["-m", "cutwater_spark.driver", str(job_file)]
-        else:
-            program = [str(NOOP_PROGRAM), str(job_file), str(self._result)]
-        env = {
+            ensure_topics(self._stage.cluster, self._owned())
+        return [sys.executable, *self._program()], self._env()
+
+    def _program(self) -> list[str]:
+        """What Python runs, for a contender of Spark's kind."""
+        if self._contender == CUTWATER:
+            return ["-m", "cutwater_spark.driver", str(self._job_file)]
+        return [str(NOOP_PROGRAM), str(self._job_file), str(self._result)]
+
+    @property
+    def _job_file(self) -> Path:
+        return self._folder / JOB_FILE.name
+
+    def _env(self) -> dict[str, str]:
+        stage = self._stage
+        return {
             "CUTWATER_BOOTSTRAP_SERVERS": stage.cluster.bootstrap,
             "CUTWATER_DATA_DIR": str(self._folder),
             "CUTWATER_CHECKPOINT": str(self._checkpoint),
@@ -139,19 +147,15 @@ class Contest:
             "JAVA_HOME": str(stage.java.resolve().parent.parent),
             "PYSPARK_PYTHON": sys.executable,
         }
-        return [sys.executable, *program], env
 
     def _streams(self) -> tuple[list[str], dict[str, str]]:
-        stage, window = self._stage, self._stage.job.window
+        stage = self._stage
         ensure_topics(stage.cluster, [topics.events(self._output, stage.job.shards.partitions)])
-        class_path = ":".join(map(str, stage.streams_jars))
-        jvm = [f"-Xmx{HEAP}", "-XX:+UseParallelGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-        where = [stage.cluster.bootstrap, stage.job.topic, self._output, self._name]
-        files = [str(self._folder / "state"), str(self._result)]
-        header = Codec(stage.job.event_schema).header.hex()
-        numbers = [str(one) for one in (window.size_ms, window.slide_ms, stage.job.lateness_ms)]
-        program = [str(STREAMS_SOURCE), *where, *files, str(stage.events), header, *numbers]
-        return [str(stage.java), *jvm, "-cp", class_path, *program], {}
+        argv = program(
+            stage.java, stage.streams_jars, stage.cluster, stage.job, stage.job.topic, self._output, self._name,
+            self._folder, stage.events,
+        )  # fmt: skip
+        return argv, {}
 
     def _follow(self, child: Child) -> Timeline:
         deadline = time.monotonic() + _PATIENCE_S + self._stage.events / _EVENTS_PER_S_MIN
@@ -177,9 +181,14 @@ class Contest:
             return noop_fault(result, stage.events, stage.expected)
         if self._contender == STREAMS:
             return fault(streams_state(newest(stage.cluster, self._output, partitions)), stage.expected)
-        topic = topics.changelog(self._name, GENERATION)
-        job = load_job(self._folder / JOB_FILE.name)  # the state's schema has the job's name in it
-        return fault(changelog_state(newest(stage.cluster, topic, partitions), job), stage.expected)
+        return self._rows_fault(topics.changelog(self._name, GENERATION))
+
+    def _rows_fault(self, topic: str) -> str | None:
+        """What is wrong with the rows that Spark wrote to a topic."""
+        stage = self._stage
+        job = load_job(self._job_file)  # the state's schema has the job's name in it
+        found = newest(stage.cluster, topic, stage.job.shards.partitions)
+        return fault(changelog_state(found, job), stage.expected)
 
 
 def load() -> Job:

@@ -12,6 +12,7 @@ import json
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,13 @@ def to_nowhere(rows: DataFrame, _epoch: int) -> None:
     rows.write.format("noop").mode("append").save()
 
 
-def start(spark: SparkSession, job: Job, settings: Settings, location: str) -> StreamingQuery:
+def start(
+    spark: SparkSession,
+    job: Job,
+    settings: Settings,
+    location: str,
+    sink: Callable[[DataFrame, int], None] = to_nowhere,
+) -> StreamingQuery:
     """The driver's query with another sink."""
     events = decode(read_events(spark, job, settings.cluster), job, known_schemas(job, None), settings.region)
     return (
@@ -40,7 +47,7 @@ def start(spark: SparkSession, job: Job, settings: Settings, location: str) -> S
         .queryName(job.name)
         .option("checkpointLocation", location)
         .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
-        .foreachBatch(to_nowhere)
+        .foreachBatch(sink)
         .start()
     )
 

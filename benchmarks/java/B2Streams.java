@@ -1,10 +1,16 @@
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.time.Duration;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.Properties;
+import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
@@ -27,11 +33,13 @@ import org.apache.kafka.streams.processor.TimestampExtractor;
 import org.apache.kafka.streams.state.WindowStore;
 
 /**
- * The windows of B2 in Kafka Streams: count, sum and maximum per key, a RocksDB window store with its
+ * The windows of B2, B3 and B6 in Kafka Streams: count, sum and maximum per key, a RocksDB window store with its
  * changelog topic, every update to an output topic.
  *
  * Arguments: bootstrap source output application-id state-folder result-file events fingerprint-hex size-ms
- * slide-ms grace-ms. Ends once all events are processed, flushed and committed; writes the times as JSON.
+ * slide-ms grace-ms guarantee, then further settings as NAME=VALUE. Writes a file `ready` beside the result file
+ * once it runs. Ends once all events are processed, flushed and committed; writes the times as JSON, and what
+ * Streams' own metrics say of its commits.
  */
 public final class B2Streams {
     record Tick(long at, int value) {}
@@ -77,7 +85,8 @@ public final class B2Streams {
         return Serdes.serdeFrom(writer, reader);
     }
 
-    static Properties settings(String bootstrap, String applicationId, String stateFolder) {
+    static Properties settings(String bootstrap, String applicationId, String stateFolder,
+            List<String> more) {
         Properties settings = new Properties();
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, applicationId);
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrap);
@@ -87,7 +96,27 @@ public final class B2Streams {
         settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.ISOLATION_LEVEL_CONFIG), "read_committed");
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.ACKS_CONFIG), "all");
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.COMPRESSION_TYPE_CONFIG), "lz4");
+        settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, more.get(0));
+        for (String one : more.subList(1, more.size())) {
+            int middle = one.indexOf('=');
+            settings.put(one.substring(0, middle), one.substring(middle + 1));
+        }
         return settings;
+    }
+
+    /** Milliseconds of Streams' own metrics over its newest minute: the slowest thread counts. */
+    static String commits(KafkaStreams streams) {
+        Map<String, Double> found = new TreeMap<>();
+        streams.metrics().forEach((name, metric) -> {
+            boolean wanted = name.group().equals("stream-thread-metrics") && name.name().startsWith("commit-");
+            if (wanted && metric.metricValue() instanceof Double value && !value.isNaN()) {
+                found.merge(name.name(), value, Math::max);
+            }
+        });
+        StringBuilder told = new StringBuilder("{");
+        found.forEach((name, value) -> told.append(told.length() > 1 ? ", " : "")
+                .append(String.format(Locale.ROOT, "\"%s\": %.3f", name, value)));
+        return told.append("}").toString();
     }
 
     static byte[] unhex(String text) {
@@ -127,20 +156,31 @@ public final class B2Streams {
                 .to(output, Produced.with(
                         WindowedSerdes.timeWindowedSerdeFrom(String.class, size.toMillis()), totals()));
 
-        KafkaStreams streams = new KafkaStreams(builder.build(), settings(args[0], args[3], args[4]));
+        KafkaStreams streams = new KafkaStreams(builder.build(), settings(
+                args[0], args[3], args[4], List.of(args).subList(11, args.length)));
         streams.setUncaughtExceptionHandler(error -> {
             error.printStackTrace();
             System.exit(1);
             return null;
         });
+        Path result = Path.of(args[5]), fresh = Path.of(args[5] + ".part");
+        streams.setStateListener((state, before) -> {
+            if (state != KafkaStreams.State.RUNNING) return;
+            try {
+                Files.write(result.resolveSibling("ready"), new byte[0]);
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+        });
         streams.start();
         while (processed.sum() < events) Thread.sleep(5);
         long processedMs = System.currentTimeMillis();
+        String commits = commits(streams);
         if (!streams.close(Duration.ofSeconds(60))) throw new IllegalStateException("not closed within 60 s");
         long closedMs = System.currentTimeMillis();
-        String told = String.format("{\"first_ms\": %d, \"processed_ms\": %d, \"closed_ms\": %d, \"events\": %d}",
-                firstMs.get(), processedMs, closedMs, processed.sum());
-        Path result = Path.of(args[5]), fresh = Path.of(args[5] + ".part");
+        String told = String.format(
+                "{\"first_ms\": %d, \"processed_ms\": %d, \"closed_ms\": %d, \"events\": %d, \"commits\": %s}",
+                firstMs.get(), processedMs, closedMs, processed.sum(), commits);
         Files.write(fresh, told.getBytes(StandardCharsets.UTF_8));
         Files.move(fresh, result, StandardCopyOption.ATOMIC_MOVE);
         Thread.sleep(30_000); // the harness takes a last sample of our CPU time, and ends us

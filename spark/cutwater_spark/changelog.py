@@ -32,15 +32,21 @@ class Changelog(ProvedRows):
             rows.observe(observation, *counts, digest)
             .write.format("kafka")
             .mode("append")
-            .options(**kafka_options(self._cluster))
-            .option("topic", self.topic)
-            .option("kafka.acks", "all")
-            .option("kafka.enable.idempotence", "true")
-            .option("kafka.compression.type", "lz4")
-            .option("kafka.linger.ms", "5")
-            .option("kafka.batch.size", "262144")
-            .option("kafka.max.request.size", topics.ROW_BYTES_MAX)
+            .options(**sink_options(self._cluster, self.topic))
             .save()
         )
         seen = observation.get
         return Written({number: seen[f"p{number}"] for number in range(self.partitions)}, seen["digest"])
+
+
+def sink_options(cluster: Cluster, topic: str) -> dict[str, str]:
+    """Options of Spark's Kafka sink for rows of a changelog."""
+    return kafka_options(cluster) | {
+        "topic": topic,
+        "kafka.acks": "all",
+        "kafka.enable.idempotence": "true",
+        "kafka.compression.type": "lz4",
+        "kafka.linger.ms": "5",
+        "kafka.batch.size": "262144",
+        "kafka.max.request.size": str(topics.ROW_BYTES_MAX),
+    }

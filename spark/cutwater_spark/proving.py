@@ -8,7 +8,8 @@ from confluent_kafka import Message
 
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import end_offsets, headers_of, make_consumer, read_range
+from cutwater.adapters.ends import Ends
+from cutwater.adapters.kafka import headers_of, make_consumer, read_range
 from cutwater.core.collection import is_garbage
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import DivergenceError, UsageError
@@ -25,10 +26,11 @@ class ProvedRows:
         self.topic = topic
         self.partitions = partitions
         self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted"})
+        self._ends = Ends(cluster)
 
     def ends(self) -> dict[int, int]:
         """The next offset of each partition."""
-        return end_offsets(self._consumer, self.topic, self.partitions)
+        return self._ends.of(self.topic, self.partitions)
 
     def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Cut:
         """The cut after this epoch, once it is sure that only its rows and `buried` tombstones were added.

@@ -20,9 +20,10 @@ from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import HEADER_BYTES, Codec, crc64
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.ends import Ends
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import TransactionalWriter, end_offsets, make_consumer
+from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.core import topics
 from cutwater.core.chain import ROOT_HASH
 from cutwater.core.cuts import Cut, TopicPartition
@@ -130,7 +131,7 @@ class Writing:
         self._producer = Producer({**cluster.librdkafka(), "linger.ms": 5})
         self._signal = TransactionalWriter(cluster, topics.signal_id(job.name))
         self._signal.initialise()
-        self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted"})
+        self._ends = Ends(cluster)
         self.last: Milestone | None = None
         self.state_header = b""
         """What values begin with from now on; empty: as single objects."""
@@ -138,7 +139,7 @@ class Writing:
         self.by_sequence: dict[int, Rows] = {}
 
     def close(self) -> None:
-        self._consumer.close()
+        self._producer.flush(10)
 
     def rows(
         self, rows: Iterable[Sold], epoch: int, attempt: int = 1, generation: object = GENERATION
@@ -182,7 +183,7 @@ class Writing:
         for one in rows:
             self.state[one.shop, one.hour * HOUR_MS] = one.pieces
         last, distinct, now = self.last, dict(written), now_ms()
-        ends = end_offsets(self._consumer, self.topic, self.job.shards.partitions)
+        ends = self._ends.of(self.topic, self.job.shards.partitions)
         watermark = changes.pop("watermark_ms", last.watermark_ms if last else 0)
         milestone = Milestone(
             job=self.job.name,

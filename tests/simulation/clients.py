@@ -47,6 +47,14 @@ class SimAdmin:
         self._log = log
         self._process = process
 
+    def list_offsets(self, asked: Iterable[TopicPartition], **_options: object) -> dict[TopicPartition, Any]:
+        self._process.pause()
+        found = {}
+        for place in asked:
+            end = self._log.topics[place.topic][place.partition].end
+            found[place] = SimpleNamespace(result=lambda _timeout, end=end: SimpleNamespace(offset=end))
+        return found
+
     def list_topics(self, topic: str | None, timeout: float) -> Any:
         self._process.pause()
         names = self._log.topics if topic is None else (topic,)

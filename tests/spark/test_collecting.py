@@ -12,7 +12,8 @@ import pytest
 
 import counting
 from cutwater.adapters.avro import Codec
-from cutwater.adapters.kafka import bounds, end_offsets, make_consumer, read_range
+from cutwater.adapters.ends import Ends
+from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.streams import Tail
 from cutwater.client import committed
 from cutwater.core import topics
@@ -99,7 +100,7 @@ def test_windows_below_the_horizon_are_cleared_and_the_rest_is_exact_after_kills
 
     wait_until(idle, "three heartbeats of an idle job's last epoch")
     tail.close()
-    ends = end_offsets(make_consumer(job.cluster), topics.changelog(job.job.name, GENERATION), 2)
+    ends = Ends(job.cluster).of(topics.changelog(job.job.name, GENERATION), 2)
     newest = job.milestones()[-1][0]
     assert newest.epoch == max(beats)
     assert {place.partition: end for place, end in newest.changelog_cut} == ends, "an idle job clears nothing"

@@ -15,8 +15,8 @@ from confluent_kafka import Producer
 
 import counting
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.ends import Ends
 from cutwater.adapters.hashing import key_hash
-from cutwater.adapters.kafka import end_offsets, make_consumer
 from cutwater.adapters.streams import Tail
 from cutwater.adapters.trail import history
 from cutwater.core import topics
@@ -129,7 +129,7 @@ def test_a_foreign_row_ends_the_generation_at_a_heartbeat(job: Flow) -> None:
     producer.produce(topic, key=b"zombie", value=b"old", partition=1, headers=headers)
     producer.flush(10)
     assert driver.wait(60) == 7
-    ends = end_offsets(make_consumer(job.cluster), topic, 2)
+    ends = Ends(job.cluster).of(topic, 2)
     assert f"{topic}/1@{ends[1] - 1}" in job.log(DRIVER).read_text()
     assert job.milestones()[-1][0].changelog_cut == milestone.changelog_cut
 

@@ -28,8 +28,8 @@ _NOT_ALLOWED = frozenset(
     }
 )
 
-# A topic just made, or a broker just gone: the next leader is about to be known.
-_PASSING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+PASSING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+"""A topic just made, or a broker just gone: the next leader is about to be known."""
 
 
 class Batch(NamedTuple):
@@ -115,16 +115,11 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
         try:
             low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
         except KafkaException as error:
-            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+            if error.args[0].code() not in PASSING or time.monotonic() > deadline:
                 raise explain(error, f"reading the offsets of {topic}/{partition}") from None
             time.sleep(0.1)
         else:
             return int(low), int(high)
-
-
-def end_offsets(consumer: Consumer, topic: str, partitions: int) -> dict[int, int]:
-    """The next offset of each partition."""
-    return {number: bounds(consumer, topic, number)[1] for number in range(partitions)}
 
 
 def read_range(

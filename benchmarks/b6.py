@@ -1,0 +1,167 @@
+"""B6, commit: what the protocol costs in throughput, and how long a commit takes until others can read it.
+
+python -m benchmarks.b6 --pairs 3 --size 1000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import b2, machine
+from benchmarks.command import Command, between, order, ratio_lines, say
+from benchmarks.contenders import CUTWATER, Stage
+from benchmarks.figures import Figure, Run, ratios
+from benchmarks.figures import document as runs_document
+from benchmarks.figures import markdown as runs_markdown
+from benchmarks.latency import limits, report, running
+from benchmarks.latency.outcome import APPENDED_READABLE, LatencyRun
+from benchmarks.protocol_contest import BARE, ProtocolContest
+from cutwater.local.java import find_java
+
+TITLE = "B6: what the commit protocol costs, and how long a commit takes"
+PAIRS, SIZE = 3, 1_000_000
+FIGURES = (
+    Figure("throughput", BARE, lambda run: run.events_per_s),
+    Figure("warm-throughput", BARE, lambda run: run.warm_events_per_s),
+    Figure("cpu", BARE, lambda run: run.events_per_cpu_s),
+)
+THROUGHPUT_MIN = 0.9
+LATENCY_SIZE, LATENCY_PAIRS_MAX = 20_000, 2
+PEERS = (running.CUTWATER, running.EXACTLY)
+
+
+@dataclass(frozen=True)
+class Options:
+    pairs: int
+    size: int
+    seed: int
+    parts: tuple[str, ...]
+    out: Path
+    contenders: tuple[str, ...] = (CUTWATER, BARE)
+
+    @property
+    def latency(self) -> running.Options:
+        pairs = min(self.pairs, LATENCY_PAIRS_MAX)
+        return running.Options(pairs, LATENCY_SIZE, self.seed, (running.RATE,), running.WARM_S, PEERS)
+
+
+@dataclass(frozen=True)
+class CommitCommand(Command):
+    """Has two parts that can be run alone."""
+
+    def parse(self, arguments: Sequence[str]) -> Any:
+        """Exits with code 2 and the allowed values when an argument does not fit."""
+        parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{self.name}", description=self.title)
+        add, parts = parser.add_argument, ("throughput", "latency")
+        add("--pairs", type=between(1, 100), default=PAIRS, help=f"runs of each contender (default {PAIRS})")
+        add("--size", type=between(1_000, self.size_max), default=SIZE, help=f"events to drain (default {SIZE:,})")
+        add("--seed", type=int, default=7, help="of the generated events (default 7)")
+        add("--parts", nargs="+", choices=parts, default=parts, help="default: both")
+        add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
+        one = parser.parse_args(arguments)
+        return Options(one.pairs, one.size, one.seed, tuple(one.parts), one.out)
+
+
+COMMAND = CommitCommand("b6", TITLE, (CUTWATER, BARE), SIZE, b2.SIZE_MAX)
+
+
+class Results:
+    """Grows with each run; `write` gives the files of the runs so far."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._about = machine.describe()
+        self.drains: list[Run] = []
+        self.latencies: list[LatencyRun] = []
+        self.limits: dict[str, Any] = {}
+
+    def write(self) -> dict[str, Any]:
+        found = ratios(self.drains, CUTWATER, FIGURES)
+        shown = report.ratios(self.latencies, CUTWATER, (APPENDED_READABLE,))
+        latency = report.document("b6", self._about, self.latencies, shown, self.limits)
+        drain = runs_document("b6", self._about, self.drains, found)
+        exact = all(run.exact for run in [*self.drains, *self.latencies])
+        written = {
+            **latency, "exact": exact, "ratios": {**found, **shown}, "runs": [*drain["runs"], *latency["runs"]]
+        }  # fmt: skip
+        said = verdicts(found)
+        parts = []
+        if self.drains:
+            parts.append(runs_markdown(TITLE, {**drain, "exact": exact}, self.drains, said))
+        if self.latencies:
+            parts.append(
+                report.markdown("A commit, at a steady rate", latency, self.latencies, commits(self.latencies))
+            )
+        (self._options.out / "b6.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        (self._options.out / "b6.md").write_text("\n".join(parts), encoding="utf-8")
+        return written
+
+
+def verdicts(found: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Is the protocol cheap enough?"""
+    known = {name: one["median"] for name, one in found.items() if name.startswith("throughput/")}
+    return [
+        f"{name}: {ratio} (at least {THROUGHPUT_MIN}: {'kept' if ratio >= THROUGHPUT_MIN else 'not kept'})"
+        for name, ratio in known.items()
+    ]
+
+
+def commits(runs: Sequence[LatencyRun]) -> list[str]:
+    """What contenders tell of their commits themselves."""
+    return [
+        f"{run.contender}, pair {run.pair}, by its own metrics: "
+        + ", ".join(f"{name} {value:g}" for name, value in sorted(run.commits.items()))
+        for run in runs
+        if run.commits
+    ]
+
+
+def bench(options: Any) -> dict[str, Any]:
+    """The whole benchmark; returns the document that it wrote."""
+    results, written = Results(options), dict[str, Any]()
+    if "throughput" in options.parts:
+        for run in drains(options):
+            results.drains.append(run)
+            written = results.write()  # an interrupted run has results too
+    if "latency" in options.parts:
+        with running.stage(options.out / "b6-work", PEERS) as on:
+            results.limits = {
+                "a transaction of one empty record": limits.transaction_ms(on.cluster),
+                "produce to consume ping": limits.ping_ms(on.cluster),
+            }
+            for one in running.contests(options.latency, on):
+                results.latencies.append(one)
+                written = results.write()
+    return written
+
+
+def drains(options: Options) -> Iterator[Run]:
+    """Every contender of the throughput, pair by pair, over one backlog."""
+    with running.broker(options.out / "b6-work") as (broker, pids, work):
+        stage, _ = b2.prepare(options, find_java(), broker.cluster, pids, work)
+        for pair in range(1, options.pairs + 1):
+            for name in order(options.contenders, pair):
+                yield drained(stage, name, pair, options.pairs)
+
+
+def drained(stage: Stage, name: str, pair: int, pairs: int) -> Run:
+    one = ProtocolContest(stage, name, pair)
+    run = one.run()
+    say(b2.describe(run, pairs))
+    b2.forget(stage.cluster, one.written_topics)
+    return run
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit code."""
+    return COMMAND.run(arguments, bench, ratio_lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
