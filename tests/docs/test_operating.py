@@ -23,7 +23,7 @@ def test_every_transactional_id_is_on_the_page() -> None:
     """They stay on the brokers for a week: whoever looks finds them explained."""
     (row,) = [line for line in REMOVING.splitlines() if line.startswith("| transactional ids |")]
     job, generation = "<job>", Generation(1, "local")
-    ids = {topics.signal_id(job), topics.publisher_id(job), topics.replay_id(job)}
+    ids = {topics.signal_id(job), topics.publisher_id(job), topics.watch_id(job), topics.replay_id(job)}
     driver = topics.driver_id(job, generation).replace(str(generation), "<generation>")
     assert {driver, *ids} == {one for one in re.findall(r"`([^`]+)`", row) if one.startswith("<job>")}
 

@@ -20,6 +20,7 @@ from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics as ViewMetrics
 from cutwater.views.rows import Row
 from cutwater.views.view import Page, ScanPage, State, Status, View
+from cutwater.watch.metrics import Metrics as WatchMetrics
 
 _GENERATION = Generation(1, "local")
 _HOUR_MS = 3_600_000
@@ -151,12 +152,17 @@ def registries() -> dict[str, CollectorRegistry]:
     """The registry of each service that has one, by the name of its folder."""
     view = ViewMetrics()
     view.watch(cast(View, _View(None)), lambda: _NOW_MS)
-    return {"rehydrator": view.registry, "publisher": PublisherMetrics().registry}
+    return {
+        "rehydrator": view.registry,
+        "publisher": PublisherMetrics().registry,
+        "watch": WatchMetrics().registry,
+    }
 
 
 _WHERE = {
     "rehydrator": "`/metrics` of the HTTP API ([HTTP.md](HTTP.md))",
     "publisher": "`/metrics` at `CUTWATER_PUBLISHER_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
+    "watch": "`/metrics` at `CUTWATER_WATCH_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
 }
 
 
