@@ -278,8 +278,10 @@ def test_signals_set_the_event_and_handlers_come_back() -> None:
 
 
 SUPERVISOR_PROGRAM = """
+    import signal
     import sys
     from pathlib import Path
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a test run under nohup hands down that it is ignored
     from cutwater.local.children import Child
     from cutwater.local.restarts import RestartPolicy
     from cutwater.local.supervisor import Supervised, Supervisor, stop_on_signals

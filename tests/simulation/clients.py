@@ -12,6 +12,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from cutwater.core import topics
+from cutwater.core.restore import MARGIN_MS
 from simulation.job import GENERATION, JOB
 from simulation.log import Log, Outcome, Place, Record, Transaction
 from simulation.log import Producer as Coordinated
@@ -115,7 +116,7 @@ class SimConsumer:
         self._process.pause(self._has_more if timeout else None)
         slow = self._process.luck()
         places = list(self._positions)
-        if slow % 13 == 0 and places and places[0][0] == CHANGELOG and places[0] not in self._paused:
+        if slow % 13 == 0 and places and places[0][0] == CHANGELOG and self._just_grown(places[0]):
             # An end as it was a moment ago: something open held the last stable offset back.
             return _message(places[0], self._positions[places[0]], None)
         if len(places) > 1:
@@ -140,6 +141,11 @@ class SimConsumer:
 
     def _has_more(self) -> bool:
         return any(self._look(place) for place in self._positions)
+
+    def _just_grown(self, place: Place) -> bool:
+        """Could the end have been here a moment ago?"""
+        found = self._look(place)
+        return isinstance(found, Record) and self._log.now_ms - found.time_ms < MARGIN_MS
 
     def _look(self, place: Place) -> Record | bool | None:
         if place in self._paused:

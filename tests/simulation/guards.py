@@ -43,7 +43,7 @@ from simulation.holes import (
     unfenced_drivers,
     unflushed,
 )
-from simulation.scenes import Scene, lost_row, old_barrier, repeated_rows, two_tellings
+from simulation.scenes import Scene, late_row, lost_row, old_barrier, repeated_rows, two_tellings
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ GUARDS = (
         "a zombie's row below the cut of a milestone",
         "I1",
         off(proving, "foreign_rows", lambda *_args: []),
-        Climate(_ZOMBIES, {"late-row": 4.0, "kill:driver": 3.0}),
+        late_row,
         _WRONG,
     ),
     Guard(

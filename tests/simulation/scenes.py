@@ -10,7 +10,7 @@ from cutwater.core import topics
 from cutwater.core.records import Barrier, Committed, Milestone, Start
 from cutwater.core.topics import DELETE_RETENTION_MS
 from simulation.job import HOUR_MS, JOB, key_bytes
-from simulation.log import Outcome
+from simulation.log import Outcome, Record
 from simulation.spark import CHANGELOG
 from simulation.world import Profile, Step, World
 
@@ -140,6 +140,30 @@ def two_tellings(luck: int, differs: bool = True) -> Scene:
     scene.run("view", lambda: scene.world.shown.get("view") == 1)
     scene.run("driver", lambda: scene.told(Barrier, 0, 2))
     scene.events()
+    return scene
+
+
+def late_row(luck: int) -> Scene:
+    """A zombie writes a row of epoch 0 while epoch 2 runs, and epoch 1 has given that key another value."""
+    scene = Scene(Profile(), luck)
+    for epoch in (0, 1):
+        scene.events()
+        scene.run("driver", _committed(scene, epoch))
+    scene.events()
+    scene.run("driver", lambda: scene.rows(2, 1) > 0 and not scene.told(Barrier, 2, 1))
+    by_epoch: list[dict[bytes, tuple[int, Record]]] = [{}, {}, {}]
+    for number, partition in enumerate(scene.world.log.topics[CHANGELOG]):
+        for record in partition.records:
+            by_epoch[int(dict(record.headers or [])["epoch"])][record.key or b""] = (number, record)
+    old, newer, newest = by_epoch
+    overwritten = [key for key in old if key in newer and old[key][1].value != newer[key][1].value]
+    late = [old[key] for key in overwritten if key not in newest]
+    if not late:
+        raise OtherwiseRun("no key of the kind")
+    number, record = late[0]
+    scene.world.foreign = True
+    scene.world.log.append((CHANGELOG, number), record.key, record.value, record.headers)
+    scene.run("driver", lambda: _committed(scene, 2)() or "driver" not in scene.world.live)
     return scene
 
 

@@ -184,7 +184,10 @@ def test_late_pairs_are_exact(broker: Any, tmp_path: Path, unique: Callable[[str
         found = late_pairs(job.cluster, job.job.name)
         assert found.problems == []
         assert readings.told(found.entries) == late
-        assert served(job) == counted
+        # What was below the horizon from the beginning was collected, or is about to be.
+        shown = served(job)
+        horizon_ms = milestones(job)[-1].horizon_ms
+        assert shown == Counter({one: n for one, n in counted.items() if one[2] > horizon_ms or one in shown})
         assert len(late) > 100, "the test must make late events"
         assert sum(one.late for one in milestones(job)) == len(late)
         if sliding:

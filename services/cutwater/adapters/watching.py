@@ -28,6 +28,7 @@ from cutwater.core.watching import take_alert, take_published, take_signal, take
 TAIL = 4_096
 """How many offsets at the end of a topic are looked at first: some minutes of a busy job."""
 ASK_S = 3.0
+"""The watch would rather know no end than hear nothing meanwhile."""
 
 
 class Read(NamedTuple):
@@ -131,8 +132,9 @@ def news(cluster: Cluster, job: Job, state: Watched) -> list[Read]:
 class SourceEnds:
     """Asks for the ends of a job's source, all partitions at once."""
 
-    def __init__(self, cluster: Cluster, topic: str) -> None:
+    def __init__(self, cluster: Cluster, topic: str, patience_s: float = ASK_S) -> None:
         """`topic` may be empty: then only what a barrier names is asked for."""
+        self._patience_s = patience_s
         self._cluster = cluster
         self._admin = AdminClient(cluster.librdkafka())
         self._topic = topic
@@ -144,9 +146,12 @@ class SourceEnds:
             return Cut()
         try:
             answers = self._admin.list_offsets(
-                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ASK_S
+                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._patience_s
             )
-            ends = {Place(at.topic, at.partition): one.result(2 * ASK_S).offset for at, one in answers.items()}
+            ends = {
+                Place(at.topic, at.partition): one.result(2 * self._patience_s).offset
+                for at, one in answers.items()
+            }
         except KafkaException as error:
             raise explain(error, "asking for the source's end") from None
         return Cut.of(ends)

@@ -8,6 +8,7 @@ from typing import Any
 
 from cutwater.adapters import watching
 from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.kafka import TIMEOUT_S
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.watching import SourceEnds
@@ -26,7 +27,8 @@ def standing(stack: RunningStack, settings: Settings, view: dict[str, object]) -
     limits = watching.limits_of(job, settings)
     state = watching.recover(stack.cluster, job, settings.generation, limits.window_ms)
     now = now_ms()
-    state = observe_end(state, SourceEnds(stack.cluster, job.topic).ask(state), now, limits.window_ms)
+    ends = SourceEnds(stack.cluster, job.topic, patience_s=TIMEOUT_S)
+    state = observe_end(state, ends.ask(state), now, limits.window_ms)
     if token := view.get("token"):
         state = observe_view(state, Token.parse(str(token)).sequence, now)
     return {

@@ -143,13 +143,14 @@ class Applier:
         return {storage_key(row.window, length): row.value for row in rows if row.window.end_ms > floor_ms}
 
     def _recount(self, milestone: Milestone, rows_max: int) -> tuple[int, int]:
-        """Each key once, by its last row: the range again."""
+        """Each key once, by its last row: the range again, which compaction may have overtaken since."""
         wanted = headers_of(milestone)
-        return counted_once(
-            lambda: (
-                (row.key, row.value)
-                for row in self._rows(self._range(milestone), milestone)
-                if row.headers == wanted
-            ),
-            rows_max,
-        )
+
+        def read() -> Iterator[tuple[bytes, bytes]]:
+            range_ = self._range(milestone, look_above=not fresh(milestone, self._now_ms()))
+            for row in self._rows(range_, milestone):
+                if row.headers == wanted:
+                    yield row.key, row.value
+            require_whole(milestone, range_.first_above_ms, self._now_ms())
+
+        return counted_once(read, rows_max)

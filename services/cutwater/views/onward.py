@@ -40,9 +40,13 @@ class Onward:
     def close(self) -> None:
         self._consumer.close()
 
-    def start(self, firsts: Mapping[int, int]) -> dict[int, list[Message]]:
-        """Read on from these offsets. Returns the records at hand already, by partition."""
-        goes_on, self._stands = self._stands == firsts, {}
+    def start(self, firsts: Mapping[int, int], anew: bool = False) -> dict[int, list[Message]]:
+        """Read on from these offsets. Returns the records at hand already, by partition.
+
+        `anew`: what was known of the log's ends is forgotten. The client tells an end once, and records may have
+        come behind it since.
+        """
+        goes_on, self._stands = self._stands == firsts and not anew, {}
         if not goes_on:
             # A pause outlives the assignment: the partition would never come again.
             self._resume(self._paused)

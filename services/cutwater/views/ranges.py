@@ -99,7 +99,7 @@ class Range:
         if not self._todo:
             return
         try:
-            at_hand = self._log.start(self._firsts)
+            at_hand = self._log.start(self._firsts, anew=self._look_above)
             yield from self._read(at_hand)
             self._log.end(self._ends)
         except KafkaException as error:
