@@ -14,8 +14,8 @@ from cutwater.adapters.settings import Settings
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 
-_STATE = "spark.sql.streaming.stateStore.providerClass"
-_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+STATE = "spark.sql.streaming.stateStore.providerClass"
+STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
@@ -36,7 +36,7 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         "spark.sql.shuffle.partitions": str(job.shuffle_partitions),
         # With Kafka's V1 sink an Observation never returns: take Kafka off the list.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
-        _STATE: _PROVIDER,
+        STATE: STATE_PROVIDER,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
         "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
@@ -50,6 +50,8 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
     conf["spark.driver.extraJavaOptions"] = conf["spark.executor.extraJavaOptions"] = _avro_limits(job)
     if settings.spark_master.startswith("local"):
         conf["spark.driver.extraJavaOptions"] += " -XX:+UseParallelGC"
+        if settings.spark_classes:
+            conf["spark.driver.extraJavaOptions"] += f" -XX:SharedArchiveFile={settings.spark_classes}"
     else:  # executors on other machines must reach the driver
         del conf["spark.driver.host"], conf["spark.driver.bindAddress"]
     return conf
@@ -83,8 +85,8 @@ def adapt(session: SparkSession) -> None:
     formats = [one.strip() for one in str(conf.get("spark.sql.sources.useV1SourceList") or "").split(",")]
     # With Kafka's V1 sink an Observation never returns.
     conf.set("spark.sql.sources.useV1SourceList", ",".join(one for one in formats if one.lower() != "kafka"))
-    if "HDFSBackedStateStoreProvider" in str(conf.get(_STATE)):  # Spark's default, which holds all state in memory
-        conf.set(_STATE, _PROVIDER)
+    if "HDFSBackedStateStoreProvider" in str(conf.get(STATE)):  # Spark's default, which holds all state in memory
+        conf.set(STATE, STATE_PROVIDER)
         conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
     try:
         session.range(1).select(to_avro("id"))

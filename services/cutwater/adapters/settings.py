@@ -93,6 +93,9 @@ class Settings(BaseSettings):
     )
     spark_master: str = Field("local[*]", description="Spark master of the driver.")
     spark_jars: str = Field("", description="The connectors' jars, comma separated; 'cutwater up' fills it in.")
+    spark_classes: str = Field(
+        "", description="Archive of classes (see OPERATING) that a local driver starts with."
+    )
     spark_ui_port: int = Field(0, ge=0, le=65_535, description="Port of the Spark UI; 0 turns the UI off.")
     spark_driver_memory: str = Field("1g", description="Memory of the driver's JVM.")
     checkpoint: str | None = Field(None, description="Spark checkpoint location; default below the data folder.")

@@ -1,0 +1,50 @@
+"""The archive of classes: made by its command, and taken by the JVM that it is given to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from changelogs import make_job
+
+from cutwater.adapters.settings import Settings
+from cutwater_spark.session import configuration
+
+ARCHIVE = os.environ.get("CUTWATER_SPARK_CLASSES", "")
+PROGRAM = """
+from pyspark.sql import SparkSession
+import sys
+options = "-XX:SharedArchiveFile=" + sys.argv[1] + " -Xlog:class+load"
+builder = SparkSession.builder.master("local[1]").config("spark.driver.extraJavaOptions", options)
+builder.getOrCreate().range(1).count()
+"""
+
+
+@pytest.mark.skipif(not ARCHIVE, reason="made by `make test`, which names it")
+def test_sparks_classes_come_from_the_archive() -> None:
+    """Most of Spark's own classes are mapped, not parsed."""
+    call = [sys.executable, "-c", PROGRAM, ARCHIVE]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=120, check=True)
+    loaded = [line for line in done.stdout.splitlines() if "org.apache.spark." in line and "source:" in line]
+    mapped = [line for line in loaded if "shared objects file (top)" in line]
+    assert len(mapped) > 0.8 * len(loaded) > 1_000
+
+
+def test_a_wrong_call_of_the_command_explains_itself() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cutwater_spark.classes"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert "CUTWATER_SPARK_CLASSES" in done.stderr
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://elsewhere:7077"])
+def test_the_setting_is_for_local_drivers(tmp_path: Path, master: str) -> None:
+    """Executors elsewhere have another Java, and perhaps no such file."""
+    job, _ = make_job(tmp_path)
+    made = configuration(job, Settings(spark_classes="/some/spark.jsa", spark_master=master), str(tmp_path))
+    named = [name for name, value in made.items() if "-XX:SharedArchiveFile=/some/spark.jsa" in value]
+    assert named == (["spark.driver.extraJavaOptions"] if master.startswith("local") else [])
