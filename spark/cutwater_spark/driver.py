@@ -72,7 +72,7 @@ class Driver:
             attempt.take_over()
             attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt.location))
         except (Py4JError, PySparkException) as error:
-            if found := explained(error, job.topic):
+            if found := explained(error, job.topic, attempt.location):
                 raise found from error
             raise
         finally:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import CutwaterError, MachineError, UsageError
 from cutwater.core.topics import TIMESTAMP_AHEAD, TIMESTAMP_AHEAD_MS_MAX
 
+_DAMAGED = "ChecksumException"
 _TOO_FAR_AHEAD = ("java.lang.ArithmeticException: long overflow", "KafkaRecordToRowConverter")
 
 
-def explained(error: BaseException, topic: str) -> UsageError | None:
+def explained(error: BaseException, topic: str, checkpoint: str) -> CutwaterError | None:
     """The error to tell instead; None where Spark's own must do. No restart mends what is found here."""
     text = str(error)
     if all(sign in text for sign in _TOO_FAR_AHEAD):
@@ -17,5 +18,13 @@ def explained(error: BaseException, topic: str) -> UsageError | None:
             "Kafka source ends there, and nothing can leave the record out. Correct the producer, set "
             f"{TIMESTAMP_AHEAD}={TIMESTAMP_AHEAD_MS_MAX} on topics so that brokers refuse such records, and start "
             "a job of another name on a topic without them"
+        )
+    if _DAMAGED in text:
+        line = (
+            next(line for line in text.splitlines() if _DAMAGED in line).removeprefix("Caused by: ").lstrip(": ")
+        )
+        return MachineError(
+            f"the checkpoint {checkpoint} is damaged: {line[:500]}. Put back a copy of it that is as new as "
+            "the last milestone (an older one is refused), or start a new generation from that milestone"
         )
     return None

@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 
-import counting
 from crashes import Crashes
 from cutwater.adapters.crashing import POINTS
 from cutwater.adapters.streams import Tail, published
@@ -19,9 +18,8 @@ from cutwater.core import topics
 from cutwater.core.chain import breaks
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.local.ports import free_ports
-from cutwater.views.store import Store, folder_of
-from cutwater.views.view import View
-from harness import GENERATION, Flow, flow, wait_until
+from harness import Flow, wait_until
+from loading import Load, Rows, above, loaded, view_of
 
 ROOT = Path(__file__).parents[2]
 DRIVER, SIGNAL = "cutwater_spark.driver", "cutwater.commit_signal"
@@ -52,41 +50,11 @@ OF_SERVICES = [
     (PUBLISHER, "part-written", 2),
 ]
 
-Rows = dict[tuple[str, int], dict[str, Any]]
-"""The measures by (key, start of window)."""
-
-
-class Load:
-    """A job whose events move on in time with every portion."""
-
-    def __init__(self, job: Flow) -> None:
-        self.job = job
-        self.made: list[dict[str, Any]] = []
-
-    def more(self, count: int = 900) -> None:
-        """Ten minutes of events, an hour after those before: three epochs."""
-        ahead = 3_600_000 * (len(self.made) // count)
-        part = [one | {"at": one["at"] + ahead} for one in counting.events(count, seed=len(self.made))]
-        part.sort(key=lambda one: one["at"])
-        self.made += part
-        self.job.produce(part)
-
-    def expected(self, milestone: Milestone) -> Rows:
-        """The state above the milestone's horizon, by pandas."""
-        return above(counting.expected(self.made), milestone)
-
-
-def above(rows: Rows, milestone: Milestone) -> Rows:
-    return {at: row for at, row in rows.items() if at[1] + 60_000 > milestone.horizon_ms}
-
 
 @pytest.fixture
 def load(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Load]:
-    text = counting.job_text(unique("crash"), per_epoch=300, retention="10m").replace(
-        "lateness: 1h", "lateness: 5m"
-    )
-    with flow(broker.cluster, text, tmp_path, counting.SCHEMA) as made:
-        yield Load(made)
+    with loaded(broker.cluster, unique("crash"), tmp_path) as made:
+        yield made
 
 
 def output_of(job: Flow) -> Rows:
@@ -97,17 +65,6 @@ def output_of(job: Flow) -> Rows:
         next_sequence = whole.token.sequence + 1
         rows.update({(one.key, one.window_start_ms): dict(one.values) for one in whole.changes})
     return rows
-
-
-def view_of(job: Flow) -> Rows:
-    """Every row of the view, whose process has ended."""
-    view = View(Store(folder_of(job.folder, job.job.name, GENERATION), job.job, GENERATION), job.job)
-    _, rows = view.rows()
-    found = {}
-    for row in rows:
-        found[row["key"], row["window_start"]] = {one.name: row[one.name] for one in job.job.measures}
-    view.close()
-    return found
 
 
 def driver_idle(job: Flow) -> None:

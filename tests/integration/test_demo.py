@@ -6,81 +6,15 @@ import os
 import random
 import re
 import resource
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from cutwater.adapters import streams
-from cutwater.core.cuts import Cut
-from cutwater.core.errors import CutwaterError
 from cutwater.local import running
+from demonstration import DAYS, EVENTS, EXACT, Demo, alive
 from harness import descendants, wait_until
-
-ROOT = Path(__file__).parents[2]
-DAYS = 14
-EVENTS = 24_416
-PATIENCE_S = 420
-EXACT = "0 missing, 0 unexpected, 0 different"
-
-
-class Demo:
-    """A running `cutwater demo`."""
-
-    def __init__(self, folder: Path, days: int) -> None:
-        self.data_dir = folder / "demo"
-        self.output = folder / "output.txt"
-        arguments = ["demo", "--days", str(days), "--data-dir", str(self.data_dir)]
-        with self.output.open("wb") as file:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "cutwater.cli.main", *arguments],
-                cwd=ROOT,
-                stdout=file,
-                stderr=file,
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, "COLUMNS": "160"},
-            )
-
-    def text(self) -> str:
-        """The output with its line breaks folded: a terminal's width is not what is tested."""
-        return " ".join(self.output.read_text(encoding="utf-8").split())
-
-    def committed(self) -> int:
-        """How many events the newest milestone holds; 0 while nothing answers."""
-        stack = running.find(self.data_dir)
-        try:
-            found = streams.milestones(stack.cluster, stack.job, limit=1) if stack else []
-        except CutwaterError:
-            return 0
-        return found[-1][0].source_cut.records_since(Cut()) if found else 0
-
-    def pids(self, victim: str) -> list[int]:
-        """The processes of a member of the stack: by module, by class, or a driver's JVM."""
-        marks = {
-            "commit-signal": "cutwater.commit_signal",
-            "rehydrator": "cutwater.rehydrator",
-            "publisher": "cutwater.publisher",
-            "broker": "kafka.Kafka",
-        }
-        member, _, part = victim.partition("-") if victim.startswith("driver") else (victim, "", "")
-        mark = marks.get(member, "cutwater_spark.driver")
-        leaders = [
-            one for one in descendants(self.process.pid, mark) if mark == "kafka.Kafka" or one.name() != "java"
-        ]
-        jvms = [child for one in leaders for child in one.children() if child.name() == "java"]
-        chosen = {"jvm": jvms, "both": leaders + jvms}.get(part, leaders)
-        return [one.pid for one in chosen]
-
-    def finish(self) -> int:
-        try:
-            return self.process.wait(PATIENCE_S)
-        finally:
-            if self.process.poll() is None:
-                self.process.terminate()
-                self.process.wait(60)
 
 
 def test_the_demonstration_is_exact(tmp_path: Path) -> None:
@@ -108,7 +42,7 @@ def test_kill_9_in_the_middle_of_the_demonstration(tmp_path: Path, victim: str) 
         os.kill(pid, 9)
     assert pids, "the victim must have been alive"
     assert 0 < reached < EVENTS, "the kill must come in the middle"
-    wait_until(lambda: not any(_alive(pid) for pid in pids), "the end of the victim")
+    wait_until(lambda: not any(alive(pid) for pid in pids), "the end of the victim")
     assert demo.finish() == 0, demo.text()
     assert EXACT in demo.text()
     member = victim.partition("-")[0] if victim.startswith("driver") else victim
@@ -144,20 +78,13 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path, victim: str, bytes_max:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (bytes_max, bytes_max))
     assert pids, "the victim must have been alive"
     assert 0 < reached < EVENTS, "the disk must fill up in the middle"
-    wait_until(lambda: not any(_alive(pid) for pid in pids), "the end of the victim")
+    wait_until(lambda: not any(alive(pid) for pid in pids), "the end of the victim")
     assert demo.finish() == 0, demo.text()
     assert EXACT in demo.text()
     member = victim.partition("-")[0]
     assert re.search(rf"{member} ended with exit code -?\d+; restarting", demo.text())
     log = (demo.data_dir / "logs" / f"{member}.log").read_text(encoding="utf-8", errors="replace")
     assert "File too large" in log, "the full disk must be what ended it"
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_sigterm_ends_every_child(tmp_path: Path) -> None:
@@ -174,6 +101,6 @@ def test_sigterm_ends_every_child(tmp_path: Path) -> None:
     demo.process.terminate()
     assert demo.finish() == 130, demo.text()
     deadline = time.monotonic() + 5
-    while any(_alive(one.pid) for one in children) and time.monotonic() < deadline:
+    while any(alive(one.pid) for one in children) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not [one for one in children if _alive(one.pid)]
+    assert not [one for one in children if alive(one.pid)]

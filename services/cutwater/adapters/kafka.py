@@ -254,10 +254,19 @@ class TransactionalWriter:
             self._producer.poll(0.1)
 
     def _call(self, doing: str, action: Any) -> None:
+        began = time.monotonic()
         try:
             action()
         except KafkaException as error:
-            raise explain(error, f"{doing} as {self._id}") from None
+            found = explain(error, f"{doing} as {self._id}")
+            if isinstance(found, FencedError) and time.monotonic() - began > TRANSACTION_TIMEOUT_MS / 1000:
+                # The brokers fence whoever is too slow by the same means, and leave no other trace of it. Should
+                # somebody have taken over meanwhile, then the next start fences him, and he is told.
+                raise UnavailableError(
+                    f"{doing} as {self._id}: this process was held up for longer than a transaction may take "
+                    f"({TRANSACTION_TIMEOUT_MS // 1000} s), and the brokers have aborted it; start it again"
+                ) from None
+            raise found from None
 
 
 def headers_of(message: Message) -> Mapping[str, bytes]:

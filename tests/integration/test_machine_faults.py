@@ -1,0 +1,132 @@
+"""A broker that stands still, or answers slowly, in the middle of the demonstration; and a view without a disk.
+
+That it is killed is tested with the other processes of the demonstration.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from cutwater.adapters.kafka import TIMEOUT_S, TRANSACTION_TIMEOUT_MS
+from cutwater.core.errors import MachineError
+from cutwater.core.records import Milestone
+from cutwater.local.ports import free_ports
+from demonstration import DAYS, EXACT, Demo
+from harness import wait_until
+from loading import above, loaded, view_of
+
+STOPPED_S = TRANSACTION_TIMEOUT_MS / 1000 + 12
+"""Longer than a transaction may take and than any request waits (and the session of a broker and of Faust)."""
+STANDS_S, RUNS_S, SLOW_FOR_S = 0.6, 0.15, 25.0
+DISK_BYTES = 24 << 20
+VIEW = "cutwater.rehydrator"
+
+
+def pause(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    assert psutil.Process(pid).status() == psutil.STATUS_STOPPED
+
+
+def test_a_broker_that_stands_still_for_longer_than_every_time_out(tmp_path: Path) -> None:
+    """Transactions time out, requests are given up; nobody takes that for the end, and the result is exact."""
+    assert STOPPED_S > TIMEOUT_S
+    demo = Demo(tmp_path, DAYS)
+    reached = demo.begun()
+    (broker,) = demo.pids("broker")
+    pause(broker)
+    try:
+        time.sleep(STOPPED_S)
+    finally:
+        os.kill(broker, signal.SIGCONT)
+    assert demo.finish() == 0, demo.text()
+    assert demo.text().count(EXACT) == 3  # served, published, in whole milestones
+    assert "broker ended" not in demo.text(), "it was stopped, not killed"
+    logs = "".join(path.read_text("utf-8", errors="replace") for path in (demo.data_dir / "logs").glob("*.log"))
+    assert re.search(r"check that the brokers run|Timed out|TimeoutException", logs), "somebody must have waited"
+    assert reached > 0
+
+
+def test_a_broker_that_is_slow(tmp_path: Path) -> None:
+    """It runs for a fifth of the time, for half a minute: all goes on, later, and nothing ends."""
+    demo = Demo(tmp_path, DAYS)
+    demo.begun()
+    (broker,) = demo.pids("broker")
+    deadline, pauses = time.monotonic() + SLOW_FOR_S, 0
+    while time.monotonic() < deadline and demo.process.poll() is None:
+        pause(broker)
+        time.sleep(STANDS_S)
+        os.kill(broker, signal.SIGCONT)
+        time.sleep(RUNS_S)
+        pauses += 1
+    assert pauses > 10
+    assert demo.finish() == 0, demo.text()
+    assert demo.text().count(EXACT) == 3
+    assert "restarting" not in demo.text()
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """A file system of its own, in memory."""
+    folder.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this user may not mount a file system: {done.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_the_disk_of_the_view_is_full_for_a_while(
+    broker: Any, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """RocksDB cannot write: the rehydrator names its folder and ends; with room again it goes on, exact."""
+    data_dir = tmp_path / "small"
+    with small_disk(data_dir), loaded(broker.cluster, unique("full"), tmp_path) as load:
+        job, port = load.job, str(free_ports(1)[0])
+        here = {"CUTWATER_PORT": port, "CUTWATER_DATA_DIR": str(data_dir)}
+        job.driver()
+        job.signal()
+        view = job.start(VIEW, **here)
+        load.more()
+        shown(port, job.wait_committed())
+        with (data_dir / "filler").open("wb") as filler:
+            left = os.statvfs(data_dir)
+            os.posix_fallocate(filler.fileno(), 0, left.f_bavail * left.f_frsize)
+        load.more()
+        milestone = job.wait_committed()
+        assert view.wait(120) == MachineError.exit_code
+        assert "No space left on device" in job.log(VIEW).read_text("utf-8")
+        assert str(data_dir) in job.log(VIEW).read_text("utf-8")
+        (data_dir / "filler").unlink()
+        view = job.start(VIEW, **here)
+        shown(port, milestone)
+        view.terminate()
+        assert view.wait(30) == 0
+        assert above(view_of(job, data_dir), milestone) == load.expected(milestone)
+
+
+def shown(port: str, milestone: Milestone) -> None:
+    """Wait until the view shows the milestone."""
+
+    def sequence() -> int:
+        try:
+            answer = httpx.get(f"http://127.0.0.1:{port}/v1/milestone", timeout=20).json()
+        except httpx.HTTPError:
+            return 0
+        return int(answer.get("sequence", 0))
+
+    wait_until(lambda: sequence() >= milestone.sequence, f"{milestone.token} in the view")

@@ -1,0 +1,99 @@
+"""A checkpoint that is an older copy, or that cannot be read: named, and nothing is written or shown of it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import counting
+from cutwater.core.chain import breaks
+from cutwater.core.errors import DivergenceError, MachineError
+from harness import Flow, flow
+
+pytestmark = pytest.mark.spark
+DRIVER = "cutwater_spark.driver"
+
+
+@pytest.fixture
+def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
+    with flow(broker.cluster, counting.job_text(unique("kept")), tmp_path, counting.SCHEMA) as made:
+        yield made
+
+
+class Copies:
+    """Copies of a stopped driver's checkpoint."""
+
+    def __init__(self, job: Flow) -> None:
+        self.folder = job.folder / "checkpoints"
+        self._kept = job.folder / "kept"
+
+    def keep(self, name: str) -> None:
+        shutil.copytree(self.folder, self._kept / name)
+
+    def put_back(self, name: str) -> None:
+        shutil.rmtree(self.folder)
+        shutil.copytree(self._kept / name, self.folder)
+
+    def newest(self, pattern: str) -> Path:
+        """The file of the highest number among those of a pattern."""
+        return max(self.folder.rglob(pattern), key=lambda path: int("0" + "".join(filter(str.isdigit, path.stem))))
+
+
+def told_by(driver: subprocess.Popen[bytes], job: Flow, seen: int) -> tuple[int, str]:
+    """Exit code, and what the log says since."""
+    code = driver.wait(120)
+    return code, job.log(DRIVER).read_text("utf-8")[seen:]
+
+
+def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
+    """Each refusal names what is wrong and what to do; with the right copy the job goes on, exact."""
+    made, copies = counting.events(1_600), Copies(job)
+    job.signal()
+    for name, part in (("old", made[:800]), ("good", made[800:])):
+        job.produce(part)
+        driver = job.driver()
+        job.wait_committed()
+        driver.terminate()
+        assert driver.wait(60) == 0
+        copies.keep(name)
+    before = [one for one, _ in job.milestones()]
+
+    def refused() -> tuple[int, str]:
+        seen = len(job.log(DRIVER).read_text("utf-8"))
+        return told_by(job.driver(), job, seen)
+
+    copies.put_back("old")
+    code, said = refused()
+    assert code == DivergenceError.exit_code
+    assert "start a new generation" in said
+
+    copies.put_back("good")
+    plan = copies.newest("offsets/*")
+    plan.write_text("v1\n{", encoding="utf-8")
+    code, said = refused()
+    assert code == MachineError.exit_code
+    assert f"is damaged: org.apache.hadoop.fs.ChecksumException: Checksum error: {plan}" in said
+    assert "Put back a copy" in said
+
+    copies.put_back("good")
+    for path in copies.folder.rglob("state/0/*/*"):
+        if path.is_file() and path.suffix in {".zip", ".changelog"}:
+            path.write_bytes(b"damaged")
+    more = counting.events(400, seed=9)
+    job.produce(more)
+    code, said = refused()
+    assert code == MachineError.exit_code
+    assert "is damaged: org.apache.hadoop.fs.ChecksumException: Checksum error" in said
+    assert "/state/0/0/" in said
+    assert [one for one, _ in job.milestones()] == before
+
+    copies.put_back("good")
+    job.driver()
+    milestone = job.wait_committed()
+    assert job.state(milestone) == counting.expected([*made, *more])
+    assert list(breaks(job.milestones())) == []
