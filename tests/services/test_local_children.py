@@ -281,7 +281,9 @@ SUPERVISOR_PROGRAM = """
     import signal
     import sys
     from pathlib import Path
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a test run under nohup hands down that it is ignored
+    # A test run in the background, or under nohup, hands down that these are ignored.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     from cutwater.local.children import Child
     from cutwater.local.restarts import RestartPolicy
     from cutwater.local.supervisor import Supervised, Supervisor, stop_on_signals
