@@ -43,7 +43,7 @@ def test_a_broker_that_stands_still_for_longer_than_every_time_out(tmp_path: Pat
     """Transactions time out, requests are given up; nobody takes that for the end, and the result is exact."""
     assert STOPPED_S > TIMEOUT_S
     demo = Demo(tmp_path, DAYS)
-    reached = demo.begun()
+    demo.begun()
     (broker,) = demo.pids("broker")
     pause(broker)
     try:
@@ -55,7 +55,6 @@ def test_a_broker_that_stands_still_for_longer_than_every_time_out(tmp_path: Pat
     assert "broker ended" not in demo.text(), "it was stopped, not killed"
     logs = "".join(path.read_text("utf-8", errors="replace") for path in (demo.data_dir / "logs").glob("*.log"))
     assert re.search(r"check that the brokers run|Timed out|TimeoutException", logs), "somebody must have waited"
-    assert reached > 0
 
 
 def test_a_broker_that_is_slow(tmp_path: Path) -> None:

@@ -28,8 +28,15 @@ _NOT_ALLOWED = frozenset(
     }
 )
 
-PASSING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
-"""A topic just made, or a broker just gone: the next leader is about to be known."""
+PASSING = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
+"""A topic just made, or a broker just gone or back: the next leader is about to be known."""
 
 
 class Batch(NamedTuple):

@@ -51,6 +51,7 @@ class Store:
         `segment`: the length of a time segment in ms of a new store, where the usual one does not suit.
         """
         self.folder = folder
+        self._failed = False
         with self._guard("opening"):
             self._db = open_table(folder)
         try:
@@ -64,8 +65,12 @@ class Store:
 
     def close(self) -> None:
         """Release the folder; rows still pinned keep it locked until they are let go."""
-        with self._guard("closing"):
-            self._db.close()
+        try:
+            with self._guard("closing"):
+                self._db.close()
+        except MachineError:
+            if not self._failed:
+                raise  # else it was told by what failed first, and more clearly
 
     def pin(self) -> Pinned:
         """The rows as they are now, for any number of readers."""
@@ -144,6 +149,7 @@ class Store:
         except (UsageError, MachineError):
             raise
         except Exception as error:  # rocksdict raises the bare class
+            self._failed = True
             raise MachineError(f"{self.folder}: {doing}: {error}. {_advice(str(error))}") from error
 
 
