@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,8 @@ class Shop(Flow):
         job_file.write_text(job_file.read_text().replace("job: orders", f"job: {name}"))
         super().__init__(cluster, job_file, folder, source=f"{name}.source")
 
-    def program(self, **env: str) -> Any:
+    def program(self, conf: Mapping[str, str] | None = None, **env: str) -> Any:
+        """Start the program by spark-submit, with more Spark settings."""
         submit = [
             str(Path(sys.executable).with_name("spark-submit")),
             "--master",
@@ -39,7 +41,9 @@ class Shop(Flow):
             "--driver-memory",
             "700m",
         ]
-        submit += ["--conf", "spark.ui.enabled=false", "--jars", ",".join(map(str, jars("spark")))]
+        for name, value in {"spark.ui.enabled": "false", **(conf or {})}.items():
+            submit += ["--conf", f"{name}={value}"]
+        submit += ["--jars", ",".join(map(str, jars("spark")))]
         names = {"ORDERS_TOPIC": self.source, "ORDERS_JOB": str(self.job_file)}
         return self.start_command(
             PROGRAM,
