@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
+from prometheus_client.parser import text_string_to_metric_families
 
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec
@@ -145,6 +147,17 @@ class Flow:
         for process in self._running:
             kill_session(process.pid)
             process.wait(30)
+
+
+def scraped(port: int) -> dict[str, float]:
+    """What a service tells Prometheus: values without labels, by name."""
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=20).text
+    return {
+        one.name: one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+        if not one.labels
+    }
 
 
 def session_pids(leader: int) -> list[int]:

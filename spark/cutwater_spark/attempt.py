@@ -14,6 +14,7 @@ from pyspark.sql.streaming import StreamingQuery
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.framing import state_header_of
 from cutwater.adapters.kafka import partition_count
+from cutwater.adapters.metering import DriverMetrics, serve
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.streams import newest_milestone
@@ -77,6 +78,7 @@ class Attempt:
         self.query: StreamingQuery | None = None
         self._query_set = threading.Event()
         self._number = 0
+        self._metrics = DriverMetrics()
 
     def take_over(self) -> None:
         """Fence older drivers and say so; raises CutwaterError before anything is written when this may not be."""
@@ -84,6 +86,7 @@ class Attempt:
             self._take_over(start)
 
     def _take_over(self, start: Account) -> None:
+        serve(self._metrics.registry, self._settings.host, self._settings.driver_port, "CUTWATER_DRIVER_PORT")
         cluster, job = self._settings.cluster, self._job
         topic = topics.changelog(job.name, self._generation)
         self._changelog = Changelog(cluster, topic, job.shards.partitions)
@@ -93,7 +96,7 @@ class Attempt:
             self._checkpoint.pin(job.definition)
         # Before fencing: without the registry there would be nothing to write.
         self._state_header = state_header_of(job, self._settings)
-        self._barriers = BarrierLog(cluster, job.name, self._generation)
+        self._barriers = BarrierLog(cluster, job.name, self._generation, told=self._metrics.told)
         taking_over = TakeOver(
             job.name,
             self._generation,
@@ -166,6 +169,7 @@ class Attempt:
                     raise epochs.failure from error
                 if self._checkpoint.newest_committed() <= committed:
                     raise
+                self._metrics.restarted()
                 self._log.warning("the query failed after a commit; starting it again", error=str(error)[:300])
             finally:
                 self._query_set.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
@@ -12,14 +13,24 @@ from cutwater.core.driving import Lock, Past, summarise
 from cutwater.core.generations import Generation
 from cutwater.core.records import Barrier, Committed, Heartbeat, Signal, Start
 
+Told = Callable[[Signal], None]
+
+
+def _nobody(_signal: Signal) -> None:
+    """Nobody listens."""
+
 
 class BarrierLog:
     """Writes signals of one (job, generation), once `open` has fenced every older driver."""
 
-    def __init__(self, cluster: Cluster, job: str, generation: Generation, lock: Lock | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, job: str, generation: Generation, lock: Lock | None = None, told: Told = _nobody
+    ) -> None:
+        """`told` hears of each signal that is written."""
         self._cluster = cluster
         self._job = job
         self._generation = generation
+        self._told = told
         self._writer = TransactionalWriter(cluster, topics.driver_id(job, generation))
         # A transactional producer takes one transaction at a time; epochs and hints come from two threads.
         self._lock = lock or threading.Lock()
@@ -36,6 +47,7 @@ class BarrierLog:
             self._writer.write(topics.barriers(self._job), [wire.encode(signal)])
         finally:
             self._lock.release()
+        self._told(signal)
 
     def read_past(self) -> Past:
         """What is on the topic now; an older driver may still add to it, unless `open` was called before."""

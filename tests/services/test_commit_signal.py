@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +21,8 @@ from cutwater.core.chain import breaks
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start
-from harness import GENERATION, Flow, flow, wait_until
+from cutwater.local.ports import free_ports
+from harness import GENERATION, Flow, flow, scraped, wait_until
 
 MODULE = "cutwater.commit_signal"
 
@@ -232,3 +234,28 @@ def test_heartbeats_are_forwarded_once_and_without_sequence(job: Flow) -> None:
     wait_until(lambda: len(records()) == 3, "the second heartbeat")
     assert [type(one) for one in records()] == [Milestone, Heartbeat, Heartbeat]
     assert [one.at_ms for one in records()[1:]] == [1_000, 2_000]
+
+
+def test_its_metrics_are_the_streams(job: Flow) -> None:
+    """What it counts is what stands on the commit stream, and an epoch that waits shows."""
+    port = free_ports(1)[0]
+    driver = Driver(job)
+    job.start(MODULE, CUTWATER_SIGNAL_PORT=str(port))
+    for epoch in (0, 1):
+        driver.barrier(epoch)
+        driver.committed(epoch)
+    driver.barrier(2)
+    wait_until(lambda: epochs(job) == [0, 1], "two milestones")
+    figures = wait_until(lambda: (found := scraped(port))["cutwater_signal_prepared"] and found, "a waiting epoch")
+    assert figures["cutwater_signal_milestones_total"] == figures["cutwater_signal_delay_seconds_count"] == 2
+    assert figures["cutwater_signal_sequence"] == 2
+    assert figures["cutwater_signal_attempt"] == 1
+
+
+def test_a_port_that_is_taken_is_named(job: Flow) -> None:
+    """Exit code 3, with the setting to change."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert job.start(MODULE, CUTWATER_SIGNAL_PORT=str(port)).wait(60) == 3
+    assert f"127.0.0.1:{port} cannot be taken" in job.log(MODULE).read_text()
+    assert "set CUTWATER_SIGNAL_PORT" in job.log(MODULE).read_text()

@@ -23,7 +23,8 @@ from cutwater.core import topics
 from cutwater.core.chain import breaks
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.records import Barrier, Committed, Heartbeat, Start
-from harness import GENERATION, Flow, flow, kill_session, session_pids, wait_until
+from cutwater.local.ports import free_ports
+from harness import GENERATION, Flow, flow, kill_session, scraped, session_pids, wait_until
 
 pytestmark = pytest.mark.spark
 DRIVER = "cutwater_spark.driver"
@@ -220,11 +221,19 @@ def test_another_definition_of_the_job_is_refused(job: Flow) -> None:
 
 def test_milestones_come_without_hints(job: Flow) -> None:
     """With hints off, epochs are committed by the next barrier, and the last one by an idle job's heartbeat."""
-    made = counting.events(2_000)
+    made, port = counting.events(2_000), free_ports(1)[0]
     job.produce(made)
     job.signal()
-    job.driver(CUTWATER_HINTS="false", CUTWATER_HEARTBEAT_MS="500")
+    job.driver(CUTWATER_HINTS="false", CUTWATER_HEARTBEAT_MS="500", CUTWATER_DRIVER_PORT=str(port))
     milestone = job.wait_committed()
+    figures = scraped(port)
+    stream = [one for one, _ in job.milestones()]
+    assert figures["cutwater_driver_events_total"] == sum(one.events for one in stream) == len(made)
+    assert figures["cutwater_driver_rows_total"] == sum(one.rows for one in stream)
+    assert figures["cutwater_driver_epochs_total"] == figures["cutwater_driver_epoch_seconds_count"] == len(stream)
+    assert figures["cutwater_driver_epoch"] == milestone.epoch
+    assert figures["cutwater_driver_attempt"] == 1
+    assert figures["cutwater_driver_heartbeats_total"] >= 1
     assert job.state(milestone) == counting.expected(made)
     assert milestone.epoch >= 3
     assert not any(isinstance(one, Committed) for one in barriers(job))

@@ -47,6 +47,12 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path("build/cutwater"), description="Folder for state, checkpoints and logs.")
     host: str = Field("127.0.0.1", description="Address that HTTP services bind to.")
     port: int = Field(8321, ge=0, le=65_535, description="Port of the rehydrator's HTTP API; 0 takes a free one.")
+    driver_port: int = Field(
+        0, ge=0, le=65_535, description="Port of the driver's Prometheus metrics; 0 turns them off."
+    )
+    signal_port: int = Field(
+        0, ge=0, le=65_535, description="Port of commit-signal's Prometheus metrics; 0 turns them off."
+    )
     publisher_port: int = Field(
         0, ge=0, le=65_535, description="Port of the publisher's Prometheus metrics; 0 turns them off."
     )

@@ -11,6 +11,8 @@ import httpx
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from cutwater.adapters.metering import DriverMetrics
+from cutwater.commit_signal.metrics import Metrics as SignalMetrics
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
 from cutwater.core.records import Milestone
@@ -153,6 +155,8 @@ def registries() -> dict[str, CollectorRegistry]:
     view = ViewMetrics()
     view.watch(cast(View, _View(None)), lambda: _NOW_MS)
     return {
+        "driver": DriverMetrics().registry,
+        "commit_signal": SignalMetrics().registry,
         "rehydrator": view.registry,
         "publisher": PublisherMetrics().registry,
         "watch": WatchMetrics().registry,
@@ -160,6 +164,8 @@ def registries() -> dict[str, CollectorRegistry]:
 
 
 _WHERE = {
+    "driver": "`/metrics` at `CUTWATER_DRIVER_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
+    "commit_signal": "`/metrics` at `CUTWATER_SIGNAL_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
     "rehydrator": "`/metrics` of the HTTP API ([HTTP.md](HTTP.md))",
     "publisher": "`/metrics` at `CUTWATER_PUBLISHER_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
     "watch": "`/metrics` at `CUTWATER_WATCH_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
@@ -170,8 +176,7 @@ def metrics_page(generated: str) -> str:
     """docs/METRICS.md."""
     head = (
         "# Metrics\n\nIn Prometheus' text format. Durations are in seconds, moments in Unix time. A counter shows "
-        "with the suffix `_total`, a histogram with `_bucket`, `_sum` and `_count`. A service without a section "
-        f"has none yet; the driver's figures are in each milestone (`cutwater milestones --json`). {generated}"
+        f"with the suffix `_total`, a histogram with `_bucket`, `_sum` and `_count`. {generated}"
     )
     parts = [head]
     for name, registry in registries().items():
@@ -180,5 +185,5 @@ def metrics_page(generated: str) -> str:
             for one in registry.collect()
         ]
         table = "| metric | kind | meaning |\n|---|---|---|\n" + "\n".join(rows)
-        parts.append(f"## {name}\n\nAt {_WHERE[name]}.\n\n{table}\n")
+        parts.append(f"## {name.replace('_', '-')}\n\nAt {_WHERE[name]}.\n\n{table}\n")
     return "\n".join(parts)

@@ -25,9 +25,11 @@ from cutwater.adapters.kafka import (
     read_tail,
     wait_for_broker,
 )
+from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
+from cutwater.commit_signal.metrics import Metrics
 from cutwater.core import topics
 from cutwater.core.commit import SignalState, resume, step
 from cutwater.core.errors import ProtocolError
@@ -50,6 +52,7 @@ class CommitSignal:
         now_ms: Callable[[], int],
         log: Any,
         account: Account | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._cluster = cluster
         self._job = job
@@ -57,6 +60,7 @@ class CommitSignal:
         self._now_ms = now_ms
         self._log = log
         self._account = account or unrecorded()
+        self._metrics = metrics or Metrics()
         self._stop = threading.Event()
 
     def stop(self, *_signal: object) -> None:
@@ -113,7 +117,9 @@ class CommitSignal:
         if records:
             # Where the outcome is unknown this raises, and a restart reads what the stream really holds.
             writer.write(topics.milestones(self._job), [wire.encode(record) for record in records])
+        self._metrics.took(state, offset)
         for record in records:
+            self._metrics.wrote(record)
             if isinstance(record, Milestone):
                 reach("milestone-written")
                 self._log.info("milestone", token=str(record.token), epoch=record.epoch, rows=record.rows)
@@ -142,7 +148,9 @@ def _build(job: Job, settings: Settings, log: Any) -> CommitSignal:
         wait_for_broker(settings.cluster, settings.wait_ms / 1000)
     for topic in (topics.barriers(job.name), topics.milestones(job.name)):
         partition_count(settings.cluster, topic)
-    return CommitSignal(settings.cluster, job.name, settings.generation, now_ms, log, start)
+    metrics = Metrics()
+    serve(metrics.registry, settings.host, settings.signal_port, "CUTWATER_SIGNAL_PORT")
+    return CommitSignal(settings.cluster, job.name, settings.generation, now_ms, log, start, metrics)
 
 
 def main() -> int:

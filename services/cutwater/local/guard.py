@@ -37,7 +37,9 @@ def kill_session(session: int) -> None:
 
 def _processes() -> list[tuple[int, bool]]:
     if not os.path.isdir("/proc/self"):
-        listed = subprocess.run(["ps", "-axo", "pid=,stat="], capture_output=True, text=True, check=False)
+        listed = subprocess.run(
+            ["ps", "-axo", "pid=,stat="], capture_output=True, text=True, timeout=60, check=False
+        )
         rows = (line.split() for line in listed.stdout.splitlines())
         return [(int(row[0]), row[1].startswith("Z")) for row in rows if len(row) > 1]
     return [(int(name), _is_zombie(name)) for name in os.listdir("/proc") if name.isdigit()]

@@ -11,12 +11,11 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from prometheus_client import start_http_server
-
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.framing import OutputHeaders, output_headers_of
 from cutwater.adapters.kafka import partition_count, wait_for_broker
+from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, rare_collections, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
@@ -179,8 +178,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
     found = partition_count(cluster, topics.output(job.name))
     if found != job.shards.partitions:
         raise UsageError(f"{topics.output(job.name)} has {found} partitions, the job {job.shards.partitions}")
-    if settings.publisher_port:
-        start_http_server(settings.publisher_port, settings.host, metrics.registry)
+    serve(metrics.registry, settings.host, settings.publisher_port, "CUTWATER_PUBLISHER_PORT")
 
     def source(ranges: Ranges) -> Source:
         if job.output.mode == "updates":

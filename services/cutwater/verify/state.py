@@ -61,7 +61,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """The whole session: the JVM is a child of the program."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.wait(30)
 
 
 def _reason(log: Path) -> str:

@@ -14,17 +14,17 @@ from contextlib import suppress
 from typing import Any
 
 from aiokafka.errors import KafkaError
-from prometheus_client import start_http_server
 
 from cutwater.adapters import watching
 from cutwater.adapters.alerting import message_of
 from cutwater.adapters.kafka import Batch, TransactionalWriter, wait_for_broker
+from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.watching import Read, SourceEnds
 from cutwater.core import topics
 from cutwater.core.alerts import Alert
-from cutwater.core.errors import CutwaterError, MachineError, UnavailableError
+from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.job import Job
 from cutwater.core.judging import decide
 from cutwater.core.watched import Watched
@@ -73,8 +73,7 @@ class Watch:
     def run(self) -> None:
         """Watch until stopped; raises CutwaterError where a newer watch or the brokers forbid going on."""
         wait_for_broker(self._cluster, self._settings.wait_ms / 1000)
-        if self._settings.watch_port:
-            self._serve(self._settings.host, self._settings.watch_port)
+        serve(self._metrics.registry, self._settings.host, self._settings.watch_port, "CUTWATER_WATCH_PORT")
         self._writer = TransactionalWriter(self._cluster, topics.watch_id(self._job.name))
         self._writer.initialise()
         # After fencing an older watch: what it raised is final now.
@@ -84,14 +83,6 @@ class Watch:
         self._ends = SourceEnds(self._cluster, self._job.topic)
         self._log.info("ready", sequence=self._state.sequence, alerts=len(self._state.alerts))
         asyncio.run(self._main())
-
-    def _serve(self, host: str, port: int) -> None:
-        try:
-            start_http_server(port, host, self._metrics.registry)
-        except OSError as error:
-            raise MachineError(
-                f"{host}:{port} cannot be taken ({error.strerror}): set CUTWATER_WATCH_PORT"
-            ) from None
 
     async def _main(self) -> None:
         loop, wake = asyncio.get_running_loop(), asyncio.Event()
