@@ -22,12 +22,17 @@ PATIENCE_S = 420
 EXACT = "0 missing, 0 unexpected, 0 different"
 
 
+STARTED: list[Demo] = []
+"""A test that fails in the middle must not leave a stack to the next one (tests/integration/conftest.py)."""
+
+
 class Demo:
     """A running `cutwater demo`."""
 
     def __init__(self, folder: Path, days: int) -> None:
         self.data_dir = folder / "demo"
         self.output = folder / "output.txt"
+        STARTED.append(self)
         arguments = ["demo", "--days", str(days), "--data-dir", str(self.data_dir)]
         with self.output.open("wb") as file:
             self.process = subprocess.Popen(
@@ -79,10 +84,16 @@ class Demo:
 
     def begun(self) -> int:
         """Wait for a first milestone; returns how many events it holds, which are not all."""
-        wait_until(lambda: self.committed() > 0 or self.process.poll() is not None, "a first milestone")
-        reached = self.committed()
+        reached = wait_until(lambda: self.committed() or self.process.poll() is not None, "a first milestone")
+        assert self.process.poll() is None, self.text()
         assert 0 < reached < EVENTS, "what comes now must come in the middle"
-        return reached
+        return int(reached)
+
+    def end(self) -> None:
+        """Whatever a test has left of it: its children end with it."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(30)
 
 
 def alive(pid: int) -> bool:

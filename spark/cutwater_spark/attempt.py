@@ -86,7 +86,6 @@ class Attempt:
             self._take_over(start)
 
     def _take_over(self, start: Account) -> None:
-        serve(self._metrics.registry, self._settings.host, self._settings.driver_port, "CUTWATER_DRIVER_PORT")
         cluster, job = self._settings.cluster, self._job
         topic = topics.changelog(job.name, self._generation)
         self._changelog = Changelog(cluster, topic, job.shards.partitions)
@@ -145,11 +144,14 @@ class Attempt:
             self._settings.hints,
             now_ms,
         )
+        settings = self._settings
+        unserve = serve(self._metrics.registry, settings.host, settings.driver_port, "CUTWATER_DRIVER_PORT")
         announcer.start()
         try:
             self._run_queries(start, epochs, announcer)
         finally:
             announcer.stop()
+            unserve()
 
     def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: Announcer) -> None:
         """Run the query; again when it has finished an epoch of another decoding.

@@ -10,6 +10,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TransactionalWriter, make_consumer, read_tail
 from cutwater.core import topics
 from cutwater.core.driving import Lock, Past, summarise
+from cutwater.core.errors import FencedError, HeldUpError
 from cutwater.core.generations import Generation
 from cutwater.core.records import Barrier, Committed, Heartbeat, Signal, Start
 
@@ -45,6 +46,10 @@ class BarrierLog:
         self._lock.acquire()
         try:
             self._writer.write(topics.barriers(self._job), [wire.encode(signal)])
+        except HeldUpError as error:
+            if self.read_past().attempt > signal.attempt:
+                raise FencedError(f"{error}; but a newer driver has started meanwhile: this one leaves") from None
+            raise
         finally:
             self._lock.release()
         self._told(signal)

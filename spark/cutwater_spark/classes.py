@@ -1,7 +1,7 @@
 """An archive of the classes that Spark loads: with it a driver's JVM is ready in about half the time.
 
 `python -m cutwater_spark.classes FILE` makes it, by running a small stream of the driver's kind; the setting
-CUTWATER_SPARK_CLASSES names it. It fits one Java and one Spark: any other ignores it, and says so in its log.
+CUTWATER_SPARK_CLASSES names it. It fits one Java and one Spark: any other ignores it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -18,7 +19,7 @@ from cutwater.core.errors import UsageError
 from cutwater_spark.session import STATE, STATE_PROVIDER
 
 EXIT_S = 300
-"""How long the JVM may write the archive."""
+"""How long the stream may take, and then the JVM to write the archive."""
 
 
 def write(archive: Path) -> None:
@@ -27,9 +28,10 @@ def write(archive: Path) -> None:
     Raises UsageError when Java wrote nothing.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
-    archive.unlink(missing_ok=True)
+    fresh = archive.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
     # Compiling queries takes more stack while classes are noted down.
-    options = f"-XX:ArchiveClassesAtExit={archive} -Xss8m -Xlog:cds=error -Xlog:cds+dynamic=error"
+    options = f"-XX:ArchiveClassesAtExit={fresh} -Xss8m -Xlog:cds=error -Xlog:cds+dynamic=error"
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -47,8 +49,9 @@ def write(archive: Path) -> None:
     jvm: subprocess.Popen[bytes] = gateway.proc
     gateway.shutdown()
     jvm.communicate(timeout=EXIT_S)  # the end of its input is its sign to end
-    if not archive.exists():
-        raise UsageError(f"Java wrote no archive of classes to {archive}: it must be Java 13 or newer")
+    if jvm.returncode or not fresh.exists():
+        raise UsageError(f"Java wrote no archive of classes to {fresh}: is it Java 13 or newer? Is there room?")
+    fresh.replace(archive)
 
 
 def _stream(session: SparkSession, folder: str) -> None:
@@ -61,7 +64,10 @@ def _stream(session: SparkSession, folder: str) -> None:
     )
     started = counted.writeStream.outputMode("update").option("checkpointLocation", folder)
     query = started.foreachBatch(lambda frame, _number: frame.collect()).start()
+    deadline = time.monotonic() + EXIT_S
     while not query.awaitTermination(1):
+        if time.monotonic() > deadline:
+            raise UsageError(f"Spark did not run two batches within {EXIT_S} s: no archive is written")
         if (query.lastProgress or {"batchId": 0})["batchId"] > 1:
             query.stop()
 

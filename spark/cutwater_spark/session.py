@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -51,10 +52,20 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
     if settings.spark_master.startswith("local"):
         conf["spark.driver.extraJavaOptions"] += " -XX:+UseParallelGC"
         if settings.spark_classes:
-            conf["spark.driver.extraJavaOptions"] += f" -XX:SharedArchiveFile={settings.spark_classes}"
+            conf["spark.driver.extraJavaOptions"] += f" -XX:SharedArchiveFile={_archive(settings.spark_classes)}"
     else:  # executors on other machines must reach the driver
         del conf["spark.driver.host"], conf["spark.driver.bindAddress"]
     return conf
+
+
+def _archive(path: str) -> str:
+    """The file of CUTWATER_SPARK_CLASSES; without this Java would start slowly and say nothing."""
+    if not Path(path).is_file() or " " in path:
+        raise UsageError(
+            f"CUTWATER_SPARK_CLASSES: {path} is no file, or has a blank in its name; make it by "
+            "'python -m cutwater_spark.classes FILE', or leave the setting empty"
+        )
+    return path
 
 
 def _avro_limits(job: Job) -> str:

@@ -7,6 +7,7 @@ import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from changelogs import GENERATION, HOUR_MS, Sold, encoded, make_job, now_ms
@@ -24,6 +25,7 @@ from cutwater.core.restore import Entry
 from cutwater.views import layout
 from cutwater.views.layout import Window
 from cutwater.views.store import Store
+from cutwater.views.table import RocksTable
 from cutwater.views.view import View
 
 longs = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -258,3 +260,35 @@ def test_disk_that_takes_no_more_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "v") in done.stdout
     assert "disk has room" in done.stdout
     assert int(done.stdout.split()[0]) >= 1, "it failed in the middle, not at the start"
+
+
+class Closing:
+    """A table whose end fails, and whose writes do where they are told to."""
+
+    def __init__(self, folder: Path, full: bool) -> None:
+        self._table, self._full = RocksTable(folder), full
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def write(self, *arguments: Any, **named: Any) -> None:
+        if self._full and named.get("logged") is False:
+            raise OSError("No space left on device")
+        self._table.write(*arguments, **named)
+
+    def close(self) -> None:
+        self._table.close()
+        raise OSError("Writer has previous error")
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_first_failure_is_the_one_that_is_told(tmp_path: Path, full: bool) -> None:
+    """A failing end is an error of its own; behind another one it would only hide it."""
+    store = Store(tmp_path / "v", make_job(tmp_path)[0], GENERATION, open_table=lambda path: Closing(path, full))
+    if full:
+        with pytest.raises(MachineError, match="No space left on device"):
+            store.put({b"key": b"value"}, bulk=True)
+        store.close()
+    else:
+        with pytest.raises(MachineError, match="closing: Writer has previous error"):
+            store.close()

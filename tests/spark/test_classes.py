@@ -11,6 +11,7 @@ import pytest
 from changelogs import make_job
 
 from cutwater.adapters.settings import Settings
+from cutwater.core.errors import UsageError
 from cutwater_spark.session import configuration
 
 ARCHIVE = os.environ.get("CUTWATER_SPARK_CLASSES", "")
@@ -30,7 +31,7 @@ def test_sparks_classes_come_from_the_archive() -> None:
     done = subprocess.run(call, capture_output=True, text=True, timeout=120, check=True)
     loaded = [line for line in done.stdout.splitlines() if "org.apache.spark." in line and "source:" in line]
     mapped = [line for line in loaded if "shared objects file (top)" in line]
-    assert len(mapped) > 0.8 * len(loaded) > 1_000
+    assert len(mapped) > 0.8 * len(loaded) > 1_000, f"delete {ARCHIVE}: it is of another Java or Spark"
 
 
 def test_a_wrong_call_of_the_command_explains_itself() -> None:
@@ -45,6 +46,15 @@ def test_a_wrong_call_of_the_command_explains_itself() -> None:
 def test_the_setting_is_for_local_drivers(tmp_path: Path, master: str) -> None:
     """Executors elsewhere have another Java, and perhaps no such file."""
     job, _ = make_job(tmp_path)
-    made = configuration(job, Settings(spark_classes="/some/spark.jsa", spark_master=master), str(tmp_path))
-    named = [name for name, value in made.items() if "-XX:SharedArchiveFile=/some/spark.jsa" in value]
+    archive = tmp_path / "spark.jsa"
+    archive.touch()
+    made = configuration(job, Settings(spark_classes=str(archive), spark_master=master), str(tmp_path))
+    named = [name for name, value in made.items() if f"-XX:SharedArchiveFile={archive}" in value]
     assert named == (["spark.driver.extraJavaOptions"] if master.startswith("local") else [])
+
+
+def test_an_archive_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Java would go on without it, slowly and silently."""
+    job, _ = make_job(tmp_path)
+    with pytest.raises(UsageError, match=r"CUTWATER_SPARK_CLASSES: /nowhere/spark\.jsa is no file"):
+        configuration(job, Settings(spark_classes="/nowhere/spark.jsa"), str(tmp_path))

@@ -41,12 +41,13 @@ def versions(shop: Shop) -> list[int]:
 
 def test_maintenance_deletes_no_state_file_that_a_restart_needs(shop: Shop) -> None:
     """SPARK-55892: files that a replayed epoch uses again were deleted. Here the state is exact after kill -9."""
-    made = example.orders(6_000)
+    made = example.orders(12_000)
     shop.orders(made)
     shop.signal()
     first = shop.program(EAGER)
-    wait_until(lambda: len(shop.milestones()) >= 4 or first.poll() is not None, "four milestones")
+    wait_until(lambda: len(shop.milestones()) >= 3 or first.poll() is not None, "three milestones")
     assert first.poll() is None, shop.log(PROGRAM).read_text()[-3000:]
+    wait_until(lambda: min(versions(shop), default=0) > 1, "maintenance to delete something")
     kill_session(first.pid)
     first.wait(60)
     shop.program(EAGER)
@@ -54,7 +55,6 @@ def test_maintenance_deletes_no_state_file_that_a_restart_needs(shop: Shop) -> N
     assert shop.state(milestone) == example.expected(made)
     assert {one.attempt for one, _ in shop.milestones()} == {1, 2}
     assert list(breaks(shop.milestones())) == []
-    assert min(versions(shop)) > 1, "maintenance must have deleted something"
 
 
 def test_an_idle_branch_of_a_union_holds_back_the_watermark_and_no_milestone(shop: Shop) -> None:

@@ -14,7 +14,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.reaching import ask, made
-from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
+from cutwater.core.errors import (
+    CutwaterError,
+    FencedError,
+    HeldUpError,
+    ProtocolError,
+    UnavailableError,
+    UsageError,
+)
 
 T = TypeVar("T")
 TIMEOUT_S = 20.0
@@ -239,7 +246,17 @@ class TransactionalWriter:
         must then restart and read what is there.
         """
         names = ", ".join(sorted({batch.topic for batch in batches}))
-        self._call(f"writing to {names}", lambda: self._transaction(batches))
+        began = time.monotonic()
+        try:
+            self._call(f"writing to {names}", lambda: self._transaction(batches))
+        except FencedError:
+            if time.monotonic() - began <= TRANSACTION_TIMEOUT_MS / 1000:
+                raise
+            # The brokers fence whoever is too slow by the same means, and leave no other trace of it.
+            raise HeldUpError(
+                f"writing to {names} as {self._id}: this process was held up for longer than a transaction may "
+                f"take ({TRANSACTION_TIMEOUT_MS // 1000} s), and the brokers have aborted it; start it again"
+            ) from None
 
     def _transaction(self, batches: Sequence[Batch]) -> None:
         self._producer.begin_transaction()
@@ -261,19 +278,10 @@ class TransactionalWriter:
             self._producer.poll(0.1)
 
     def _call(self, doing: str, action: Any) -> None:
-        began = time.monotonic()
         try:
             action()
         except KafkaException as error:
-            found = explain(error, f"{doing} as {self._id}")
-            if isinstance(found, FencedError) and time.monotonic() - began > TRANSACTION_TIMEOUT_MS / 1000:
-                # The brokers fence whoever is too slow by the same means, and leave no other trace of it. Should
-                # somebody have taken over meanwhile, then the next start fences him, and he is told.
-                raise UnavailableError(
-                    f"{doing} as {self._id}: this process was held up for longer than a transaction may take "
-                    f"({TRANSACTION_TIMEOUT_MS // 1000} s), and the brokers have aborted it; start it again"
-                ) from None
-            raise found from None
+            raise explain(error, f"{doing} as {self._id}") from None
 
 
 def headers_of(message: Message) -> Mapping[str, bytes]:

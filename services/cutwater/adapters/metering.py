@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
@@ -9,20 +10,28 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 from cutwater.core.errors import MachineError
 from cutwater.core.records import Barrier, Heartbeat, Signal, Start
 
+CLOSE_S = 5.0
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
-def serve(registry: CollectorRegistry, host: str, port: int, setting: str) -> None:
-    """Answer at `/metrics` until the process ends; port 0 turns it off.
+def serve(registry: CollectorRegistry, host: str, port: int, setting: str) -> Callable[[], None]:
+    """Answer at `/metrics` until what is returned is called, or the process ends; port 0 turns it off.
 
     Raises MachineError for a port in use, naming the `setting` that it comes from.
     """
     if not port:
-        return
+        return lambda: None
     try:
-        start_http_server(port, host, registry)
+        server, thread = start_http_server(port, host, registry)
     except OSError as error:
         raise MachineError(f"{host}:{port} cannot be taken ({error.strerror}): set {setting}") from None
+
+    def close() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join(CLOSE_S)
+
+    return close
 
 
 class DriverMetrics:

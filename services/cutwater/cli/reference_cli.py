@@ -33,7 +33,8 @@ def _exit_codes() -> str:
     kinds = {
         kind.exit_code: (f"`{name}`", (kind.__doc__ or "").strip())
         for name, kind in vars(errors).items()
-        if isinstance(kind, type) and issubclass(kind, errors.CutwaterError) and kind.exit_code > 1
+        if isinstance(kind, type) and issubclass(kind, errors.CutwaterError) and "exit_code" in vars(kind)
+        if kind.exit_code > 1
     }
     known = sorted((_OTHER_CODES | kinds).items())
     rows = "\n".join(f"| {code} | {name} | {text} |" for code, (name, text) in known)

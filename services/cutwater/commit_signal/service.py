@@ -87,6 +87,7 @@ class CommitSignal:
         newest = state.last.token if state.last else "none"
         start.found(milestone=newest, attempt=state.attempt, barriers_position=state.position)
         start.decided(f"go on behind milestone {newest}, with the barriers from offset {state.position} on")
+        self._metrics.took(state, state.position - 1)
         self._log.info("ready", sequence=state.last.sequence if state.last else 0, was=before.position)
         return writer, state
 

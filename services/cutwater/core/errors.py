@@ -30,6 +30,10 @@ class UnavailableError(CutwaterError):
     exit_code = 4
 
 
+class HeldUpError(UnavailableError):
+    """This process stood still for longer than a transaction may take; whether somebody took over is not known."""
+
+
 class ProtocolError(CutwaterError):
     """The commit protocol forbids what was found. Going on would show wrong state: the process stops."""
 

@@ -65,12 +65,13 @@ class Store:
 
     def close(self) -> None:
         """Release the folder; rows still pinned keep it locked until they are let go."""
+        told = self._failed
         try:
             with self._guard("closing"):
                 self._db.close()
         except MachineError:
-            if not self._failed:
-                raise  # else it was told by what failed first, and more clearly
+            if not told:
+                raise  # else by what failed first, and more clearly
 
     def pin(self) -> Pinned:
         """The rows as they are now, for any number of readers."""
