@@ -106,7 +106,7 @@ def test_replaying_is_tried_done_and_not_repeated(cli: Cli) -> None:
 
 def test_the_demonstration_with_little_lateness_is_exact(tmp_path: Path) -> None:
     """`cutwater demo --lateness 3h` has late events, and rows and late list together are DuckDB's: exit 0."""
-    arguments = ["demo", "--days", "14", "--lateness", "3h", "--data-dir", str(tmp_path / "demo")]
+    arguments = ["demo", "--days", "6", "--lateness", "3h", "--data-dir", str(tmp_path / "demo")]
     command = [sys.executable, "-m", "cutwater.cli.main", *arguments]
     env = {**os.environ, "COLUMNS": "160"}
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, env=env, check=False)
