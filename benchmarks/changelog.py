@@ -43,7 +43,14 @@ class Changelog:
         self._output_rows = Codec(self.job.output_schema)
         self.output_digest = 0
         """Of the rows that belong on the output, made field by field: nothing that the publisher uses."""
-        producer = Producer({**cluster.librdkafka(), "linger.ms": 20, "queue.buffering.max.messages": 500_000})
+        producer = Producer(
+            {
+                **cluster.librdkafka(),
+                "enable.idempotence": True,
+                "linger.ms": 20,
+                "queue.buffering.max.messages": 500_000,
+            }
+        )
         self._ends = Ends(cluster)
         self._records: list[bytes] = []
         last = self._milestone(None, {})

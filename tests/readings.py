@@ -59,11 +59,12 @@ def drifting(count: int, seed: int) -> list[dict[str, Any]]:
 
 
 def produce_raw(job: Flow, values: list[bytes | None], partition: int = 0, key: bytes | None = b"k") -> None:
-    """Bytes as they are, in one partition."""
-    producer = Producer({**job.cluster.librdkafka(), "message.max.bytes": 10_000_000})
+    """Bytes as they are and in this order, in one partition: a retry on a new topic must not change it."""
+    settings = {"message.max.bytes": 10_000_000, "enable.idempotence": True}
+    producer = Producer({**job.cluster.librdkafka(), **settings})
     for value in values:
         producer.produce(job.job.topic, value=value, key=key, partition=partition, headers=[("trace", b"7f")])
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 def source(job: Flow) -> dict[tuple[int, int], bytes | None]:

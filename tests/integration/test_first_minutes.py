@@ -158,7 +158,7 @@ def produce_json(broker: UsersBroker, topic: str, events: list[dict[str, Any]]) 
     admin.create_topics(broker.admin, [topics.events(topic, 1)])
     rights = acls.Acl("init", "topic", topic, ("Read", "DescribeConfigs"))
     broker.grant(USER, [rights.plain()])
-    producer = Producer(broker.admin.librdkafka())
+    producer = Producer({**broker.admin.librdkafka(), "enable.idempotence": True})
     for one in events:
         producer.produce(topic, json.dumps(one).encode())
     assert producer.flush(30) == 0

@@ -37,7 +37,8 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     made = Cli(folder)
     done = made.run("up", made.job_file, "--detach", "--json")
     assert done.returncode == 0, done.stderr
-    producer = Producer({"bootstrap.servers": json.loads(done.stdout)["bootstrap_servers"]})
+    servers = json.loads(done.stdout)["bootstrap_servers"]
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
 
     def produce(partition: int, *values: bytes | None) -> None:
         for value in values:

@@ -128,7 +128,7 @@ class Writing:
                 for one in owned
             ],
         )
-        self._producer = Producer({**cluster.librdkafka(), "linger.ms": 5})
+        self._producer = Producer({**cluster.librdkafka(), "linger.ms": 5, "enable.idempotence": True})
         self._signal = TransactionalWriter(cluster, topics.signal_id(job.name))
         self._signal.initialise()
         self._ends = Ends(cluster)

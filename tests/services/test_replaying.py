@@ -36,7 +36,8 @@ class Desk:
         self.cluster, self.name, self.source = cluster, name, f"{name}.events"
         ensure_topics(cluster, [*topics.owned(name, GENERATION, 2), topics.events(self.source, 2)])
         self.values = [bytes([number % 256]) * value_bytes for number in range(count)]
-        producer = Producer({**cluster.librdkafka(), "message.max.bytes": 10_000_000})
+        settings = {"message.max.bytes": 10_000_000, "enable.idempotence": True}
+        producer = Producer({**cluster.librdkafka(), **settings})
         for offset, value in enumerate(self.values):
             key = {"topic": self.source, "partition": 1, "offset": offset}
             producer.produce(
