@@ -22,6 +22,24 @@ from naming import unique
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
+class _AtOnce:
+    """Says what has failed when it fails: a run takes long, and the end of its output may be cut off."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            why = " ".join(str(crash.message if crash else report.longrepr).split())[:500]
+            terminal.write_line(f"\nFAILED {report.nodeid}: {why}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_AtOnce(config))
+
+
 @dataclass(frozen=True)
 class RunningBroker:
     """The session's broker. Do not stop it: tests that break brokers start their own."""

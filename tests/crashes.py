@@ -35,10 +35,11 @@ class Crashes:
         )
         return Armed(process, mark, point, victim)
 
-    def note(self, service: str, armed: Armed, outcome: str) -> None:
-        """What came of it; the recovery is reckoned from the end of the process."""
+    def note(self, service: str, armed: Armed, outcome: str, recovered_s: float | None = None) -> None:
+        """What came of it. The recovery counts from the end of the process up to `recovered_s`, by default now."""
         name = armed.point if armed.victim == "process" else f"{armed.point} ({armed.victim})"
-        self.outcomes.append(Outcome(service, name, outcome, time.monotonic() - armed.ended_at))
+        recovered_s = time.time() if recovered_s is None else recovered_s
+        self.outcomes.append(Outcome(service, name, outcome, recovered_s - armed.ended_s))
 
     def table(self) -> str:
         """The outcomes as Markdown."""
@@ -57,7 +58,7 @@ class Armed:
         self.mark = mark
         self.point = point
         self.victim = victim
-        self.ended_at = 0.0
+        self.ended_s = 0.0
 
     def wait(self) -> None:
         """Wait for its end; fails where it came to another end, or never to the point."""
@@ -66,4 +67,4 @@ class Armed:
         code: Any = self.process.wait(60)
         assert code == -9 if self.victim != "jvm" else code not in (0, None)
         kill_session(self.process.pid)
-        self.ended_at = time.monotonic()
+        self.ended_s = time.time()

@@ -14,7 +14,6 @@ from cutwater.core.epochs import Epochs
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
-from cutwater.core.proof import Writer, Written
 from cutwater.core.records import Barrier
 from cutwater.core.rejection import Seen
 from cutwater_spark.barriers import BarrierLog
@@ -93,6 +92,3 @@ class EpochWriter:
         except BaseException as error:
             self.failure = error
             raise
-
-    def _action(self, aggregates: DataFrame, me: Writer) -> Written:
-        return self._changelog.write(changelog_rows(aggregates, self._job, me, self._state_header))

@@ -107,8 +107,19 @@ def test_overtaken_milestone_waits_for_a_later_one() -> None:
     """What compaction took from a milestone does not come back; the next milestone may be whole."""
     entries = chain(3)
     backlog = fed(Backlog(G1), entries[:2])
-    backlog.overtaken(entries[1])
+    backlog.overtaken(entries[1], looked=True)
     assert backlog.plan(NOW) is None
+    backlog.add(entries[2])
+    assert backlog.plan(NOW) == Jump(entries[2])
+
+
+def test_a_milestone_that_got_old_while_it_was_read_is_read_again() -> None:
+    """Nobody looked above its cut: an idle job may write no later one, so the reader must not wait for that."""
+    entries = chain(3)
+    backlog = fed(Backlog(G1, entries[0]), entries[:2])
+    assert backlog.plan(NOW) == Step(entries[1])
+    backlog.overtaken(entries[1], looked=False)
+    assert backlog.plan(NOW) == Jump(entries[1])
     backlog.add(entries[2])
     assert backlog.plan(NOW) == Jump(entries[2])
 

@@ -65,3 +65,23 @@ def test_compaction_that_overtakes_the_second_look_is_no_divergence(
     with pytest.raises(Overtaken):
         applier.apply(Jump(Entry(milestone, b"", 0)))
     store.close()
+
+
+def test_a_milestone_that_gets_old_while_it_is_read_is_whole_at_the_second_look(
+    writing: Writing, ranges: Ranges, tmp_path: Path
+) -> None:
+    """A reader that nothing followed stood still until the next milestone, which an idle job never writes."""
+    milestone = writing.epoch([Sold("a", 1, 1)])
+    clock = iter([now_ms()])  # young when the reading begins, too old when it ends
+    store = Store(tmp_path / "store", writing.job, GENERATION)
+    applier = Applier(
+        store, writing.job, ranges, lambda: next(clock, now_ms() + 2 * MIN_COMPACTION_LAG_MS), chunk_rows=5
+    )
+    plan = Jump(Entry(milestone, b"", 0))
+    with pytest.raises(Overtaken) as overtaken:
+        applier.apply(plan)
+    assert not overtaken.value.looked
+    applier.apply(plan)
+    assert store.applied is not None
+    assert store.applied.milestone == milestone
+    store.close()

@@ -191,6 +191,7 @@ class Checker:
         for place, offset in newest.changelog_cut:
             for record in self._log.topics[place.topic][place.partition].records:
                 old = record.headers is not None and int(dict(record.headers)["epoch"]) < newest.epoch
+                old = old and record.value is not None  # a tombstone below the horizon changes nothing
                 if record.offset >= offset and record.serial <= before and old:
                     raise Anomaly(UNNOTICED, f"{when}: {place.topic}/{place.partition}@{record.offset}")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core import commit, takeover
+from cutwater.core.collection import Collector
 from cutwater.core.commit import SignalState
 from cutwater.core.grouping import Grouping
 from cutwater.views.ranges import Range
@@ -31,6 +32,7 @@ from simulation.holes import (
     any_writer,
     at_the_barrier,
     behind_the_last_record,
+    by_the_watermark,
     ends_early,
     everything,
     no_containment,
@@ -174,6 +176,22 @@ GUARDS = (
         no_containment,
         Climate({}, {"leap": 5.0, "compact": 8.0, "lose-view": 2.0, "forget": 2.0}),
         frozenset({*_WRONG, FALSE_ALARM}),
+    ),
+    Guard(
+        "horizon bound of the clearing",
+        "a tombstone for a window that is still shown",
+        "I1",
+        off(Collector, "collect", by_the_watermark),
+        Climate({}, {"age": 4.0, "lose-view": 2.0}),
+        frozenset({*_WRONG, FALSE_ALARM}),
+    ),
+    Guard(
+        "a tombstone below the horizon is no foreign row",
+        "the end of a generation for what changes nothing",
+        "I1",
+        off(proving, "is_garbage", lambda *_args: False),
+        Climate({}, {"age": 6.0, "kill:driver": 6.0, "late-row": 4.0, "roll-back": 0.0}),
+        frozenset({FALSE_ALARM, UNNOTICED}),
     ),
     Guard(
         "position in the same batch",

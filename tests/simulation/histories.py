@@ -15,7 +15,19 @@ from simulation.world import SLOTS, STALLING, Profile, Services, Step, World
 
 STEPS = 150
 _RUN = (("driver", 10), ("signal", 4), ("view", 5), ("publisher", 6), ("consumer", 3), ("reader", 4))
-_FAULTS = ("kill", "stall", "compact", "leap", "skew", "late-row", "lose-view", "forget", "unknown", "timeout")
+_FAULTS = (
+    "kill",
+    "stall",
+    "compact",
+    "leap",
+    "skew",
+    "late-row",
+    "lose-view",
+    "forget",
+    "unknown",
+    "timeout",
+    "age",
+)
 
 
 def profile_of(random: Random) -> Profile:

@@ -12,6 +12,7 @@ from unittest.mock import patch
 from cutwater.commit_signal import service as signal_service
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core import commit, topics
+from cutwater.core.collection import Collector
 from cutwater.core.commit import SignalState
 from cutwater.core.grouping import Grouping
 from cutwater.core.records import Barrier, Committed
@@ -47,6 +48,7 @@ _apply = Applier.apply
 _done = Range._done
 _step = commit.step
 _read_state = CommitSignal._read_state
+_collect = Collector.collect
 
 
 def everything(self: Range, partition: int, messages: list[Any]) -> list[Any]:
@@ -138,6 +140,11 @@ def at_the_barrier() -> Iterator[None]:
 
 def behind_the_last_record(self: SignalState) -> int:
     return self.last.barriers_position + 1 if self.last else 0
+
+
+def by_the_watermark(self: Collector, me: Any, before: Barrier | None) -> dict[int, int]:
+    """Windows are cleared once they are closed, when readers still ask for them."""
+    return _collect(self, me, before and replace(before, horizon_ms=before.watermark_ms))
 
 
 def any_end(self: Grouping) -> Any:

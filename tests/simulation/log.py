@@ -159,10 +159,10 @@ class Log:
                     producer.transaction = None
         self.version += 1
 
-    def compact(self, place: Place, lag_ms: int) -> int:
+    def compact(self, place: Place, lag_ms: int, delete_retention_ms: int) -> int:
         """Remove values that a newer record of their key follows, if that one is older than the lag.
 
-        Returns how many went.
+        And tombstones, once they are older than the lag and a retention. Returns how many went.
         """
         partition = self.topics[place[0]][place[1]]
         newest: dict[bytes, int] = {}
@@ -171,7 +171,13 @@ class Log:
                 break
             if record.key is not None:
                 newest[record.key] = record.offset
-        kept = [one for one in partition.records if one.key is None or one.offset >= newest.get(one.key, 0)]
+        forgotten_ms = self.now_ms - lag_ms - delete_retention_ms
+        kept = [
+            one
+            for one in partition.records
+            if one.key is None
+            or (one.offset >= newest.get(one.key, 0) and (one.value is not None or one.time_ms > forgotten_ms))
+        ]
         gone = len(partition.records) - len(kept)
         partition.records = kept
         self.version += bool(gone)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,10 +11,12 @@ from cutwater.adapters.kafka import bounds, make_consumer
 from cutwater.adapters.streams import newest_milestone
 from cutwater.core import topics
 from cutwater.core.announcing import Announcing
+from cutwater.core.collection import Collector
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.digest import signed
 from cutwater.core.driving import Plan
 from cutwater.core.epochs import Epochs
+from cutwater.core.errors import UnavailableError
 from cutwater.core.proof import Writer, Written
 from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
@@ -27,6 +30,7 @@ from simulation.processes import Process, SimLock
 
 CHANGELOG = topics.changelog(JOB.name, GENERATION)
 HEARTBEAT_MS = 10_000
+COLLECT_SHARE = 0.3
 
 
 class Event(NamedTuple):
@@ -36,11 +40,11 @@ class Event(NamedTuple):
 
 
 class LateRow(NamedTuple):
-    """A row that a zombie executor may still write."""
+    """A row that a zombie executor may still write, or a tombstone that a killed driver's client still sends."""
 
     partition: int
     key: bytes
-    value: bytes
+    value: bytes | None
     headers: Headers
 
 
@@ -58,6 +62,9 @@ class Habits:
     late_rows: list[LateRow] = field(default_factory=list)
     began: dict[int, int] = field(default_factory=dict)
     """By attempt: how much the log held when its process began."""
+    buried: int = 0
+    unburied: int = 0
+    """Tombstones that were acknowledged, and those of which no answer came."""
 
 
 class Driver:
@@ -66,6 +73,7 @@ class Driver:
     proved_rows = ProvedRows
     barrier_log = BarrierLog
     take_over = TakeOver
+    collector = Collector
 
     def __init__(
         self, process: Process, log: Log, disk: Disk, events: list[list[Event]], habits: Habits, clock: object
@@ -93,8 +101,19 @@ class Driver:
             lambda: newest_milestone(self._cluster, JOB.name, GENERATION),
         ).run(self._now_ms)
         self._habits.began[attempt] = self._began
+        before = past.before(self._checkpoint.newest_committed() + 1)
+        clearing = self.collector(self._rows, PARTITIONS, self._bury, COLLECT_SHARE, before)
         epochs = Epochs(
-            JOB, GENERATION, attempt, past, self._rows, barriers, self._checkpoint, FINGERPRINT, self._now_ms
+            JOB,
+            GENERATION,
+            attempt,
+            past,
+            self._rows,
+            barriers,
+            self._checkpoint,
+            FINGERPRINT,
+            self._now_ms,
+            clearing,
         )
         self._announce(epochs, attempt, barriers)
         self._query(epochs)
@@ -195,12 +214,7 @@ class Driver:
     def _action(self, me: Writer) -> Written:
         """Executors write the rows, each acknowledged, and count on the way."""
         rows = self._aggregate(me.epoch, me.attempt if self._habits.differs else 0)
-        headers = [
-            ("generation", str(me.generation).encode()),
-            ("attempt", str(me.attempt).encode()),
-            ("epoch", str(me.epoch).encode()),
-        ]
-        luck = self._process.luck
+        headers, luck = _headers(me), self._process.luck
         for partition, found in enumerate(rows):
             if self._habits.retries and found and luck() % 8 == 0:
                 self._write(partition, found[: 1 + luck() % len(found)], headers)
@@ -210,6 +224,25 @@ class Driver:
         every = [row for found in rows for row in found]
         digest = signed(rows_hash([key for key, _ in every], [value for _, value in every]))
         return Written({number: len(found) for number, found in enumerate(rows)}, digest)
+
+    def _bury(self, partition: int, keys: Sequence[bytes], me: Writer) -> None:
+        """Tombstones; where we die or an answer does not come, one may be there, or come later."""
+        for key in keys:
+            try:
+                self._process.pause()
+            except BaseException:
+                self._habits.late_rows.append(LateRow(partition, key, None, _headers(me)))
+                raise
+            luck = self._process.luck()
+            if luck % 8 == 0:
+                self._habits.unburied += 1
+                if luck & 8:
+                    self._habits.late_rows.append(LateRow(partition, key, None, _headers(me)))
+                else:
+                    self._log.append((CHANGELOG, partition), key, None, _headers(me))
+                raise UnavailableError(f"{CHANGELOG}/{partition}: a tombstone was not acknowledged")
+            self._log.append((CHANGELOG, partition), key, None, _headers(me))
+            self._habits.buried += 1
 
     def _write(self, partition: int, rows: list[tuple[bytes, bytes]], headers: Headers) -> None:
         for number, (key, value) in enumerate(rows):
@@ -221,3 +254,7 @@ class Driver:
                         self._habits.late_rows.append(LateRow(partition, key, value, headers))
                     raise
             self._log.append((CHANGELOG, partition), key, value, headers)
+
+
+def _headers(me: Writer) -> Headers:
+    return [(name, str(value).encode()) for name, value in zip(me._fields, me, strict=True)]

@@ -37,6 +37,7 @@ FAULTS = (
     *(f"UnavailableError {slot}" for slot in ("driver", "signal", "publisher")),
     *("clock jump", "compacted", "late row", "transaction timed out", "unknown outcome", "view lost"),
     *("checkpoint rolled back", "generation ended", "Concurrent driver"),
+    *("aged", "tombstone", "tombstone not acknowledged"),
 )
 
 

@@ -20,7 +20,7 @@ from cutwater.core import topics
 from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, UnavailableError
 from cutwater.core.generations import Token
 from cutwater.core.restore import MARGIN_MS
-from cutwater.core.topics import MIN_COMPACTION_LAG_MS
+from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.rows import Changed
 from cutwater.publisher.service import Publisher
@@ -261,11 +261,17 @@ class World:
                 self.log.decide(producer, Outcome.ABORTED)
 
     def _do_compact(self, _what: str) -> None:
-        gone = self.log.compact((CHANGELOG, self.luck() % PARTITIONS), MIN_COMPACTION_LAG_MS)
+        place = (CHANGELOG, self.luck() % PARTITIONS)
+        gone = self.log.compact(place, MIN_COMPACTION_LAG_MS, DELETE_RETENTION_MS)
         self.faults["compacted"] += gone
 
     def _do_leap(self, _what: str) -> None:
         self.log.now_ms += (20_000, HOUR_MS, 13 * HOUR_MS, 30 * HOUR_MS)[self.luck() % 4]
+
+    def _do_age(self, _what: str) -> None:
+        """The events that follow are hours younger: windows pass the horizon, and are cleared."""
+        self.faults["aged"] += 1
+        self.event_ms += (1 + self.luck() % 4) * HOUR_MS
 
     def _do_skew(self, slot: str) -> None:
         self.faults["clock jump"] += 1
@@ -276,9 +282,10 @@ class World:
         """A zombie executor writes a row that was given up long ago."""
         late = self.habits.late_rows
         if late:
-            self.foreign = True
-            self.faults["late row"] += 1
             row = late.pop(self.luck() % len(late))
+            tombstone = row.value is None  # for a window that does not exist any more: it changes nothing
+            self.foreign = self.foreign or not tombstone
+            self.faults["late tombstone" if tombstone else "late row"] += 1
             self._write_row(row)
 
     def _write_row(self, row: LateRow) -> None:
@@ -380,6 +387,8 @@ class World:
         self.checker.look_at_barriers(self.habits.began)
         self._restored()
         self._require_everything()
+        self.faults["tombstone"] += self.habits.buried
+        self.faults["tombstone not acknowledged"] += self.habits.unburied
 
     def _settle(self) -> None:
         """Everybody runs until nobody has anything to do."""

@@ -99,20 +99,19 @@ class _Reading:
 
     def next(self) -> CommittedMilestone | None:
         """The next milestone with its changes; None when there is nothing to read yet."""
-        plan = self._backlog.plan(self._now_ms())
-        if plan is None:
-            return None
-        try:
-            changes = self._changes(plan)
-        except Overtaken:
-            self._backlog.overtaken(plan.to)
-            return None
-        first = self._done.milestone.sequence + 1 if self._done else 1
-        milestone, self._done = plan.to.milestone, plan.to
-        self._backlog.done(plan.to)
-        return CommittedMilestone(
-            milestone.token, first, milestone.watermark_ms, milestone.committed_ms, tuple(changes.values())
-        )
+        while (plan := self._backlog.plan(self._now_ms())) is not None:
+            try:
+                changes = self._changes(plan)
+            except Overtaken as overtaken:
+                self._backlog.overtaken(plan.to, overtaken.looked)
+                continue
+            first = self._done.milestone.sequence + 1 if self._done else 1
+            milestone, self._done = plan.to.milestone, plan.to
+            self._backlog.done(plan.to)
+            return CommittedMilestone(
+                milestone.token, first, milestone.watermark_ms, milestone.committed_ms, tuple(changes.values())
+            )
+        return None
 
     def _changes(self, plan: Step | Jump) -> dict[bytes, Change]:
         since = self._done.milestone.changelog_cut if self._done else Cut()

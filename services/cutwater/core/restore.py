@@ -139,15 +139,17 @@ class Backlog:
         while self._pending and self._pending[0].milestone.sequence <= entry.milestone.sequence:
             self._pending.popleft()
 
-    def overtaken(self, entry: Entry) -> None:
-        """Compaction has taken values of this milestone: only a jump to a later one can be whole.
+    def overtaken(self, entry: Entry, looked: bool) -> None:
+        """Compaction may have taken values of this milestone: only a jump can be whole.
 
-        Rows above the applied milestone may be in the store by now, so it may not be shown again either.
+        To a later one where somebody `looked` above the cut, else to this one or a later one: it got too old while
+        it was read, and an idle job may write no other. Rows above the applied milestone may be in the store by
+        now, so it may not be shown again either.
         """
-        sequence = entry.milestone.sequence
+        least = entry.milestone.sequence + looked
         self._gap = True
-        self._floor = max(self._floor, sequence + 1)
-        while self._pending and self._pending[0].milestone.sequence <= sequence:
+        self._floor = max(self._floor, least)
+        while self._pending and self._pending[0].milestone.sequence < least:
             self._pending.popleft()
 
     @property

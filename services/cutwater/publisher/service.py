@@ -119,9 +119,9 @@ class Publisher:
             try:
                 self._publish(plan)
                 backlog.done(plan.to)
-            except Overtaken:
-                self._log.warning("overtaken", token=str(plan.to.milestone.token))
-                backlog.overtaken(plan.to)
+            except Overtaken as overtaken:
+                self._log.warning("overtaken", token=str(plan.to.milestone.token), looked=overtaken.looked)
+                backlog.overtaken(plan.to, overtaken.looked)
         if not backlog.full:
             self._read(feed, backlog, 0.0 if plan else POLL_S)
         self._metrics.backlog(len(backlog))

@@ -160,9 +160,10 @@ class Follower:
             self._say(State.RESTORING, f"restoring milestone {token}")
         try:
             done = applier.apply(plan)
-        except Overtaken:
-            self._backlog.overtaken(plan.to)
-            self._overtaken = f"compaction has overtaken milestone {token}: waiting for a later one"
+        except Overtaken as overtaken:
+            self._backlog.overtaken(plan.to, overtaken.looked)
+            if overtaken.looked:
+                self._overtaken = f"compaction has overtaken milestone {token}: waiting for a later one"
             return
         self._overtaken = ""
         self._view.show(plan.to)

@@ -18,7 +18,15 @@ KEYS_MAX = 500_000
 
 
 class Overtaken(Exception):
-    """Compaction may have taken values below this milestone's cut; a later one must be read instead."""
+    """Compaction may have taken values below this milestone's cut.
+
+    `looked`: what stands above the cut says so, and a later milestone must be read instead. Else the milestone was
+    young when the reading began and nobody looked: read again, it may be found whole.
+    """
+
+    def __init__(self, milestone: Milestone, looked: bool) -> None:
+        super().__init__(str(milestone.token))
+        self.looked = looked
 
 
 def headers_of(milestone: Milestone) -> tuple[bytes, bytes, bytes]:
@@ -28,9 +36,9 @@ def headers_of(milestone: Milestone) -> tuple[bytes, bytes, bytes]:
 
 def require_whole(milestone: Milestone, first_above_ms: Mapping[int, int | None], now_ms: int) -> None:
     """Raises Overtaken. `first_above_ms` is empty where nobody looked above the cut."""
-    looked = bool(first_above_ms) and contained(first_above_ms.values(), now_ms)
-    if not (looked or fresh(milestone, now_ms)):
-        raise Overtaken(str(milestone.token))
+    looked = bool(first_above_ms)
+    if not (fresh(milestone, now_ms) or (looked and contained(first_above_ms.values(), now_ms))):
+        raise Overtaken(milestone, looked)
 
 
 def require_schema(topic: str, milestone: Milestone, fingerprint: str) -> None:
