@@ -62,10 +62,14 @@ def _closed(consumer: Any) -> bool:
     return False
 
 
-async def first(milestones: AsyncIterator[CommittedMilestone], count: int) -> list[CommittedMilestone]:
+async def first(
+    milestones: AsyncIterator[CommittedMilestone], count: int, seen: list[object] | None = None
+) -> list[CommittedMilestone]:
     found: list[CommittedMilestone] = []
     async for one in milestones:
         found.append(one)
+        if seen is not None:
+            seen.append(one)
         if len(found) == count:
             break
     return found
@@ -151,13 +155,14 @@ def test_readers_that_wait_leave_the_event_loop_its_threads(writing: Writing) ->
 
     async def run() -> list[list[CommittedMilestone]]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        seen: list[object] = []
         readers = [
-            asyncio.create_task(first(committed_async(writing.job, writing.cluster, source="changelog"), 2))
+            asyncio.create_task(first(committed_async(writing.job, writing.cluster, source="changelog"), 2, seen))
             for _ in "abc"
         ]
-        while len(own_threads()) < 3:
+        while len(seen) < 3:  # a reader that comes later is given both milestones as one
             await asyncio.sleep(0.02)
-        await asyncio.sleep(0.5)  # the first milestone is read, and all wait for the second
+        assert len(own_threads()) == 3
         await asyncio.to_thread(writing.epoch, sold(2))
         return await asyncio.gather(*readers)
 

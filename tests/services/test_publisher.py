@@ -19,7 +19,7 @@ from publishing import PublisherProcess, create, ends, finals, pieces, plain, pu
 
 from cutwater.client import committed
 from cutwater.core import topics
-from cutwater.core.errors import DivergenceError, FencedError, UsageError
+from cutwater.core.errors import DivergenceError, FencedError, UnavailableError, UsageError
 from cutwater.core.job import Output
 from cutwater.core.output import Published
 from cutwater.publisher import writer as writer_module
@@ -328,7 +328,11 @@ def test_a_window_closed_and_passed_by_the_horizon_at_once_is_still_published(
 
 
 def test_an_older_publisher_is_fenced(writing: Writing, tmp_path: Path) -> None:
-    """A second publisher takes over; the first stops with FencedError, and nothing comes twice."""
+    """A second publisher takes over; the first stops, and nothing comes twice.
+
+    Seldom the first commits in the very moment in which the broker fences it, and Kafka 4.1's coordinator then
+    answers UNKNOWN_SERVER_ERROR ("already a pending state PREPARE_EPOCH_FENCE").
+    """
     writing.epoch(sold(1, 5))
     with ExitStack() as first:
         ended = first.enter_context(publishing(writing.cluster, writing.job, tmp_path / "a"))
@@ -340,7 +344,9 @@ def test_an_older_publisher_is_fenced(writing: Writing, tmp_path: Path) -> None:
                 epochs += 1
                 time.sleep(0.1)
             wait_published(writing.cluster, writing.job, epochs)
-        with pytest.raises(FencedError):
+        with pytest.raises(
+            (FencedError, UnavailableError), match="a newer process has taken over|Unknown broker error"
+        ):
             first.close()
     assert len(plain(writing.cluster, writing.job)) == 40 * epochs
 

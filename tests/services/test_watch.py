@@ -130,6 +130,8 @@ def test_killed_under_load_it_loses_only_itself_and_is_right_again_after_a_resta
     assert story(job) == []
 
     kill(signaller)
+    committed = driver.epoch
+    wait_until(lambda: driver.epoch > committed, "an epoch that nobody signals")
     driver.end()
     driver.start(2)
     driver.epoch -= 1
