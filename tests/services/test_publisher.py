@@ -345,7 +345,7 @@ def test_an_older_publisher_is_fenced(writing: Writing, tmp_path: Path) -> None:
                 time.sleep(0.1)
             wait_published(writing.cluster, writing.job, epochs)
         with pytest.raises(
-            (FencedError, UnavailableError), match="a newer process has taken over|Unknown broker error"
+            (FencedError, UnavailableError), match=r"a newer process has taken over|Unknown broker error"
         ):
             first.close()
     assert len(plain(writing.cluster, writing.job)) == 40 * epochs
