@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka.admin import AdminClient
 
@@ -76,8 +76,19 @@ def write(out: Path, about: dict[str, Any], runs: Sequence[Run], notes: Sequence
     return written
 
 
+class Wanted(Protocol):
+    """What of a benchmark's options says which backlog is drained."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def contenders(self) -> tuple[str, ...]: ...
+
+
 def prepare(
-    options: Options, java: Path, cluster: Cluster, broker_pids: Any, folder: Path
+    options: Wanted, java: Path, cluster: Cluster, broker_pids: Any, folder: Path
 ) -> tuple[Stage, list[str]]:
     """Generate and produce the events once, and compute the right answer."""
     job = contenders.load()

@@ -86,7 +86,7 @@ class Results:
         shown = report.ratios(self.latencies, CUTWATER, (APPENDED_READABLE,))
         latency = report.document("b6", self._about, self.latencies, shown, self.limits)
         drain = runs_document("b6", self._about, self.drains, found)
-        exact = all(run.exact for run in [*self.drains, *self.latencies])
+        exact = all(run.exact for run in self.drains) and all(run.exact for run in self.latencies)
         written = {
             **latency, "exact": exact, "ratios": {**found, **shown}, "runs": [*drain["runs"], *latency["runs"]]
         }  # fmt: skip

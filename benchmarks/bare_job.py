@@ -18,6 +18,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from benchmarks.noop_job import start
+from cutwater.adapters.avro import Codec
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import load_settings
 from cutwater.core.errors import UsageError
@@ -30,7 +31,8 @@ from cutwater_spark.session import open_session
 
 def to_topic(job: Job, writer: Writer, options: dict[str, str]) -> Callable[[DataFrame, int], None]:
     """`foreachBatch` of the bare sink."""
-    rows = [one for one in row_expressions(job, writer) if not one.endswith(" as headers")]
+    every = row_expressions(job, writer, Codec(job.state_schema).header)
+    rows = [one for one in every if not one.endswith(" as headers")]
 
     def write(aggregates: DataFrame, _epoch: int) -> None:
         aggregates.selectExpr(*rows).write.format("kafka").mode("append").options(**options).save()

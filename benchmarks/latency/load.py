@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from confluent_kafka import KafkaError, Message, Producer
@@ -60,7 +61,7 @@ class Plan:
 
 def send(
     cluster: Cluster, topic: str, values: Sequence[bytes], keys: Sequence[int], due_ns: Sequence[int]
-) -> dict:
+) -> dict[str, Any]:
     """Send each event when it is due. Returns how late this process was, ms; raises SystemExit on a failure."""
     failures: list[KafkaError] = []
 

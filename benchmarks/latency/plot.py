@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -70,7 +71,7 @@ def _bars(axes: Axes, runs: Sequence[LatencyRun]) -> None:
     _style(axes, "x")
 
 
-def _style(axes: Axes, grid: str) -> None:
+def _style(axes: Axes, grid: Literal["both", "x", "y"]) -> None:
     axes.set_axisbelow(True)
     axes.grid(axis=grid, color=_GRID)
     axes.tick_params(length=0, colors=_INK)

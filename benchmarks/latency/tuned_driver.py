@@ -54,8 +54,8 @@ def apply(wanted: dict[str, str]) -> None:
         return tune(ours(job, settings, checkpoint), wanted)
 
     def watched(self: Any, start: Any, *rest: Any) -> None:
-        def start_and_watch(epochs: Any) -> Any:
-            query = start(epochs)
+        def start_and_watch(epochs: Any, decoding: Any) -> Any:
+            query = start(epochs, decoding)
             path = Path(wanted[PROGRESS])
             threading.Thread(target=keep_progress, args=(query, path), daemon=True).start()
             return query
@@ -64,7 +64,7 @@ def apply(wanted: dict[str, str]) -> None:
 
     session.configuration = configuration
     if PROGRESS in wanted:
-        attempt.Attempt._run_queries = watched  # type: ignore[method-assign]
+        attempt.Attempt._run_queries = watched  # type: ignore[method-assign, assignment]
 
 
 if __name__ == "__main__":

@@ -27,10 +27,14 @@ from cutwater_spark.attempt import Attempt
 from cutwater_spark.columns import rows
 from cutwater_spark.describing import describe
 from cutwater_spark.epochs import EpochWriter
+from cutwater_spark.failures import explaining
 from cutwater_spark.session import adapt
 from cutwater_spark.sql import kafka_options
 
 __all__ = ["AttachedQuery", "attach", "describe", "kafka"]
+
+A_SOURCE = "a source"
+"""Which topics the query reads is its own business."""
 
 
 def kafka() -> dict[str, str]:
@@ -59,7 +63,8 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
     with start_of.step("waiting for the brokers"):
         wait_for_broker(settings.cluster, settings.wait_ms / 1000)
     attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of, start_of)
-    attempt.take_over()
+    with explaining(A_SOURCE, attempt.location):
+        attempt.take_over()
 
     def start(epochs: EpochWriter, _decoding: object) -> StreamingQuery:
         return (
@@ -107,7 +112,8 @@ class AttachedQuery:
 
     def _run(self, start: Any) -> None:
         try:
-            self._attempt.run(start)
+            with explaining(A_SOURCE, self._attempt.location):
+                self._attempt.run(start)
         except BaseException as error:  # raised where somebody waits
             self._failure = error
             self._log.error("the attached query has ended", job=self.job.name, error=str(error)[:2_000])

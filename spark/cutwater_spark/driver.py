@@ -29,7 +29,7 @@ from cutwater.core.job import Job
 from cutwater.core.rejection import Seen, skew_warning
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.failures import explained
+from cutwater_spark.failures import explaining
 from cutwater_spark.lists import Lists
 from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events, seen_of
 from cutwater_spark.session import open_session
@@ -69,12 +69,9 @@ class Driver:
         listen(self)  # Spark has put its own handler for Ctrl-C in place of ours
         attempt = Attempt(spark, job, settings, self._log, self._stop, decoding, self._look_at_input, start)
         try:
-            attempt.take_over()
-            attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt.location))
-        except (Py4JError, PySparkException) as error:
-            if found := explained(error, job.topic, attempt.location):
-                raise found from error
-            raise
+            with explaining(job.topic, attempt.location):
+                attempt.take_over()
+                attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt.location))
         finally:
             spark.stop()
 

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from cutwater.core.errors import CutwaterError, MachineError, UsageError
 from cutwater.core.topics import TIMESTAMP_AHEAD, TIMESTAMP_AHEAD_MS_MAX
 
 _DAMAGED = "ChecksumException"
 _TOO_FAR_AHEAD = ("java.lang.ArithmeticException: long overflow", "KafkaRecordToRowConverter")
+
+
+@contextmanager
+def explaining(topic: str, checkpoint: str) -> Iterator[None]:
+    """Raise in place of Spark's error the one that says what to do, where it is known."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        if found := explained(error, topic, checkpoint):
+            raise found from error
+        raise
 
 
 def explained(error: BaseException, topic: str, checkpoint: str) -> CutwaterError | None:

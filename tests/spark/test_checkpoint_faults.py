@@ -13,7 +13,8 @@ import pytest
 import counting
 from cutwater.core.chain import breaks
 from cutwater.core.errors import DivergenceError, MachineError
-from harness import Flow, flow
+from harness import Flow, flow, kill_session
+from shop import PROGRAM, Shop, orders
 
 pytestmark = pytest.mark.spark
 DRIVER = "cutwater_spark.driver"
@@ -100,3 +101,25 @@ def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
     milestone = job.wait_committed()
     assert job.state(milestone) == counting.expected([*made, *more])
     assert list(breaks(job.milestones())) == []
+
+
+def test_a_damaged_checkpoint_of_an_attached_query(
+    broker: Any, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """The program that waits for its query is told which file, and what to do."""
+    shop = Shop(broker.cluster, tmp_path, unique("shop"))
+    try:
+        shop.orders(orders(200))
+        shop.signal()
+        first = shop.program()
+        shop.wait_committed()
+        kill_session(first.pid)
+        first.wait(60)
+        plan = Copies(shop).newest("offsets/*")
+        plan.write_text("v1\n{", encoding="utf-8")
+        assert shop.program().wait(120) != 0
+        assert f"is damaged: org.apache.hadoop.fs.ChecksumException: Checksum error: {plan}" in (
+            shop.log(PROGRAM).read_text("utf-8")
+        )
+    finally:
+        shop.close()
