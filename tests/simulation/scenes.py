@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 
 from cutwater.adapters import wire
 from cutwater.core import topics
@@ -250,14 +251,21 @@ def _is(record: object, epoch: int, attempt: int) -> bool:
     return bool(headers) and (headers["epoch"], headers["attempt"]) == (str(epoch).encode(), str(attempt).encode())
 
 
-def seen(play: Callable[[int], Scene], tries: int = 200) -> Scene:
-    """The scene with the first luck that leads through it, and everything that follows. Raises Anomaly."""
+def endings(play: Callable[[int], Scene], tries: int = 200) -> Iterator[Callable[[], Scene]]:
+    """For each luck that leads through the scene: the scene, and everything that follows it. Raises Anomaly."""
     for luck in range(1, tries + 1):
-        try:
-            scene = play(1_000 * luck)
-        except OtherwiseRun:
-            continue
-        if not scene.world.rotten:
-            scene.world.drain()
-        return scene
-    raise AssertionError(f"{play.__name__}: no luck in {tries} tries")
+        with suppress(OtherwiseRun):
+            play(1_000 * luck)
+            yield partial(_ended, play, 1_000 * luck)
+
+
+def _ended(play: Callable[[int], Scene], luck: int) -> Scene:
+    scene = play(luck)
+    if not scene.world.rotten:
+        scene.world.drain()
+    return scene
+
+
+def seen(play: Callable[[int], Scene]) -> Scene:
+    """The scene with the first luck that leads through it, and everything that follows. Raises Anomaly."""
+    return next(endings(play))()
