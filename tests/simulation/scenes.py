@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 
 from cutwater.adapters import wire
 from cutwater.core import topics
@@ -17,6 +16,7 @@ from simulation.world import Profile, Step, World
 
 MOST = 400
 """Calls to the outside that a part of a scene may take."""
+LUCKS = range(1, 201)
 
 
 class OtherwiseRun(Exception):
@@ -251,16 +251,9 @@ def _is(record: object, epoch: int, attempt: int) -> bool:
     return bool(headers) and (headers["epoch"], headers["attempt"]) == (str(epoch).encode(), str(attempt).encode())
 
 
-def endings(play: Callable[[int], Scene], tries: int = 200) -> Iterator[Callable[[], Scene]]:
-    """For each luck that leads through the scene: the scene, and everything that follows it. Raises Anomaly."""
-    for luck in range(1, tries + 1):
-        with suppress(OtherwiseRun):
-            play(1_000 * luck)
-            yield partial(_ended, play, 1_000 * luck)
-
-
-def _ended(play: Callable[[int], Scene], luck: int) -> Scene:
-    scene = play(luck)
+def ended(play: Callable[[int], Scene], luck: int) -> Scene:
+    """The scene, and everything that follows it. Raises Anomaly; OtherwiseRun where luck leads past it."""
+    scene = play(1_000 * luck)
     if not scene.world.rotten:
         scene.world.drain()
     return scene
@@ -268,4 +261,7 @@ def _ended(play: Callable[[int], Scene], luck: int) -> Scene:
 
 def seen(play: Callable[[int], Scene]) -> Scene:
     """The scene with the first luck that leads through it, and everything that follows. Raises Anomaly."""
-    return next(endings(play))()
+    for luck in LUCKS:
+        with suppress(OtherwiseRun):
+            return ended(play, luck)
+    raise AssertionError(f"{play.__name__}: no luck in {len(LUCKS)} tries")

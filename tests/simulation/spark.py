@@ -228,20 +228,21 @@ class Driver:
     def _bury(self, partition: int, keys: Sequence[bytes], me: Writer) -> None:
         """Tombstones; where we die or an answer does not come, one may be there, or come later."""
         for key in keys:
+            tombstone = LateRow(partition, key, None, _headers(me))
             try:
                 self._process.pause()
             except BaseException:
-                self._habits.late_rows.append(LateRow(partition, key, None, _headers(me)))
+                self._habits.late_rows.append(tombstone)
                 raise
             luck = self._process.luck()
-            if luck % 8 == 0:
+            answered = luck % 8 != 0
+            if not answered and luck & 8:
+                self._habits.late_rows.append(tombstone)
+            else:
+                self._log.append((CHANGELOG, partition), key, None, tombstone.headers)
+            if not answered:
                 self._habits.unburied += 1
-                if luck & 8:
-                    self._habits.late_rows.append(LateRow(partition, key, None, _headers(me)))
-                else:
-                    self._log.append((CHANGELOG, partition), key, None, _headers(me))
                 raise UnavailableError(f"{CHANGELOG}/{partition}: a tombstone was not acknowledged")
-            self._log.append((CHANGELOG, partition), key, None, _headers(me))
             self._habits.buried += 1
 
     def _write(self, partition: int, rows: list[tuple[bytes, bytes]], headers: Headers) -> None:

@@ -79,12 +79,14 @@ def test_the_world_runs_the_services_own_classes() -> None:
     for field in fields(Services):
         running = getattr(Services(), field.name)
         assert running.__module__.startswith("cutwater.") or running.__module__ == "simulation.spark", field.name
+    from cutwater.core.collection import Collector
     from cutwater.core.takeover import TakeOver
     from cutwater_spark.barriers import BarrierLog
     from cutwater_spark.proving import ProvedRows
 
     driver = Services().driver
     assert (driver.take_over, driver.barrier_log, driver.proved_rows) == (TakeOver, BarrierLog, ProvedRows)
+    assert driver.collector is Collector
 
 
 def test_a_failing_history_is_shrunken_to_one_that_fails_alike() -> None:
