@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from cutwater.adapters.admin import ensure_topics
+from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
+from cutwater.adapters.kafka import bounds, make_consumer, partition_count, patiently
+from cutwater.core.errors import UsageError
 from cutwater.core.topics import TopicSpec
+from cutwater.local.broker import Broker
+from cutwater.local.java import find_java
+from cutwater.local.supervisor import Supervisor
 from harness import wait_until
+
+UNKNOWN = KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+ASKED_S = 10.0
 
 
 def test_what_an_open_transaction_wrote_counts(broker: Any, unique: Callable[[str], str]) -> None:
@@ -26,3 +40,65 @@ def test_what_an_open_transaction_wrote_counts(broker: Any, unique: Callable[[st
     assert ends.of(topic, 3) == {0: 0, 1: 1, 2: 0}
     producer.abort_transaction(20)
     wait_until(lambda: ends.of(topic, 3) == {0: 0, 1: 2, 2: 0}, "the marker, which is a record too")
+
+
+def test_a_broker_that_is_just_back_may_know_of_no_partition(tmp_path: Path, kafka_jars: list[Path]) -> None:
+    """Until it leads again, its topics look as if they were not there: so it is after it stood still for long.
+
+    Whoever took that for the end would leave with the exit code that nobody restarts. This broker's session ends
+    every time before its next heartbeat, so it is away, in this way, for two thirds of the time.
+    """
+    away = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "3000"}
+    own = Broker(tmp_path / "own", find_java(), kafka_jars, overrides=away)
+    with Supervisor([own.supervised()]) as supervisor, ThreadPoolExecutor(2) as asking:
+        assert supervisor.start(threading.Event())
+        ensure_topics(own.cluster, [TopicSpec("away", 4, ())])
+        until = time.monotonic() + ASKED_S
+        told = asking.submit(bare, own.cluster, until)
+        answers = asking.submit(patient, own.cluster, until)
+        assert answers.result() > 2
+    assert "_UNKNOWN_PARTITION" in told.result(), "the fault must have happened"
+
+
+def bare(cluster: Cluster, until: float) -> set[str]:
+    """What new clients are told, in their own words."""
+    told = set()
+    while time.monotonic() < until:
+        consumer = make_consumer(cluster)
+        for partition in range(4):
+            try:
+                consumer.get_watermark_offsets(TopicPartition("away", partition), timeout=5)
+            except KafkaException as error:
+                told.add(error.args[0].name())
+        consumer.close()
+    return told
+
+
+def patient(cluster: Cluster, until: float) -> int:
+    """Ours never hear of it, new ones and one that stays. Returns how often they asked."""
+    ends, asked = Ends(cluster), 0
+    while time.monotonic() < until:
+        consumer = make_consumer(cluster)
+        assert [bounds(consumer, "away", partition) for partition in range(4)] == [(0, 0)] * 4
+        assert partition_count(cluster, "away") == 4
+        assert ends.of("away", 4) == dict.fromkeys(range(4), 0)
+        consumer.close()
+        asked += 1
+    return asked
+
+
+def test_patience_has_a_bound() -> None:
+    """Asked again while the leader is unknown, and no longer than its time: a topic that is gone is an error."""
+    answers, looks = [UNKNOWN, UNKNOWN, 7], []
+
+    def ask() -> int:
+        answer = answers.pop(0)
+        if isinstance(answer, KafkaException):
+            raise answer
+        return answer
+
+    assert patiently("asking", ask, lambda: looks.append(1)) == 7
+    assert len(looks) == 2
+    answers[:] = [UNKNOWN, UNKNOWN, 7]
+    with pytest.raises(UsageError, match="asking: the topic does not exist"):
+        patiently("asking", ask, lambda: None, patience_s=0.0)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import PASSING, TIMEOUT_S, explain
+from cutwater.adapters.kafka import TIMEOUT_S, patiently
 from cutwater.adapters.reaching import made
-
-_PAUSE_S = 0.1
 
 
 class Ends:
@@ -23,16 +19,13 @@ class Ends:
     def of(self, topic: str, partitions: int) -> dict[int, int]:
         """The next offset of each partition: what has been written, in open transactions too.
 
-        Raises UnavailableError when the brokers do not answer, or know of no such topic.
+        Raises UnavailableError when the brokers do not answer; UsageError when they know of no such topic.
         """
-        deadline = time.monotonic() + TIMEOUT_S
-        while True:
-            try:
-                return self._ask(topic, partitions)
-            except KafkaException as error:
-                if error.args[0].code() not in PASSING or time.monotonic() > deadline:
-                    raise explain(error, f"reading the ends of {topic}") from None
-                time.sleep(_PAUSE_S)
+        return patiently(
+            f"reading the ends of {topic}",
+            lambda: self._ask(topic, partitions),
+            lambda: self._admin.list_topics(topic, timeout=TIMEOUT_S),
+        )
 
     def _ask(self, topic: str, partitions: int) -> dict[int, int]:
         asked = self._admin.list_offsets(

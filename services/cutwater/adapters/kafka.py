@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -35,15 +36,17 @@ _NOT_ALLOWED = frozenset(
     }
 )
 
-PASSING = frozenset(
-    {
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-    }
-)
-"""A topic just made, or a broker just gone or back: the next leader is about to be known."""
+_UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+_PASSING = _UNKNOWN | {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError._NOENT,  # "no leaders found", of an admin client
+}
+"""A topic just made, or a broker just gone or back: the next leader is about to be known. Until it is, a client
+may be told that there is no such partition, of a topic that is only away."""
+_PAUSE_S = 0.1
 
 
 class Batch(NamedTuple):
@@ -65,15 +68,29 @@ def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
         return FencedError(f"{doing}: a newer process has taken over this transactional id; this one leaves")
     if cause.code() in _NOT_ALLOWED:
         return UsageError(f"{doing}: this user may not ({cause.str()}); docs/SECURITY.md lists the ACLs")
-    if cause.code() in (
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
-    ):
+    if cause.code() in _UNKNOWN:
         return UsageError(f"{doing}: the topic does not exist; create it, or start with 'cutwater up'")
     if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
         return UsageError(f"{doing}: a record is larger than the topic or the producer takes ({cause.str()})")
     return UnavailableError(f"{doing}: {cause.str()}; check that the brokers run and can be reached")
+
+
+def patiently(doing: str, ask: Callable[[], T], look: Callable[[], Any], patience_s: float = TIMEOUT_S) -> T:
+    """The answer to a question; asked again, for a bounded time, where the leader of a partition is not known yet.
+
+    `look` lets the client learn of the topic anew: librdkafka goes on for minutes with what it was told in such a
+    moment. Raises as `explain` does: UsageError for a topic that is unknown for all that time.
+    """
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                raise explain(error, doing) from None
+            time.sleep(_PAUSE_S)
+            with suppress(KafkaException):
+                look()
 
 
 def wait_for_broker(cluster: Cluster, timeout_s: float) -> None:
@@ -124,16 +141,13 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
 
     With `read_committed` the end is the last stable offset: an open transaction hides what follows it.
     """
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() not in PASSING or time.monotonic() > deadline:
-                raise explain(error, f"reading the offsets of {topic}/{partition}") from None
-            time.sleep(0.1)
-        else:
-            return int(low), int(high)
+    place = TopicPartition(topic, partition)
+    low, high = patiently(
+        f"reading the offsets of {topic}/{partition}",
+        lambda: consumer.get_watermark_offsets(place, timeout=TIMEOUT_S),
+        lambda: consumer.list_topics(topic, timeout=TIMEOUT_S),
+    )
+    return int(low), int(high)
 
 
 def read_range(
@@ -200,18 +214,21 @@ def look_back(
 
 
 def raise_read_error(error: KafkaError, topic: str | None, partition: int | None) -> None:
-    """Raise for errors that waiting cannot mend; return for those that librdkafka retries itself."""
+    """Raise for errors that librdkafka does not retry itself.
+
+    ProtocolError and UsageError are final; UnavailableError is not: who looks again finds out.
+    """
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         raise ProtocolError(
             f"{topic}/{partition}: the position is outside the log ({error.str()}): records that were not read "
             "yet have been deleted. Let the reader begin anew: a view without its folder, a client without token."
         )
-    if error.fatal() or error.code() in (
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_PARTITION,
-        # Of the group alone it may be: nothing is committed to it.
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    ):
+    if error.code() in _UNKNOWN:
+        raise UnavailableError(
+            f"reading {topic}/{partition}: {error.str()}; is it deleted, or its broker just back?"
+        )
+    # Of the group alone it may be: nothing is committed to it.
+    if error.fatal() or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         raise explain(error, f"reading {topic}/{partition}")
 
 

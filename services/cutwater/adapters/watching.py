@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import bounds, explain, look_back, make_consumer, partition_count, read_range
+from cutwater.adapters.kafka import bounds, look_back, make_consumer, partition_count, patiently, read_range
 from cutwater.adapters.settings import Settings
 from cutwater.core import topics
 from cutwater.core.alerts import Alert
@@ -144,17 +144,21 @@ class SourceEnds:
         wanted = {TopicPartition(*place): OffsetSpec.latest() for place in self._places(state)}
         if not wanted:
             return Cut()
-        try:
-            answers = self._admin.list_offsets(
-                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._patience_s
-            )
-            ends = {
-                Place(at.topic, at.partition): one.result(2 * self._patience_s).offset
-                for at, one in answers.items()
-            }
-        except KafkaException as error:
-            raise explain(error, "asking for the source's end") from None
+        ends = patiently(
+            "asking for the source's end",
+            lambda: self._ends(wanted),
+            lambda: self._admin.list_topics(timeout=self._patience_s),
+            self._patience_s,
+        )
         return Cut.of(ends)
+
+    def _ends(self, wanted: dict[TopicPartition, OffsetSpec]) -> dict[Place, int]:
+        answers = self._admin.list_offsets(
+            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._patience_s
+        )
+        return {
+            Place(at.topic, at.partition): one.result(2 * self._patience_s).offset for at, one in answers.items()
+        }
 
     def _places(self, state: Watched) -> Iterator[Place]:
         if state.processed and state.processed.source_cut:

@@ -119,6 +119,7 @@ class Follower:
         applier = Applier(self._store, self._job, ranges, self._now_ms, self._chunk_rows)
         try:
             feed = MilestoneFeed(self._cluster, self._topic, self._backlog.position)
+            partition_count(self._cluster, self._changelog)  # away for good, it ends the process
             while not self._stop.is_set():
                 self._advance(feed, applier)
         except UnavailableError as error:
