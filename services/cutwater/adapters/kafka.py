@@ -46,7 +46,7 @@ _PASSING = _UNKNOWN | {
 }
 """A topic just made, or a broker just gone or back: the next leader is about to be known. Until it is, a client
 may be told that there is no such partition, of a topic that is only away."""
-_PAUSE_S = 0.1
+_PAUSE_S, _LOOK_S = 0.1, 1.0
 
 
 class Batch(NamedTuple):
@@ -150,6 +150,17 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     return int(low), int(high)
 
 
+def assign(consumer: Consumer, topic: str, firsts: Mapping[int, int]) -> None:
+    """Read a topic's partitions from these offsets on.
+
+    The topic is looked up first. An assignment of one that the client does not know yet is begun by a timer of
+    librdkafka only, 0.7 s later: in every restart, and once in the middle of an epoch.
+    """
+    with suppress(KafkaException):  # where the brokers are away, the reader finds out
+        consumer.list_topics(topic, timeout=_LOOK_S)
+    consumer.assign([TopicPartition(topic, number, first) for number, first in firsts.items()])
+
+
 def read_range(
     consumer: Consumer, topic: str, partition: int, first: int, end: int | None = None
 ) -> Iterator[Message]:
@@ -159,7 +170,7 @@ def read_range(
     `end` means wait: something held it back. Raises UnavailableError when nothing arrives within the bound,
     ProtocolError when `first` is no longer kept.
     """
-    consumer.assign([TopicPartition(topic, partition, first)])
+    assign(consumer, topic, {partition: first})
     try:
         while True:
             message = consumer.poll(TIMEOUT_S)

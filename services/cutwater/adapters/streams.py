@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import bounds, make_consumer, partition_count, raise_read_error, read_range, read_tail
+from cutwater.adapters.kafka import (
+    assign,
+    bounds,
+    make_consumer,
+    partition_count,
+    raise_read_error,
+    read_range,
+    read_tail,
+)
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation, Token
@@ -113,7 +121,7 @@ class Tail:
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._consumer = make_consumer(cluster)
         low, _ = bounds(self._consumer, topic, 0)
-        self._consumer.assign([TopicPartition(topic, 0, low)])
+        assign(self._consumer, topic, {0: low})
 
     def poll(self, most: int = 500) -> Iterator[wire.Record]:
         """At most `most` new records, waiting up to 50 ms for the first."""

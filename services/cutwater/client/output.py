@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import bounds, look_back, make_consumer, partition_count, raise_read_error
+from cutwater.adapters.kafka import assign, bounds, look_back, make_consumer, partition_count, raise_read_error
 from cutwater.client.decoding import Decoder, OutputDecoder
 from cutwater.client.outage import Outage
 from cutwater.client.values import Change, CommittedMilestone
@@ -64,7 +64,7 @@ class _Reading:
         self._decoder = decoder
         self._paused: set[int] = set()
         self._partitions = range(len(starts))
-        consumer.assign([TopicPartition(topic, number, offset) for number, offset in enumerate(starts)])
+        assign(consumer, topic, dict(enumerate(starts)))
 
     def read_into(self, grouping: Grouping) -> None:
         first = self._consumer.poll(POLL_S)

@@ -12,13 +12,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.kafka import (
     TransactionalWriter,
+    assign,
     make_consumer,
     partition_count,
     raise_read_error,
@@ -100,7 +101,7 @@ class CommitSignal:
 
     def _follow(self, consumer: Consumer, writer: TransactionalWriter, state: SignalState) -> None:
         topic = topics.barriers(self._job)
-        consumer.assign([TopicPartition(topic, 0, state.position)])
+        assign(consumer, topic, {0: state.position})
         while not self._stop.is_set():
             message = consumer.poll(POLL_S)
             if message is None:

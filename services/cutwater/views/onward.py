@@ -10,7 +10,7 @@ from operator import methodcaller
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import make_consumer, raise_read_error
+from cutwater.adapters.kafka import assign, make_consumer, raise_read_error
 
 _POLL_S = 0.2
 _BATCH = 4_000
@@ -50,7 +50,7 @@ class Onward:
         if not goes_on:
             # A pause outlives the assignment: the partition would never come again.
             self._resume(self._paused)
-            self._consumer.assign([TopicPartition(self._topic, at, first) for at, first in firsts.items()])
+            assign(self._consumer, self._topic, firsts)
             self._held, self._next, self._eof = {}, dict(firsts), {}
         held, self._held = self._held, {}
         self._held_bytes.clear()

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import bounds, make_consumer, raise_read_error
+from cutwater.adapters.kafka import assign, bounds, make_consumer, raise_read_error
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
 from cutwater.core.readers import VIEW, Reader
 from cutwater.core.records import Heartbeat, Milestone
@@ -37,7 +37,7 @@ class MilestoneFeed:
                     f"{topic} ends at offset {high}, and {reader.name} has read {first}: the topic was "
                     f"replaced or cut. Find out why; then {reader.anew}."
                 )
-            self._consumer.assign([TopicPartition(topic, 0, low if first is None else max(first, low))])
+            assign(self._consumer, topic, {0: low if first is None else max(first, low)})
         except BaseException:
             self._consumer.close()
             raise
