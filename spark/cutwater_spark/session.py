@@ -14,6 +14,7 @@ from pyspark.sql.avro.functions import to_avro
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
+from cutwater_spark.scratch import scratch
 
 STATE = "spark.sql.streaming.stateStore.providerClass"
 STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -78,8 +79,13 @@ def open_session(job: Job, settings: Settings, checkpoint: str) -> SparkSession:
     if settings.spark_master.startswith("local"):
         # No setting says where the UI listens, only this; by default to the network, and it can end queries.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    conf = configuration(job, settings, checkpoint)
+    folder = scratch(settings.data_dir.resolve() / "scratch")
+    if folder is not None:
+        os.environ.setdefault("SPARK_LOCAL_DIRS", str(folder))
+        conf["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={folder}"'
     builder = SparkSession.builder.master(settings.spark_master)
-    for name, value in configuration(job, settings, checkpoint).items():
+    for name, value in conf.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")

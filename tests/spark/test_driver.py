@@ -51,6 +51,11 @@ def epochs_written(job: Flow) -> int:
     return sum(isinstance(one, Barrier) for one in barriers(job))
 
 
+def scratches(job: Flow) -> list[Path]:
+    """Where the JVMs of drivers keep their working files."""
+    return [one for one in (job.folder / "scratch").iterdir() if one.is_dir()]
+
+
 def run_once(job: Flow) -> None:
     """One attempt commits 400 events and is stopped cleanly."""
     job.produce(counting.events(400))
@@ -59,6 +64,7 @@ def run_once(job: Flow) -> None:
     job.wait_committed()
     first.terminate()
     assert first.wait(60) == 0
+    assert scratches(job) == []
 
 
 def test_kill_9_of_the_driver_loses_and_repeats_nothing(job: Flow) -> None:
@@ -72,14 +78,18 @@ def test_kill_9_of_the_driver_loses_and_repeats_nothing(job: Flow) -> None:
     first = job.driver()
     wait_until(lambda: epochs_written(job) >= 3, "three epochs")
     before = epochs_written(job)
+    (scratch,) = scratches(job)
+    assert list(scratch.glob("spark-*")), "where Spark works"
     kill_session(first.pid)
     assert first.wait(60) == -9
     assert before < 12, "the kill must come in the middle of the backlog"
+    assert scratch.exists(), "a killed driver cannot clear up"
     job.driver()
     milestone = job.wait_committed()
     assert job.state(milestone) == counting.expected(made)
     assert list(breaks(job.milestones())) == []
     assert milestone.attempt == 2
+    assert len(scratches(job)) == 1 and not scratch.exists(), "the next one does"
     _, again = [one for one in history(job.cluster, job.job.name, 100) if one.service == "driver"]
     found = dict(again.found)
     assert int(found["planned"]) >= int(found["barrier"]) >= before - 1, "the trail tells what the restart found"
