@@ -23,11 +23,13 @@ from benchmarks.oracle import State
 from benchmarks.workload import PARTITIONS, Events
 from cutwater.adapters import streams, wire
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.kafka import headers_of
 from cutwater.adapters.settings import load_settings
 from cutwater.core import topics
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import ProtocolError, UnavailableError
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.output import End
+from cutwater.core.proof import WRITER_HEADER, Writer
 from cutwater.core.records import Committed as Hint
 from cutwater.local.stack import Stack, started
 
@@ -122,7 +124,10 @@ class CutwaterContest(Contest):
             count, total, highest = (value[name] for name in names)
             state[at["key"], start_ms] = (count, int(total), highest)
             rows.append((int(at["key"][4:]), start_ms, count, at_ns))
-            epoch = int(dict(message.headers())["epoch"])
+            writer = Writer.of_header(headers_of(message).get(WRITER_HEADER))
+            if writer is None:
+                raise ProtocolError(f"{message.topic()}@{message.offset()} names no writer")
+            epoch = writer.epoch
             last[epoch] = max(last[epoch], at_ns)
         return Sightings.of(rows), state, last
 

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException, Producer
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.core.errors import UnavailableError
-from cutwater.core.proof import Writer
+from cutwater.core.proof import WRITER_HEADER, Writer
 
 FLUSH_S = 30.0
 
@@ -30,7 +30,7 @@ class Tombstones:
             if error is not None:
                 failures.append(str(error))
 
-        headers = [(name, str(value).encode()) for name, value in zip(me._fields, me, strict=True)]
+        headers = [(WRITER_HEADER, me.header)]
         try:
             for key in keys:
                 self._producer.produce(self._topic, None, key, partition, delivered, headers=headers)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from confluent_kafka import Message
-
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
@@ -15,7 +13,17 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import PLAIN_KEY_SCHEMA
-from cutwater.core.proof import ChangelogRow, Suspect, Writer, Written, describe, foreign_rows, strays, suspects
+from cutwater.core.proof import (
+    WRITER_HEADER,
+    ChangelogRow,
+    Suspect,
+    Writer,
+    Written,
+    describe,
+    foreign_rows,
+    strays,
+    suspects,
+)
 from cutwater.core.records import Barrier
 
 
@@ -63,10 +71,8 @@ class ProvedRows:
     def records(self, partition: int, first: int, end: int) -> Iterator[ChangelogRow]:
         """What one partition holds from `first` up to `end`, tombstones included."""
         for message in read_range(self._consumer, self.topic, partition, first, end):
-            key = message.key()
-            yield ChangelogRow(
-                partition, message.offset(), key, message.value(), _writer(message), _window_end_ms(key)
-            )
+            key, writer = message.key(), Writer.of_header(headers_of(message).get(WRITER_HEADER))
+            yield ChangelogRow(partition, message.offset(), key, message.value(), writer, _window_end_ms(key))
 
     def _living(self, suspect: Suspect, generation: Generation, before: Barrier | None) -> Iterator[ChangelogRow]:
         """The records but garbage: a tombstone below the horizon changes nothing, whichever attempt wrote it."""
@@ -82,15 +88,6 @@ class ProvedRows:
                 f"{describe(foreign, self.topic)}. Another driver or a zombie executor writes to this generation. "
                 "Stop it, and start a new generation from the last milestone; nothing foreign has been shown."
             )
-
-
-def _writer(message: Message) -> Writer | None:
-    headers = headers_of(message)
-    try:
-        generation = Generation.parse(headers["generation"].decode())
-        return Writer(generation, int(headers["attempt"]), int(headers["epoch"]))
-    except (KeyError, ValueError, AttributeError, TypeError, UsageError):
-        return None
 
 
 _KEYS = Codec(PLAIN_KEY_SCHEMA)

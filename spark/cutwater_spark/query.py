@@ -15,10 +15,10 @@ from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
-from cutwater.core.proof import Writer
+from cutwater.core.proof import WRITER_HEADER, Writer
 from cutwater.core.rejection import SKEW_SLOTS, Seen
 from cutwater_spark import decoding
-from cutwater_spark.sql import framed_bytes, kafka_options, single_object_bytes, text
+from cutwater_spark.sql import binary, framed_bytes, kafka_options, single_object_bytes, text
 
 INPUT_METRICS = "cutwater_input"
 """Name of the observation on the input: what `cutwater.core.rejection.Seen` holds, as `seen_of` reads it."""
@@ -114,6 +114,4 @@ def row_expressions(job: Job, writer: Writer, state_header: bytes) -> list[str]:
 
 
 def _headers(writer: Writer) -> str:
-    headers = {"generation": writer.generation, "attempt": writer.attempt, "epoch": writer.epoch}
-    one = "named_struct('key', {}, 'value', cast({} as binary))"
-    return f"array({', '.join(one.format(text(name), text(str(value))) for name, value in headers.items())})"
+    return f"array(named_struct('key', {text(WRITER_HEADER)}, 'value', {binary(writer.header)}))"

@@ -30,6 +30,7 @@ from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.digest import fold, signed
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.proof import WRITER_HEADER
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.windows import horizon_ms
 from cutwater.views.applier import Applied
@@ -145,7 +146,7 @@ class Writing:
         self, rows: Iterable[Sold], epoch: int, attempt: int = 1, generation: object = GENERATION
     ) -> list[tuple[bytes, bytes]]:
         """Put rows on the changelog, with no milestone."""
-        headers = [("generation", str(generation)), ("attempt", str(attempt)), ("epoch", str(epoch))]
+        headers = [(WRITER_HEADER, f"{generation}/{attempt}/{epoch}")]
         written = [(self.partition(one.shop), *self._framed(one)) for one in rows]
         for partition, key, value in written:
             self._producer.produce(self.topic, key=key, value=value, partition=partition, headers=headers)

@@ -14,6 +14,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import make_consumer, read_range
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.digest import signed
+from cutwater.core.proof import WRITER_HEADER
 from cutwater.views.view import State
 
 
@@ -161,7 +162,7 @@ def test_markers_and_unfinished_transactions_do_not_hang(broker: Any, tmp_path: 
                 producer.flush(20)
                 producer.abort_transaction(20)
             else:
-                headers = [("generation", str(GENERATION)), ("attempt", "1"), ("epoch", str(epoch))]
+                headers = [(WRITER_HEADER, f"{GENERATION}/1/{epoch}")]
                 producer.produce(
                     writing.topic, key=written[0][0], value=written[0][1], partition=0, headers=headers
                 )

@@ -16,7 +16,7 @@ from cutwater.core.records import Barrier, Heartbeat, Milestone, Start
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB
 from simulation.log import Log, Outcome
-from simulation.spark import Event
+from simulation.spark import Event, writer_of
 
 LOST_WRITE = "lost write"
 ABORTED_READ = "aborted read"
@@ -190,8 +190,9 @@ class Checker:
         """Rows of older epochs above the newest barrier's cut: nobody may have written there."""
         for place, offset in newest.changelog_cut:
             for record in self._log.topics[place.topic][place.partition].records:
-                old = record.headers is not None and int(dict(record.headers)["epoch"]) < newest.epoch
-                old = old and record.value is not None  # a tombstone below the horizon changes nothing
+                writer = writer_of(record.headers)
+                # A tombstone below the horizon changes nothing.
+                old = writer is not None and writer.epoch < newest.epoch and record.value is not None
                 if record.offset >= offset and record.serial <= before and old:
                     raise Anomaly(UNNOTICED, f"{when}: {place.topic}/{place.partition}@{record.offset}")
 

@@ -20,7 +20,7 @@ from cutwater.core.restore import Step as Stepping
 from cutwater.publisher import writer as output_writer
 from cutwater.views import applier, updates
 from cutwater.views.applier import Applier
-from cutwater.views.proving import headers_of
+from cutwater.views.proving import writer_of
 from cutwater.views.ranges import Range
 from cutwater.views.store import Store
 
@@ -68,7 +68,7 @@ def any_writer() -> Iterator[None]:
 
     def rows(self: Applier, messages: Any, milestone: Any) -> Iterator[Any]:
         for row in _rows(self, messages, milestone):
-            yield row._replace(headers=headers_of(milestone)) if stepping[0] else row
+            yield row._replace(writer=writer_of(milestone)) if stepping[0] else row
 
     with patch.object(Applier, "apply", apply), patch.object(Applier, "_rows", rows):
         yield

@@ -7,11 +7,12 @@ from contextlib import suppress
 
 from cutwater.adapters import wire
 from cutwater.core import topics
+from cutwater.core.proof import Writer
 from cutwater.core.records import Barrier, Committed, Milestone, Start
 from cutwater.core.topics import DELETE_RETENTION_MS
-from simulation.job import HOUR_MS, JOB, key_bytes
+from simulation.job import GENERATION, HOUR_MS, JOB, key_bytes
 from simulation.log import Outcome, Record
-from simulation.spark import CHANGELOG
+from simulation.spark import CHANGELOG, writer_of
 from simulation.world import Profile, Step, World
 
 MOST = 400
@@ -67,9 +68,9 @@ class Scene:
 
     def rows(self, epoch: int, attempt: int) -> int:
         """Rows of one attempt at an epoch on the changelog."""
-        wanted = (str(attempt).encode(), str(epoch).encode())
+        wanted = Writer(GENERATION, attempt, epoch)
         found = [one.headers for partition in self.world.log.topics[CHANGELOG] for one in partition.records]
-        return sum((dict(one)["attempt"], dict(one)["epoch"]) == wanted for one in found if one)
+        return sum(writer_of(one) == wanted for one in found)
 
     def _records(self, topic: str) -> list[wire.Record]:
         return [
@@ -155,7 +156,7 @@ def late_row(luck: int) -> Scene:
     by_epoch: list[dict[bytes, tuple[int, Record]]] = [{}, {}, {}]
     for number, partition in enumerate(scene.world.log.topics[CHANGELOG]):
         for record in partition.records:
-            by_epoch[int(dict(record.headers or [])["epoch"])][record.key or b""] = (number, record)
+            by_epoch[_epoch(record)][record.key or b""] = (number, record)
     old, newer, newest = by_epoch
     overwritten = [key for key in old if key in newer and old[key][1].value != newer[key][1].value]
     late = [old[key] for key in overwritten if key not in newest]
@@ -189,7 +190,13 @@ def lost_row(luck: int) -> Scene:
 
 def _newest_epoch(partition: object) -> int:
     records = partition.records  # type: ignore[attr-defined]
-    return int(dict(records[-1].headers)["epoch"]) if records else -1
+    return _epoch(records[-1]) if records else -1
+
+
+def _epoch(record: Record) -> int:
+    writer = writer_of(record.headers)
+    assert writer is not None
+    return writer.epoch
 
 
 def zombie_of_the_generation(luck: int) -> Scene:
@@ -247,8 +254,7 @@ def cleared_while_away(luck: int) -> Scene:
 
 
 def _is(record: object, epoch: int, attempt: int) -> bool:
-    headers = dict(record.headers or [])  # type: ignore[attr-defined]
-    return bool(headers) and (headers["epoch"], headers["attempt"]) == (str(epoch).encode(), str(attempt).encode())
+    return writer_of(record.headers) == Writer(GENERATION, attempt, epoch)  # type: ignore[attr-defined]
 
 
 def ended(play: Callable[[int], Scene], luck: int) -> Scene:

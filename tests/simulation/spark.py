@@ -17,7 +17,7 @@ from cutwater.core.digest import signed
 from cutwater.core.driving import Plan
 from cutwater.core.epochs import Epochs
 from cutwater.core.errors import UnavailableError
-from cutwater.core.proof import Writer, Written
+from cutwater.core.proof import WRITER_HEADER, Writer, Written
 from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
 from cutwater_spark.barriers import BarrierLog
@@ -258,4 +258,9 @@ class Driver:
 
 
 def _headers(me: Writer) -> Headers:
-    return [(name, str(value).encode()) for name, value in zip(me._fields, me, strict=True)]
+    return [(WRITER_HEADER, me.header)]
+
+
+def writer_of(headers: Headers | None) -> Writer | None:
+    """Who wrote a record of the changelog."""
+    return Writer.of_header(dict(headers or ()).get(WRITER_HEADER))

@@ -20,6 +20,7 @@ from cutwater.adapters.trail import history
 from cutwater.core import topics
 from cutwater.core.chain import breaks
 from cutwater.core.job import WINDOW_KEY_SCHEMA
+from cutwater.core.proof import WRITER_HEADER
 from cutwater.core.records import Barrier, Committed, Heartbeat, Start
 from cutwater.local.ports import free_ports
 from harness import GENERATION, Flow, flow, kill_session, scraped, wait_until
@@ -128,7 +129,7 @@ def test_a_foreign_row_ends_the_generation_at_a_heartbeat(job: Flow) -> None:
     wait_until(lambda: any(isinstance(one, Heartbeat) for one in barriers(job)), "a heartbeat")
     topic = topics.changelog(job.job.name, GENERATION)
     producer = Producer(job.cluster.librdkafka())
-    headers = {"generation": str(GENERATION), "attempt": "1", "epoch": "0"}
+    headers = {WRITER_HEADER: f"{GENERATION}/1/0"}
     producer.produce(topic, key=b"zombie", value=b"old", partition=1, headers=headers)
     producer.flush(10)
     assert driver.wait(60) == 7
@@ -171,7 +172,7 @@ def test_rows_of_a_killed_attempt_pass_only_where_this_attempt_writes_the_key(jo
     start = datetime.fromtimestamp(counting.START_MS // 60_000 * 60, UTC)
     row = {"key": key, "window_start": start, "window_end": start + timedelta(minutes=1)}
     left_over = Codec(WINDOW_KEY_SCHEMA).encode(row)
-    headers = {"generation": str(GENERATION), "attempt": "1", "epoch": str(newest + 1)}
+    headers = {WRITER_HEADER: f"{GENERATION}/1/{newest + 1}"}
     partition = job.job.shards.partition(job.job.shards.shard(key_hash(key)))
     producer = Producer(job.cluster.librdkafka())
     topic = topics.changelog(job.job.name, GENERATION)

@@ -12,12 +12,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cutwater.core.errors import DivergenceError
+from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.generations import Generation
+
+WRITER_HEADER = "writer"
+"""The header of every record of a changelog. One, not three: Spark makes objects of each for every row."""
 
 
 class ChangelogRow(NamedTuple):
-    """One record of the changelog; the writer is None where its headers are missing or unreadable."""
+    """One record of the changelog; the writer is None where its header is missing or unreadable."""
 
     partition: int
     offset: int
@@ -29,9 +32,25 @@ class ChangelogRow(NamedTuple):
 
 
 class Writer(NamedTuple):
+    """Who writes a row."""
+
     generation: Generation
     attempt: int
     epoch: int
+
+    @property
+    def header(self) -> bytes:
+        """The value of a row's header."""
+        return f"{self.generation}/{self.attempt}/{self.epoch}".encode()
+
+    @staticmethod
+    def of_header(value: bytes | None) -> Writer | None:
+        """The writer that a header names; None where it names none."""
+        try:
+            generation, attempt, epoch = (value or b"").decode().split("/")
+            return Writer(Generation.parse(generation), int(attempt), int(epoch))
+        except (ValueError, UsageError):
+            return None
 
 
 @dataclass(frozen=True)

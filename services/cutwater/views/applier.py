@@ -17,7 +17,7 @@ from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump, Step, fresh
 from cutwater.views.changelog import Row, RowReader
 from cutwater.views.layout import storage_key
-from cutwater.views.proving import counted_once, headers_of, prove, require_schema, require_whole
+from cutwater.views.proving import counted_once, prove, require_schema, require_whole, writer_of
 from cutwater.views.ranges import Range, Ranges
 from cutwater.views.store import Store
 
@@ -80,10 +80,10 @@ class Applier:
 
     def _at_once(self, entry: Entry) -> bool:
         """One batch; False, and nothing is changed, when the rows are too many bytes for that."""
-        milestone, wanted = entry.milestone, headers_of(entry.milestone)
+        milestone, wanted = entry.milestone, writer_of(entry.milestone)
         own: dict[bytes, Row] = {}
         for row in self._rows(self._range(milestone), milestone):
-            if row.headers == wanted:
+            if row.writer == wanted:
                 own[row.key] = row  # a task that ran twice wrote a row twice: the last one counts
             if len(own) > milestone.rows:
                 break  # proved wrong already
@@ -97,20 +97,21 @@ class Applier:
 
     def _in_chunks(self, entry: Entry, jump: bool) -> None:
         """Readers keep the rows of the milestone before, until all of this one is written."""
-        milestone, wanted = entry.milestone, headers_of(entry.milestone)
+        milestone, wanted = entry.milestone, writer_of(entry.milestone)
         range_ = self._range(milestone, look_above=jump and not fresh(milestone, self._now_ms()))
         rows = digest = size = 0
+        generation = f"{milestone.generation}/".encode()
         chunk: dict[bytes, bytes] = {}
         self._store.begin(entry)
         for row in self._rows(range_, milestone):
-            if row.headers == wanted:
+            if row.writer == wanted:
                 rows, digest = rows + 1, fold((row_hash(row.key, row.value),), digest)
             elif not jump:
                 continue
-            elif row.headers[0] != wanted[0]:
+            elif row.writer is None or not row.writer.startswith(generation):
                 raise DivergenceError(
                     f"{self._ranges.topic}: {row.window} below milestone {milestone.token} was written by "
-                    f"{row.headers}, not by this generation. Start a new generation."
+                    f"{row.writer!r}, not by this generation. Start a new generation."
                 )
             chunk |= self._kept(milestone, (row,))
             size += len(row.value)
@@ -144,12 +145,12 @@ class Applier:
 
     def _recount(self, milestone: Milestone, rows_max: int) -> tuple[int, int]:
         """Each key once, by its last row: the range again, which compaction may have overtaken since."""
-        wanted = headers_of(milestone)
+        wanted = writer_of(milestone)
 
         def read() -> Iterator[tuple[bytes, bytes]]:
             range_ = self._range(milestone, look_above=not fresh(milestone, self._now_ms()))
             for row in self._rows(range_, milestone):
-                if row.headers == wanted:
+                if row.writer == wanted:
                     yield row.key, row.value
             require_whole(milestone, range_.first_above_ms, self._now_ms())
 

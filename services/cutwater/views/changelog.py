@@ -11,7 +11,7 @@ from cutwater.adapters.kafka import headers_of
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.formats import is_confluent
 from cutwater.core.job import PLAIN_KEY_SCHEMA, Job
-from cutwater.core.proof import Writer
+from cutwater.core.proof import WRITER_HEADER
 from cutwater.views.layout import Window
 
 
@@ -22,13 +22,8 @@ class Row(NamedTuple):
     key: bytes
     value: bytes
     deleted: bool
-    headers: tuple[bytes | None, bytes | None, bytes | None]
-    """generation, attempt, epoch: as written, since comparing bytes is enough."""
-
-
-def writer_headers(writer: Writer) -> tuple[bytes, bytes, bytes]:
-    """The headers that a row of this writer carries."""
-    return str(writer.generation).encode(), str(writer.attempt).encode(), str(writer.epoch).encode()
+    writer: bytes | None
+    """The header as written, since comparing bytes is enough."""
 
 
 class KeyReader:
@@ -61,9 +56,7 @@ class RowReader:
                 f"{_place(message)}: the value's schema is {value[:HEADER_BYTES].hex()}, and the job file's "
                 f"measures say {self._value_header.hex()}; use the job file that the driver runs with"
             )
-        found = headers_of(message)
-        headers = (found.get("generation"), found.get("attempt"), found.get("epoch"))
-        return Row(window, key, value or b"", value is None, headers)
+        return Row(window, key, value or b"", value is None, headers_of(message).get(WRITER_HEADER))
 
 
 def _place(message: Message) -> str:

@@ -11,7 +11,6 @@ from cutwater.core.errors import DivergenceError
 from cutwater.core.proof import Writer
 from cutwater.core.records import Milestone
 from cutwater.core.restore import contained, fresh, mismatch
-from cutwater.views.changelog import writer_headers
 
 KEYS_MAX = 500_000
 """Keys held at a time when repeated rows of a large milestone are told apart."""
@@ -29,9 +28,9 @@ class Overtaken(Exception):
         self.looked = looked
 
 
-def headers_of(milestone: Milestone) -> tuple[bytes, bytes, bytes]:
-    """The headers that the rows of this milestone's own epoch and attempt carry."""
-    return writer_headers(Writer(milestone.generation, milestone.attempt, milestone.epoch))
+def writer_of(milestone: Milestone) -> bytes:
+    """The header that the rows of this milestone's own epoch and attempt carry."""
+    return Writer(milestone.generation, milestone.attempt, milestone.epoch).header
 
 
 def require_whole(milestone: Milestone, first_above_ms: Mapping[int, int | None], now_ms: int) -> None:

@@ -14,10 +14,11 @@ from cutwater.core.digest import fold
 from cutwater.core.errors import DivergenceError
 from cutwater.core.formats import is_confluent
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.proof import WRITER_HEADER
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step, fresh
 from cutwater.views.pieces import Piece, pieces_of
-from cutwater.views.proving import counted_once, headers_of, prove, require_schema, require_whole
+from cutwater.views.proving import counted_once, prove, require_schema, require_whole, writer_of
 from cutwater.views.ranges import Range, Ranges
 
 _key, _value, _offset = methodcaller("key"), methodcaller("value"), methodcaller("offset")
@@ -137,9 +138,8 @@ class Updates:
         require_whole(milestone, range_.first_above_ms, self._now_ms())
 
     def _told_apart(self, milestone: Milestone, range_: Range) -> Iterator[Piece]:
-        """The rows with the milestone's own headers."""
-        generation, attempt, epoch = headers_of(milestone)
-        wanted = [("generation", generation), ("attempt", attempt), ("epoch", epoch)]
+        """The rows with the milestone's own header."""
+        wanted = [(WRITER_HEADER, writer_of(milestone))]
         for partition, messages in range_.pieces():
             yield self._piece(partition, [one for one in messages if one.headers() == wanted])
 
