@@ -90,7 +90,8 @@ def test_kill_9_of_the_driver_loses_and_repeats_nothing(job: Flow) -> None:
     assert job.state(milestone) == counting.expected(made)
     assert list(breaks(job.milestones())) == []
     assert milestone.attempt == 2
-    assert len(scratches(job)) == 1 and not scratch.exists(), "the next one does"
+    assert len(scratches(job)) == 1
+    assert not scratch.exists(), "the next one does"
     _, again = [one for one in history(job.cluster, job.job.name, 100) if one.service == "driver"]
     found = dict(again.found)
     assert int(found["planned"]) >= int(found["barrier"]) >= before - 1, "the trail tells what the restart found"

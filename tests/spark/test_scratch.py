@@ -35,7 +35,8 @@ def test_the_folders_of_the_dead_are_deleted_and_those_of_the_living_are_not(tmp
     killed.communicate()
     assert (of_the_killed / "work").exists(), "the fault happened: it could not clear up"
     mine = scratch(base)
-    assert mine is not None and mine.is_dir()
+    assert mine is not None
+    assert mine.is_dir()
     assert not of_the_killed.exists()
     assert (of_the_living / "work").exists()
     living.communicate("\n")
