@@ -34,16 +34,18 @@ from cutwater.local.supervisor import Supervisor
 TITLE = "B5: a topic of events into rows"
 MEMORY = " in memory"
 READ, PLAIN, PLAIN_JSON, FASTAVRO = "read", "from_avro", "from_json", "fastavro"
+AVRO_VERSIONS = "avro-versions"
 TOPIC_OF = {
     READ: AVRO,
     PLAIN: AVRO,
     AVRO: AVRO,
+    AVRO_VERSIONS: decode_events.VERSIONS,
     CONFLUENT: CONFLUENT,
     PLAIN_JSON: JSON,
     JSON: JSON,
     FASTAVRO: AVRO,
 }
-"""Each contender, and the format of the topic that it reads."""
+"""Each contender, and the topic that it reads."""
 COMMAND = Command("b5", TITLE, tuple(TOPIC_OF), size=500_000, size_max=10_000_000)
 COST_MAX = 2.0
 """No format may cost more than so many times plain Avro decoding in Spark."""
@@ -85,9 +87,9 @@ def bench(options: Options) -> dict[str, Any]:
 
 
 def prepare(options: Options, java: Path, cluster: Cluster, folder: Path) -> Stage:
-    """Write the same events in each format, once."""
-    for kind in FORMATS:
-        made = decode_events.job(folder, kind)
+    """Write the same events to each topic, once."""
+    for topic in decode_events.TOPICS:
+        made = decode_events.job(folder, topic)
         ensure_topics(cluster, [topics.events(made.topic, decode_events.PARTITIONS)])
         decode_events.produce(cluster, made, options.size, options.seed)
         say(f"{options.size:,} events on {made.topic}")
@@ -159,7 +161,7 @@ def ratios(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
     """Each contender's rate over plain Avro decoding's, pair by pair: from the topic, and from memory."""
     by_place = {(run.contender, run.pair): run.drain_s for run in runs}
     found: dict[str, dict[str, float]] = {}
-    for name in (AVRO, CONFLUENT, JSON, PLAIN_JSON, FASTAVRO):
+    for name in (AVRO, AVRO_VERSIONS, CONFLUENT, JSON, PLAIN_JSON, FASTAVRO):
         for where in ("", MEMORY):
             pairs = sorted({run.pair for run in runs})
             both = [(by_place.get((PLAIN + where, one)), by_place.get((name + where, one))) for one in pairs]
@@ -173,7 +175,7 @@ def verdicts(found: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Per format whether it keeps the limit."""
     lines = []
     for label, one in found.items():
-        if label.removesuffix(MEMORY) in FORMATS:
+        if label.removesuffix(MEMORY) in (*FORMATS, AVRO_VERSIONS):
             kept = "kept" if one["median"] >= 1 / COST_MAX else "NOT KEPT"
             lines.append(
                 f"At most {COST_MAX:.0f} times plain Avro: {kept}: {label}: {1 / one['median']:.2f} times."

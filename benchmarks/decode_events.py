@@ -1,11 +1,15 @@
-"""The events of B5: ends of flights from a seed, on one topic per format, and what decoding must show."""
+"""The events of B5: ends of flights from a seed, on one topic per format, and what decoding must show.
+
+Avro has a second topic, whose events three versions of the schema wrote in turn.
+"""
 
 from __future__ import annotations
 
 import json
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -16,42 +20,60 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.eventschemas import event_encoder
 from cutwater.adapters.jobfile import load_job
 from cutwater.core.errors import UnavailableError
-from cutwater.core.formats import AVRO, CONFLUENT, WriterSchema, confluent_header
+from cutwater.core.formats import AVRO, CONFLUENT, FORMATS, WriterSchema, confluent_header
 from cutwater.core.job import Job
 
 PARTITIONS = 4
+VERSIONS = "versions"
+TOPICS = (*FORMATS, VERSIONS)
 REGISTERED = 1
 """The number under which the schema would stand in a registry: no registry takes part."""
 _SCHEMA = "flight_event.avsc"
 _FLUSH_S = 60.0
 
 
-def job(folder: Path, kind: str) -> Job:
-    """A job that reads the topic of one format; its file is `job_file(folder, kind)`."""
-    path = job_file(folder, kind)
+def job(folder: Path, topic: str) -> Job:
+    """A job that reads one of `TOPICS`; its file is `job_file(folder, topic)`."""
+    path = job_file(folder, topic)
+    kind = AVRO if topic == VERSIONS else topic
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(schema_folder() / _SCHEMA, path.parent)
     path.write_text(
-        f"job: b5-{kind}\nsource: {{topic: b5.{kind}, schema: {_SCHEMA}, key: airport, event_time: scheduled_at, "
-        f"format: {kind}}}\nwindow: {{kind: tumbling, size: 1h}}\nlateness: 1h\nretention: 1d\n"
+        f"job: b5-{topic}\nsource: {{topic: b5.{topic}, schema: {_SCHEMA}, key: airport, "
+        f"event_time: scheduled_at, format: {kind}}}\n"
+        "window: {kind: tumbling, size: 1h}\nlateness: 1h\nretention: 1d\n"
         "measures: {movements: {measure: count}}\n",
         encoding="utf-8",
     )
     return load_job(path)
 
 
-def job_file(folder: Path, kind: str) -> Path:
-    return folder / kind / "job.yaml"
+def job_file(folder: Path, topic: str) -> Path:
+    return folder / topic / "job.yaml"
+
+
+def versions(of: Job) -> Sequence[dict[str, Any]]:
+    """The schemas that write an Avro topic: the job's, and for `VERSIONS` two that Avro must resolve to it."""
+    newest, fields = of.event_schema, of.event_schema["fields"]
+    if not of.topic.endswith(VERSIONS):
+        return [newest]
+    gate = {"name": "gate", "type": "string", "default": "B12"}
+    return [newest, {**newest, "fields": [gate, *fields]}, {**newest, "fields": fields[::-1]}]
 
 
 def known(of: Job) -> tuple[WriterSchema, ...]:
-    """The one schema that wrote the topic; none for JSON."""
-    headers = {AVRO: Codec(of.event_schema).header, CONFLUENT: confluent_header(REGISTERED)}
-    header = headers.get(of.format.kind)
-    return (WriterSchema(header, of.event_schema, "1"),) if header else ()
+    """The schemas that wrote the topic; none for JSON."""
+    if of.format.kind == AVRO:
+        return tuple(WriterSchema(Codec(one).header, one, str(at)) for at, one in enumerate(versions(of), 1))
+    if of.format.kind == CONFLUENT:
+        return (WriterSchema(confluent_header(REGISTERED), of.event_schema, "1"),)
+    return ()
 
 
 def encoder(of: Job) -> Callable[[dict[str, Any]], bytes]:
+    if of.format.kind == AVRO:
+        codecs = cycle([Codec(one) for one in versions(of)])
+        return lambda event: next(codecs).encode(event)
     if of.format.kind == CONFLUENT:
         body = Codec(of.event_schema).body
         return lambda event: confluent_header(REGISTERED) + body(event)
