@@ -9,15 +9,19 @@ The tutorial is docs/ATTACH.md.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
+from cutwater.adapters.alerting import telling
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.logs import configure
+from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import load_settings
 from cutwater.adapters.trail import account
 from cutwater.core.errors import UsageError
@@ -63,7 +67,17 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
     with start_of.step("waiting for the brokers"):
         wait_for_broker(settings.cluster, settings.wait_ms / 1000)
     attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of, start_of)
-    with explaining(A_SOURCE, attempt.location):
+
+    @contextmanager
+    def told() -> Iterator[None]:
+        """What ends it has the words, and the alert, that a driver's end has."""
+        with (
+            telling(settings.cluster, job.name, settings.generation, "driver", now_ms, log),
+            explaining(A_SOURCE, attempt.location),
+        ):
+            yield
+
+    with told():
         attempt.take_over()
 
     def start(epochs: EpochWriter, _decoding: object) -> StreamingQuery:
@@ -76,16 +90,17 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
             .start()
         )
 
-    return AttachedQuery(job, attempt, stop, start, log)
+    return AttachedQuery(job, attempt, stop, start, told, log)
 
 
 class AttachedQuery:
     """A running query. Spark may end it after a commit (SPARK-55271); it is then started again."""
 
-    def __init__(self, job: Job, attempt: Attempt, stop: threading.Event, start: Any, log: Any) -> None:
+    def __init__(self, job: Job, attempt: Attempt, stop: threading.Event, start: Any, told: Any, log: Any) -> None:
         self.job = job
         self._attempt = attempt
         self._stop = stop
+        self._told = told
         self._log = log
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, args=(start,), name=f"attached-{job.name}", daemon=True)
@@ -112,7 +127,7 @@ class AttachedQuery:
 
     def _run(self, start: Any) -> None:
         try:
-            with explaining(A_SOURCE, self._attempt.location):
+            with self._told():
                 self._attempt.run(start)
         except BaseException as error:  # raised where somebody waits
             self._failure = error

@@ -9,12 +9,16 @@ from typing import Any
 
 import httpx
 import pytest
+from confluent_kafka import Producer
 
 import shop as example
+from cutwater.adapters.alerting import read_alerts
 from cutwater.client.committed import committed
+from cutwater.core import topics
+from cutwater.core.alerts import DIVERGENCE, on
 from cutwater.core.chain import breaks
 from cutwater.local.ports import free_ports
-from harness import kill_session, wait_until
+from harness import GENERATION, kill_session, wait_until
 from shop import PROGRAM, Shop
 
 pytestmark = pytest.mark.spark
@@ -43,7 +47,7 @@ def test_an_attached_query_is_exact_after_kill_9(shop: Shop) -> None:
     kill_session(first.pid)
     first.wait(60)
     assert len(shop.milestones()) < 10, "the kill must come in the middle of the backlog"
-    shop.program()
+    second = shop.program()
     milestone = shop.wait_committed()
     expected = example.expected(made)
     assert shop.state(milestone) == expected
@@ -73,6 +77,13 @@ def test_an_attached_query_is_exact_after_kill_9(shop: Shop) -> None:
 
     served = wait_until(answer, "the view at the newest milestone")
     assert len(served["rows"]) == len([key for key, _ in expected if key == "north"])
+
+    producer = Producer(shop.cluster.librdkafka())
+    producer.produce(topics.changelog(shop.job.name, GENERATION), key=b"zombie", value=b"old", partition=0)
+    producer.flush(20)
+    wait_until(lambda: second.poll() is not None, "a foreign row to end the query at a heartbeat")
+    told = [(one.kind, one.part) for one in on(read_alerts(shop.cluster, shop.job.name))]
+    assert told == [(DIVERGENCE, "driver")], "as a driver of a job file tells it"
 
 
 def test_the_driver_refuses_an_attached_job(shop: Shop) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
@@ -36,6 +38,18 @@ def read_alerts(cluster: Cluster, job: str) -> Known:
 def message_of(alert: Alert) -> dict[str, bytes]:
     """Key and value of an alert's record. By the key compaction keeps the newest of each kind and part."""
     return {"key": f"{alert.kind}/{alert.part}".encode(), "value": wire.encode(alert)}
+
+
+@contextmanager
+def telling(
+    cluster: Cluster, job: str, generation: Generation, service: str, now_ms: Callable[[], int], log: Any
+) -> Iterator[None]:
+    """An error that leaves the block is told, and goes on."""
+    try:
+        yield
+    except CutwaterError as error:
+        tell_end(cluster, job, generation, service, error, now_ms(), log)
+        raise
 
 
 def tell_end(

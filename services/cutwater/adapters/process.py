@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from cutwater.adapters.alerting import tell_end
+from cutwater.adapters.alerting import telling
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.logs import configure
 from cutwater.adapters.settings import Settings, load_settings
@@ -70,13 +70,10 @@ def run_service(name: str, build: Build) -> int:
         settings = load_settings()
         log = configure(name, settings.log_json)
         job = load_job(Path(sys.argv[1]))
-        try:
+        with telling(settings.cluster, job.name, settings.generation, name, now_ms, log):
             service = build(job, settings, log)
             listen(service)
             service.run()
-        except CutwaterError as error:
-            tell_end(settings.cluster, job.name, settings.generation, name, error, now_ms(), log)
-            raise
     except CutwaterError as error:
         print(f"cutwater {name}: {error}", file=sys.stderr)
         return error.exit_code
