@@ -108,6 +108,8 @@ class Attempt:
             start,
         )
         self._number, self._past = taking_over.run(now_ms)
+        if self._past.newest is not None:
+            self._metrics.stands_at(self._past.newest)
 
     def run(self, start: StartQuery) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""

@@ -6,8 +6,10 @@ python -m cutwater_spark.driver JOBFILE
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -32,6 +34,7 @@ from cutwater_spark.epochs import EpochWriter
 from cutwater_spark.failures import explaining
 from cutwater_spark.lists import Lists
 from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events, seen_of
+from cutwater_spark.scratch import scratch
 from cutwater_spark.session import open_session
 
 
@@ -65,7 +68,7 @@ class Driver:
         for listed in (topics.dead_letters(job.name), topics.late(job.name)):
             partition_count(cluster, listed)
         with start.step("starting Spark"):
-            spark = open_session(job, settings, location_of(job, settings))
+            spark = open_session(job, settings, location_of(job, settings), self._scratch())
         listen(self)  # Spark has put its own handler for Ctrl-C in place of ours
         attempt = Attempt(spark, job, settings, self._log, self._stop, decoding, self._look_at_input, start)
         try:
@@ -74,6 +77,15 @@ class Driver:
                 attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt.location))
         finally:
             spark.stop()
+
+    def _scratch(self) -> Path | None:
+        """Spark's own places where the user has named one, and with executors that are not on this machine."""
+        if "SPARK_LOCAL_DIRS" in os.environ or not self._settings.spark_master.startswith("local"):
+            return None
+        folder = scratch(self._settings.data_dir.resolve() / "scratch")
+        if folder is None:
+            self._log.warning("Spark's working files lie in the system's temporary folder", reason="data folder")
+        return folder
 
     def _known_schemas(self) -> tuple[WriterSchema, ...]:
         """The schemas of the events, from job file or registry; those of later events count after a restart."""

@@ -1,4 +1,4 @@
-"""Where a JVM of Spark keeps what need not outlive it: RocksDB's working files, shuffles, native libraries.
+"""Where a driver's JVM keeps what need not outlive it: RocksDB's working files, shuffles, native libraries.
 
 In the system's temporary folder, the default, a JVM that is killed leaves them behind, gigabytes each time.
 """
@@ -13,54 +13,68 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
-_LOCK = "lock"
+_PREFIX, _LOCK = "driver-", "lock"
+
+
+class _Held(NamedTuple):
+    folder: Path
+    lock: IO[str]
+    """While it is open, and locked, the folder is this process's."""
+
+    def delete(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.lock.close()  # only now: what could not be deleted is the next one's
 
 
 def scratch(base: Path) -> Path | None:
-    """A new folder below `base` that is this process's own until it ends; those of dead processes are deleted.
+    """A new folder below `base`, deleted as this process ends; what killed processes of this host left is deleted.
 
-    None where nothing can be written there.
+    None where nothing can be written. What is not a driver's stays as it is.
     """
     try:
         base.mkdir(parents=True, exist_ok=True)
-        with _locked(base / _LOCK):
-            for left in base.iterdir():
-                _delete_if_dead(left)
-            return _made(base)
+        with _alone(base / _LOCK):
+            left = [held for folder in base.glob(f"{_PREFIX}*") if (held := _of_the_dead(folder)) is not None]
+            mine = _new(base)
     except OSError:
         return None
+    atexit.register(_end, mine, os.getpid())
+    for held in left:
+        held.delete()
+    return mine.folder
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One at a time: a folder that is not locked yet must not be taken for a dead process's."""
-    with path.open("w") as file:
+def _alone(path: Path) -> Iterator[None]:
+    """One process at a time: a folder that is not locked yet must not be taken for a dead one's."""
+    with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _made(base: Path) -> Path:
-    folder = Path(tempfile.mkdtemp(dir=base))
-    held = (folder / _LOCK).open("w")
-    fcntl.flock(held, fcntl.LOCK_EX)
-    atexit.register(_end, folder, held, os.getpid())
-    return folder
+def _new(base: Path) -> _Held:
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+    lock = (folder / _LOCK).open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return _Held(folder, lock)
 
 
-def _end(folder: Path, held: IO[str], owner: int) -> None:
-    if os.getpid() == owner:  # not in a child that was forked meanwhile
-        shutil.rmtree(folder, ignore_errors=True)
-        held.close()  # only now: what could not be deleted is the next one's
-
-
-def _delete_if_dead(folder: Path) -> None:
-    if not folder.is_dir():
-        return
+def _of_the_dead(folder: Path) -> _Held | None:
+    """None for a folder whose process lives, or that is somebody else's."""
     try:
-        with (folder / _LOCK).open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-    except BlockingIOError:
-        return  # its process lives
+        lock = (folder / _LOCK).open("r+")
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        return None
+    return _Held(folder, lock)
+
+
+def _end(mine: _Held, owner: int) -> None:
+    if os.getpid() == owner:  # not in a child that was forked meanwhile
+        mine.delete()

@@ -14,7 +14,6 @@ from pyspark.sql.avro.functions import to_avro
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
-from cutwater_spark.scratch import scratch
 
 STATE = "spark.sql.streaming.stateStore.providerClass"
 STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -75,15 +74,15 @@ def _avro_limits(job: Job) -> str:
     return " ".join(f"-Dorg.apache.avro.limits.{kind}.maxLength={job.max_event_bytes}" for kind in kinds)
 
 
-def open_session(job: Job, settings: Settings, checkpoint: str) -> SparkSession:
+def open_session(job: Job, settings: Settings, checkpoint: str, scratch: Path | None = None) -> SparkSession:
+    """`scratch`: where the JVM keeps its working files; by default where Spark says."""
     if settings.spark_master.startswith("local"):
         # No setting says where the UI listens, only this; by default to the network, and it can end queries.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     conf = configuration(job, settings, checkpoint)
-    folder = scratch(settings.data_dir.resolve() / "scratch")
-    if folder is not None:
-        os.environ.setdefault("SPARK_LOCAL_DIRS", str(folder))
-        conf["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={folder}"'
+    if scratch is not None:
+        os.environ["SPARK_LOCAL_DIRS"] = str(scratch)
+        conf["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={scratch}"'
     builder = SparkSession.builder.master(settings.spark_master)
     for name, value in conf.items():
         builder = builder.config(name, value)

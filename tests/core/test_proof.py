@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cutwater.core.errors import DivergenceError
 from cutwater.core.proof import ChangelogRow, Suspect, Writer, describe, foreign_rows, strays, suspects
-from protocol_samples import GENERATION, OTHER
+from protocol_samples import GENERATION, GENERATIONS, OTHER
 
 ME = Writer(GENERATION, 2, 7)
 EARLIER = ME._replace(attempt=1)
@@ -151,3 +151,18 @@ def test_the_message_names_the_first_few() -> None:
         "changelog/0@101 by g1-local-00000000 attempt 1 epoch 7 and 5 more"
     )
     assert describe(log(("b", "2", None)), "changelog") == "changelog/0@100 by an unknown writer"
+
+
+def test_the_header_of_a_row_is_what_it_is() -> None:
+    """The bytes are a format: rows that were written yesterday must be told apart tomorrow."""
+    me = Writer(GENERATION, 2, 12)
+    assert me.header == b"g1-local-00000000/2/12"
+    assert Writer.of_header(me.header) == me
+
+
+@given(st.builds(Writer, GENERATIONS, st.integers(1, 2**31), st.integers(0, 2**63 - 1)), st.binary(max_size=40))
+def test_a_header_names_its_writer_or_nobody(writer: Writer, other: bytes) -> None:
+    assert Writer.of_header(writer.header) == writer
+    for damaged in (None, b"", other, writer.header[:-1] + b"/", writer.header + b"/1", b"\xff" + writer.header):
+        found = Writer.of_header(damaged)
+        assert found is None or found.header == damaged

@@ -91,14 +91,14 @@ def test_patience_has_a_bound() -> None:
     """Asked again while the leader is unknown, and no longer than its time: a topic that is gone is an error."""
     answers, looks = [UNKNOWN, UNKNOWN, 7], []
 
-    def ask() -> int:
+    def answered() -> int:
         answer = answers.pop(0)
         if isinstance(answer, KafkaException):
             raise answer
         return answer
 
-    assert patiently("asking", ask, lambda: looks.append(1)) == 7
+    assert patiently("asking", answered, lambda: looks.append(1)) == 7
     assert len(looks) == 2
     answers[:] = [UNKNOWN, UNKNOWN, 7]
     with pytest.raises(UsageError, match="asking: the topic does not exist"):
-        patiently("asking", ask, lambda: None, patience_s=0.0)
+        patiently("asking", answered, lambda: None, patience_s=0.0)

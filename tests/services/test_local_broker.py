@@ -13,13 +13,15 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cutwater.core.errors import MachineError, UnavailableError
+from cutwater.adapters.kafka import partition_count
+from cutwater.core.errors import MachineError, UnavailableError, UsageError
 from cutwater.local.broker import Broker, new_cluster_id
 from cutwater.local.broker_config import read_properties, render_properties, server_properties
 from cutwater.local.java import find_java
 from cutwater.local.ports import LOOPBACK
 from cutwater.local.restarts import NEVER_RESTART, RestartPolicy
 from cutwater.local.supervisor import Supervisor
+from harness import wait_until
 
 TOPIC = "kept"
 WAIT_SECONDS = 60.0
@@ -139,6 +141,21 @@ def test_a_topic_that_nobody_created_is_an_error(
     known = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics("mistyped", timeout=10)
     assert known.topics["mistyped"].error is not None
     assert "message.max.bytes=12345" in (broker.data_dir / "server.properties").read_text()
+
+
+def test_asking_for_a_topic_does_not_make_it(
+    make_broker: MakeBroker, supervisors: Callable[..., Supervisor]
+) -> None:
+    """Not even on brokers that make topics by themselves, as Kafka's do by default; a plain client would."""
+    broker = make_broker(overrides={"auto.create.topics.enable": "true"})
+    supervisors(broker)
+    for _ in range(2):
+        with pytest.raises(UsageError, match="mistyped does not exist"):
+            partition_count(broker.cluster, "mistyped")
+    plain = AdminClient({"bootstrap.servers": broker.bootstrap})
+    plain.list_topics("made", timeout=10)
+    wait_until(lambda: "made" in plain.list_topics(timeout=10).topics, "the broker to make a topic by itself")
+    assert "mistyped" not in plain.list_topics(timeout=10).topics
 
 
 def test_a_port_in_use_is_refused_before_java_starts(make_broker: MakeBroker) -> None:

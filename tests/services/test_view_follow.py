@@ -63,7 +63,7 @@ def test_old_milestone_with_young_rows_above_is_whole_and_alone(writing: Writing
 
 
 def test_rows_of_a_superseded_attempt_are_not_applied(writing: Writing, tmp_path: Path) -> None:
-    """On the tail a row counts only when its headers say the milestone's own generation, attempt and epoch."""
+    """On the tail a row counts only when its header says the milestone's own generation, attempt and epoch."""
     writing.epoch([Sold("a", 1, 1)])
     with following(writing.cluster, writing.job, tmp_path / "view") as view:
         view.wait_for(1)

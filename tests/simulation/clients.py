@@ -58,13 +58,17 @@ class SimAdmin:
 
     def list_topics(self, topic: str | None, timeout: float) -> Any:
         self._process.pause()
-        names = self._log.topics if topic is None else (topic,)
-        return SimpleNamespace(
-            topics={
-                name: SimpleNamespace(error=None, partitions=dict.fromkeys(range(len(self._log.topics[name]))))
-                for name in names
-            }
-        )
+        return _described(self._log, topic)
+
+
+def _described(log: Log, topic: str | None) -> Any:
+    names = log.topics if topic is None else (topic,)
+    return SimpleNamespace(
+        topics={
+            name: SimpleNamespace(error=None, partitions=dict.fromkeys(range(len(log.topics[name]))))
+            for name in names
+        }
+    )
 
 
 def _message(place: Place, offset: int, record: Record | None) -> Message:
@@ -106,6 +110,9 @@ class SimConsumer:
 
     def close(self) -> None:
         self._positions = {}
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        return _described(self._log, topic)
 
     def get_watermark_offsets(self, place: TopicPartition, timeout: float) -> tuple[int, int]:
         self._process.pause()

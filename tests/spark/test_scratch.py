@@ -29,6 +29,10 @@ def hold(base: Path) -> tuple[subprocess.Popen[str], Path]:
 
 def test_the_folders_of_the_dead_are_deleted_and_those_of_the_living_are_not(tmp_path: Path) -> None:
     base = tmp_path / "scratch"
+    somebodys = base / "alice"
+    somebodys.mkdir(parents=True)
+    damaged = base / "driver-without-lock"
+    damaged.mkdir()
     killed, of_the_killed = hold(base)
     living, of_the_living = hold(base)
     killed.kill()
@@ -39,6 +43,8 @@ def test_the_folders_of_the_dead_are_deleted_and_those_of_the_living_are_not(tmp
     assert mine.is_dir()
     assert not of_the_killed.exists()
     assert (of_the_living / "work").exists()
+    assert somebodys.is_dir()
+    assert damaged.is_dir(), "what cannot be looked at is no obstacle"
     living.communicate("\n")
     assert not of_the_living.exists(), "an orderly end leaves nothing"
 

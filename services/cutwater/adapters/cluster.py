@@ -83,7 +83,8 @@ class Cluster:
         What the protocol's processes say to Kafka, they say through such a client: a simulated cluster makes
         simulated ones, and everything above this line stays as it is.
         """
-        return kind({**self.librdkafka(), **settings}, **options)
+        # An admin client is a producer, for which asking for a topic would make it, where the brokers allow that.
+        return kind({**self.librdkafka(), "allow.auto.create.topics": False, **settings}, **options)
 
     def librdkafka(self) -> dict[str, Any]:
         """For confluent-kafka, and for kcat after `-X`."""

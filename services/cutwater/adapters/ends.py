@@ -19,7 +19,8 @@ class Ends:
     def of(self, topic: str, partitions: int) -> dict[int, int]:
         """The next offset of each partition: what has been written, in open transactions too.
 
-        Raises UnavailableError when the brokers do not answer; UsageError when they know of no such topic.
+        Raises UnavailableError when the brokers do not answer, or nobody leads a partition, as of a topic that is
+        gone; UsageError when they say so.
         """
         return patiently(
             f"reading the ends of {topic}",

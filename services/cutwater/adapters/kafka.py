@@ -46,7 +46,7 @@ _PASSING = _UNKNOWN | {
 }
 """A topic just made, or a broker just gone or back: the next leader is about to be known. Until it is, a client
 may be told that there is no such partition, of a topic that is only away."""
-_PAUSE_S, _LOOK_S = 0.1, 1.0
+_PAUSE_S, _PAUSE_S_MAX, _LOOK_S = 0.1, 0.4, 1.0
 
 
 class Batch(NamedTuple):
@@ -81,14 +81,15 @@ def patiently(doing: str, ask: Callable[[], T], look: Callable[[], Any], patienc
     `look` lets the client learn of the topic anew: librdkafka goes on for minutes with what it was told in such a
     moment. Raises as `explain` does: UsageError for a topic that is unknown for all that time.
     """
-    deadline = time.monotonic() + patience_s
+    deadline, pause_s = time.monotonic() + patience_s, _PAUSE_S
     while True:
         try:
             return ask()
         except KafkaException as error:
             if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
                 raise explain(error, doing) from None
-            time.sleep(_PAUSE_S)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
             with suppress(KafkaException):
                 look()
 
@@ -145,7 +146,7 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     low, high = patiently(
         f"reading the offsets of {topic}/{partition}",
         lambda: consumer.get_watermark_offsets(place, timeout=TIMEOUT_S),
-        lambda: consumer.list_topics(topic, timeout=TIMEOUT_S),
+        lambda: consumer.list_topics(topic, timeout=_LOOK_S),
     )
     return int(low), int(high)
 

@@ -55,6 +55,14 @@ class DriverMetrics:
         self._skew = Gauge("skew_seconds", "Between the source partitions' newest event times.", **here)
         self._heartbeats = Counter("heartbeats", "Times that an idle job said so.", **here)
         self._restarts = Counter("query_restarts", "Times that Spark ended the query, to go on.", **here)
+        for unknown in (self._epoch, self._watermark, self._skew):
+            unknown.set(float("nan"))  # a watermark of 1970 would page somebody at each start
+
+    def stands_at(self, newest: Barrier) -> None:
+        """An attempt begins behind this barrier, which another wrote."""
+        self._epoch.set(newest.epoch)
+        self._watermark.set(newest.watermark_ms / 1000)
+        self._skew.set(newest.skew_ms / 1000)
 
     def told(self, signal: Signal) -> None:
         """A signal stands on the barriers topic."""
@@ -69,7 +77,7 @@ class DriverMetrics:
         self._restarts.inc()
 
     def _barrier(self, one: Barrier) -> None:
-        self._epoch.set(one.epoch)
+        self.stands_at(one)
         self._epochs.inc()
         self._events.inc(one.events)
         self._rejected.inc(one.rejected)
@@ -77,5 +85,3 @@ class DriverMetrics:
         self._rows.inc(one.rows)
         self._tombstones.inc(one.tombstones)
         self._seconds.observe(max(0, one.written_ms - one.epoch_started_ms) / 1000)
-        self._watermark.set(one.watermark_ms / 1000)
-        self._skew.set(one.skew_ms / 1000)

@@ -44,7 +44,10 @@ class Settings(BaseSettings):
         0, ge=0, le=100, description="Copies that must acknowledge a record; 0 takes one less than there are."
     )
     region: str = Field("local", pattern=f"^{REGION_PATTERN}$", description="Name of this region.")
-    data_dir: Path = Field(Path("build/cutwater"), description="Folder for state, checkpoints and logs.")
+    data_dir: Path = Field(
+        Path("build/cutwater"),
+        description="Folder for state, checkpoints, logs and, with a local driver, Spark's working files.",
+    )
     host: str = Field("127.0.0.1", description="Address that HTTP services bind to.")
     port: int = Field(8321, ge=0, le=65_535, description="Port of the rehydrator's HTTP API; 0 takes a free one.")
     driver_port: int = Field(

@@ -42,10 +42,11 @@ def from_changelog(
     clock: Callable[[], int] = now_ms,
 ) -> Iterator[CommittedMilestone]:
     """See `committed`."""
-    stream = topics.milestones(job.name)
-    partition_count(cluster, stream)
+    stream, changelog = topics.milestones(job.name), topics.changelog(job.name, generation)
+    for topic in (stream, changelog):
+        partition_count(cluster, topic)
     entry = _entry(cluster, stream, after) if after else None
-    ranges = Ranges(cluster, topics.changelog(job.name, generation), stop)
+    ranges = Ranges(cluster, changelog, stop)
     reading = _Reading(job, ranges, Backlog(generation, entry, reader=CLIENT), entry, rows_max, clock)
     feed: MilestoneFeed | None = None
     waited = time.monotonic()

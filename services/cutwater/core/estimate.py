@@ -20,8 +20,8 @@ SKETCH_BYTES = 4_152
 """An HLL sketch of 4,096 registers in full, one byte each, and its head; young ones are smaller."""
 RECORD_BYTES = 20
 """A Kafka record around its key, value and headers, as part of a batch."""
-HEADERS_BYTES = 75
-"""generation, attempt and epoch: names, values, lengths."""
+HEADERS_BYTES = 36
+"""The writer: name, value, lengths."""
 SINGLE_OBJECT_BYTES = 10
 WINDOW_BYTES = 12
 PROTOCOL_BYTES = 260

@@ -173,7 +173,8 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
     headers = output_headers_of(job, settings)
     with start.step("waiting for the brokers"):
         wait_for_broker(cluster, settings.wait_ms / 1000)
-    for topic in (topics.milestones(job.name), topics.published(job.name)):
+    changelog = topics.changelog(job.name, generation)
+    for topic in (topics.milestones(job.name), topics.published(job.name), changelog):
         partition_count(cluster, topic)
     found = partition_count(cluster, topics.output(job.name))
     if found != job.shards.partitions:

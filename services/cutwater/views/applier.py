@@ -109,9 +109,10 @@ class Applier:
             elif not jump:
                 continue
             elif row.writer is None or not row.writer.startswith(generation):
+                by = row.writer.decode(errors="replace") if row.writer else "somebody without the header 'writer'"
                 raise DivergenceError(
-                    f"{self._ranges.topic}: {row.window} below milestone {milestone.token} was written by "
-                    f"{row.writer!r}, not by this generation. Start a new generation."
+                    f"{self._ranges.topic}: {row.window} below milestone {milestone.token} was written by {by}, "
+                    "not by this generation. Start a new generation."
                 )
             chunk |= self._kept(milestone, (row,))
             size += len(row.value)

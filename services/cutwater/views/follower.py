@@ -75,7 +75,7 @@ class Follower:
         self._backlog = Backlog(generation, store.applied, floor)
 
     def stop(self) -> None:
-        """End `run` within about a second, wherever it is."""
+        """End `run` within about a second, or once a question to the brokers has had its time."""
         self._stop.set()
 
     def run(self) -> None:
