@@ -57,7 +57,8 @@ class Announcer:
     def stop(self) -> None:
         self._stop.set()
         self._thread.join(timeout=5)
-        self._source.close()
+        if not self._thread.is_alive():  # else it still asks a broker that is away, and would crash without it
+            self._source.close()
 
     def _run(self) -> None:
         try:
