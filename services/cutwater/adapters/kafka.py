@@ -46,7 +46,8 @@ _PASSING = _UNKNOWN | {
 }
 """A topic just made, or a broker just gone or back: the next leader is about to be known. Until it is, a client
 may be told that there is no such partition, of a topic that is only away."""
-_PAUSE_S, _PAUSE_S_MAX, _LOOK_S = 0.1, 0.4, 1.0
+_PAUSE_S, _PAUSE_S_MAX = 0.1, 0.4
+_LOOK_S, _ANEW_S = 1.0, 5.0
 
 
 class Batch(NamedTuple):
@@ -146,7 +147,7 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     low, high = patiently(
         f"reading the offsets of {topic}/{partition}",
         lambda: consumer.get_watermark_offsets(place, timeout=TIMEOUT_S),
-        lambda: consumer.list_topics(topic, timeout=_LOOK_S),
+        lambda: consumer.list_topics(topic, timeout=_ANEW_S),
     )
     return int(low), int(high)
 
