@@ -24,7 +24,7 @@ from cutwater.core.digest import fold, signed
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.output import nothing
-from cutwater.core.proof import WRITER_HEADER
+from cutwater.core.proof import WRITER_HEADER, Writer
 from cutwater.core.records import Milestone
 
 
@@ -80,7 +80,7 @@ class Changelog:
         writer.write_all([Batch(place, 0, [record])])
 
     def _rows(self, producer: Producer, epoch: int, numbers: range) -> dict[bytes, bytes]:
-        headers = [(WRITER_HEADER, f"{self.generation}/1/{epoch}")]
+        headers = [(WRITER_HEADER, Writer(self.generation, 1, epoch).header)]
         written: dict[bytes, bytes] = {}
         for number in numbers:
             name, start = f"key-{number % 5_000:06}", (number // 5_000) * 20_000

@@ -21,7 +21,7 @@ _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSyst
 
 
 def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, str]:
-    """Every Spark setting of a driver, by name."""
+    """The Spark settings that a driver's job and environment make, by name."""
     conf = {
         "spark.app.name": f"cutwater-{job.name}",
         "spark.driver.memory": settings.spark_driver_memory,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -11,6 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S, explain
+from cutwater.adapters.reaching import made
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.topic_check import FoundTopic, differences
@@ -20,7 +22,8 @@ _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
 
 def admin_client(cluster: Cluster) -> AdminClient:
-    return AdminClient(cluster.librdkafka())
+    admin: AdminClient = made(cluster, AdminClient, {})
+    return admin
 
 
 def brokers(cluster: Cluster) -> int:
@@ -40,32 +43,41 @@ def cluster_id(cluster: Cluster) -> str:
         raise explain(error, f"asking {cluster.bootstrap} who it is") from None
 
 
+def _answers(asked: Mapping[str, Future[Any]], doing: str, but: Container[int]) -> Iterator[tuple[str, Any]]:
+    """What was answered of each topic; those whose error is one of `but` are left out, any other is raised."""
+    for name, future in asked.items():
+        # Raised, it would hold this frame, and through it the client, until the garbage is collected.
+        error = future.exception(2 * TIMEOUT_S)
+        if error is None:
+            yield name, future.result()
+        elif not isinstance(error, KafkaException):
+            raise error
+        elif error.args[0].code() not in but:
+            raise explain(error, f"{doing} topic {name}") from None
+
+
 def create_topics(
     cluster: Cluster, specs: Sequence[TopicSpec], replication: Replication = UNREPLICATED
 ) -> list[str]:
     """Create what is missing; what exists stays as it is. Returns the names of those created."""
     if not specs:
         return []
-    made = []
-    wanted = [_new_topic(one, replication) for one in specs]
     admin = admin_client(cluster)
-    for name, future in admin.create_topics(wanted, request_timeout=TIMEOUT_S).items():
-        try:
-            future.result(2 * TIMEOUT_S)
-            made.append(name)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise explain(error, f"creating topic {name}") from None
-    _wait_until_seen(cluster, made)
-    return made
+    asked = admin.create_topics([_new_topic(one, replication) for one in specs], request_timeout=TIMEOUT_S)
+    created = [name for name, _ in _answers(asked, "creating", {KafkaError.TOPIC_ALREADY_EXISTS})]
+    _until(lambda: set(created) - set(_described(admin, created)), "created, and not seen")
+    return created
 
 
-def _wait_until_seen(cluster: Cluster, names: Sequence[str]) -> None:
-    """The controller has made them; brokers learn of it a moment later. Raises UnavailableError after 20 s."""
+def _until(awaited: Callable[[], Collection[str]], doing: str) -> None:
+    """Until no topic is awaited any more: what the controller has done, brokers learn of a moment later.
+
+    Raises UnavailableError after 20 s.
+    """
     deadline = time.monotonic() + TIMEOUT_S
-    while missing := set(names) - set(described(cluster, names)):
+    while names := awaited():
         if time.monotonic() > deadline:
-            raise UnavailableError(f"{', '.join(sorted(missing))}: created, and not seen within {TIMEOUT_S:.0f} s")
+            raise UnavailableError(f"{', '.join(sorted(names))}: {doing} within {TIMEOUT_S:.0f} s")
         time.sleep(0.05)
 
 
@@ -101,26 +113,23 @@ def describe_topics(cluster: Cluster, names: Sequence[str], operations: bool = F
     Raises UnavailableError when the cluster does not answer or refuses to say.
     """
     found = described(cluster, names, operations)
-    configs = topic_configs(admin_client(cluster), list(found))
-    return {name: _found(name, one, configs[name], operations) for name, one in found.items()}
+    configs = _topic_configs(admin_client(cluster), list(found))
+    # One that is deleted between the two questions is gone: the second answer counts.
+    return {name: _found(name, found[name], config, operations) for name, config in configs.items()}
 
 
 def described(cluster: Cluster, names: Sequence[str], operations: bool = False) -> dict[str, Any]:
     """confluent-kafka's descriptions of those that exist."""
+    return _described(admin_client(cluster), names, operations)
+
+
+def _described(admin: AdminClient, names: Sequence[str], operations: bool = False) -> dict[str, Any]:
     if not names:
         return {}
-    admin = admin_client(cluster)
     asked = admin.describe_topics(
         TopicCollection(list(names)), include_authorized_operations=operations, request_timeout=TIMEOUT_S
     )
-    answers = {}
-    for name, future in asked.items():
-        try:
-            answers[name] = future.result(2 * TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() not in _ABSENT:
-                raise explain(error, f"describing topic {name}") from None
-    return answers
+    return dict(_answers(asked, "describing", _ABSENT))
 
 
 def _found(name: str, described: Any, config: dict[str, str], operations: bool) -> FoundTopic:
@@ -129,33 +138,26 @@ def _found(name: str, described: Any, config: dict[str, str], operations: bool) 
     return FoundTopic(name, len(described.partitions), config, copies, allowed)
 
 
-def topic_configs(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Each topic's settings as they are in force."""
+def _topic_configs(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The settings as they are in force, of each topic that exists."""
     if not names:
         return {}
     asked = admin.describe_configs([ConfigResource(ResourceType.TOPIC, one) for one in names])
-    answers = {}
-    for resource, future in asked.items():
-        try:
-            answers[resource.name] = {key: one.value or "" for key, one in future.result(2 * TIMEOUT_S).items()}
-        except KafkaException as error:
-            raise explain(error, f"reading the settings of topic {resource.name}") from None
-    return answers
+    by_name = {resource.name: future for resource, future in asked.items()}
+    return {
+        name: {key: one.value or "" for key, one in settings.items()}
+        for name, settings in _answers(by_name, "reading the settings of", _ABSENT)
+    }
 
 
 def delete_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
     """Delete topics; one that is gone already is no error. Returns the names of those deleted."""
     if not names:
         return []
-    gone = []
     admin = admin_client(cluster)
-    for name, future in admin.delete_topics(list(names), request_timeout=TIMEOUT_S).items():
-        try:
-            future.result(2 * TIMEOUT_S)
-            gone.append(name)
-        except KafkaException as error:
-            if error.args[0].code() not in _ABSENT:
-                raise explain(error, f"deleting topic {name}") from None
+    asked = admin.delete_topics(list(names), request_timeout=TIMEOUT_S)
+    gone = [name for name, _ in _answers(asked, "deleting", _ABSENT)]
+    _until(lambda: _described(admin, gone), "deleted, and still there (does somebody make it anew?)")
     return gone
 
 
@@ -164,14 +166,12 @@ def not_creatable(cluster: Cluster, specs: Sequence[TopicSpec], replication: Rep
     if not specs:
         return {}
     refused = {}
-    admin = admin_client(cluster)
+    admin = admin_client(cluster)  # held: without a name it would end before it has answered
     asked = admin.create_topics(
         [_new_topic(one, replication) for one in specs], request_timeout=TIMEOUT_S, validate_only=True
     )
     for name, future in asked.items():
-        try:
-            future.result(2 * TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                refused[name] = str(explain(error, f"creating topic {name}"))
+        error = future.exception(2 * TIMEOUT_S)
+        if isinstance(error, KafkaException) and error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            refused[name] = str(explain(error, f"creating topic {name}"))
     return refused

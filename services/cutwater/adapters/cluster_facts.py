@@ -98,7 +98,7 @@ def _clock_ms(cluster: Cluster, topic: str) -> int:
         else:
             stamped.append(int(message.timestamp()[1]))
 
-    producer = Producer({**cluster.librdkafka(), "linger.ms": 0, "acks": 1, "message.timeout.ms": 10_000})
+    producer = cluster.client(Producer, {"linger.ms": 0, "acks": 1, "message.timeout.ms": 10_000})
     for _ in range(2):
         before = time.time()
         producer.produce(topic, b"clock", on_delivery=delivered)

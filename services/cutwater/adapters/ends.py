@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
-from confluent_kafka import IsolationLevel, TopicPartition
+from collections.abc import Sequence
+
+from confluent_kafka import IsolationLevel
+from confluent_kafka import TopicPartition as Asked
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S, patiently
 from cutwater.adapters.reaching import made
+from cutwater.core.cuts import TopicPartition
 
 
 class Ends:
-    """Asks for ends, over connections of its own that stay. Any thread may ask."""
+    """Asks for ends, over connections of its own that stay. Any thread may ask.
 
-    def __init__(self, cluster: Cluster) -> None:
+    Each question raises UnavailableError when the brokers do not answer, or nobody leads a partition; UsageError
+    where a topic is not known for all of `patience_s`.
+    """
+
+    def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
+        self._patience_s = patience_s
         self._admin: AdminClient = made(cluster, AdminClient, {})
 
     def of(self, topic: str, partitions: int) -> dict[int, int]:
-        """The next offset of each partition: what has been written, in open transactions too.
+        """The next offset of each partition: what has been written, in open transactions too."""
+        places = [TopicPartition(topic, number) for number in range(partitions)]
+        found = self._patiently(places, IsolationLevel.READ_UNCOMMITTED)
+        return {place.partition: end for place, end in found.items()}
 
-        Raises UnavailableError when the brokers do not answer, or nobody leads a partition, as of a topic that is
-        gone; UsageError when they say so.
-        """
-        return patiently(
-            f"reading the ends of {topic}",
-            lambda: self._ask(topic, partitions),
-            lambda: self._admin.list_topics(topic, timeout=TIMEOUT_S),
-        )
+    def committed(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The end of each as `read_committed` sees it: an open transaction hides what follows it."""
+        return self._patiently(places, IsolationLevel.READ_COMMITTED) if places else {}
 
-    def _ask(self, topic: str, partitions: int) -> dict[int, int]:
+    def _patiently(self, places: Sequence[TopicPartition], isolation: IsolationLevel) -> dict[TopicPartition, int]:
+        named = sorted({place.topic for place in places})
+
+        def look() -> None:
+            for topic in named:
+                self._admin.list_topics(topic, timeout=self._patience_s)
+
+        doing = f"reading the ends of {', '.join(named)}"
+        return patiently(doing, lambda: self._ask(places, isolation), look, self._patience_s)
+
+    def _ask(self, places: Sequence[TopicPartition], isolation: IsolationLevel) -> dict[TopicPartition, int]:
         asked = self._admin.list_offsets(
-            {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)},
-            isolation_level=IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=TIMEOUT_S,
+            {Asked(*place): OffsetSpec.latest() for place in places},
+            isolation_level=isolation,
+            request_timeout=self._patience_s,
         )
-        return {place.partition: int(future.result(2 * TIMEOUT_S).offset) for place, future in asked.items()}
+        answers = {at: int(future.result(2 * self._patience_s).offset) for at, future in asked.items()}
+        return {TopicPartition(at.topic, at.partition): end for at, end in answers.items()}

@@ -91,8 +91,13 @@ def patiently(doing: str, ask: Callable[[], T], look: Callable[[], Any], patienc
                 raise explain(error, doing) from None
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
-            with suppress(KafkaException):
-                look()
+            _look(look)
+
+
+def _look(ask: Callable[[], Any]) -> None:
+    """Have the client learn of a topic. Where the brokers are away, what follows finds that out."""
+    with suppress(KafkaException):
+        ask()
 
 
 def wait_for_broker(cluster: Cluster, timeout_s: float) -> None:
@@ -158,8 +163,7 @@ def assign(consumer: Consumer, topic: str, firsts: Mapping[int, int]) -> None:
     The topic is looked up first. An assignment of one that the client does not know yet is begun by a timer of
     librdkafka only, 0.7 s later: in every restart, and once in the middle of an epoch.
     """
-    with suppress(KafkaException):  # where the brokers are away, the reader finds out
-        consumer.list_topics(topic, timeout=_LOOK_S)
+    _look(lambda: consumer.list_topics(topic, timeout=_LOOK_S))
     consumer.assign([TopicPartition(topic, number, first) for number, first in firsts.items()])
 
 

@@ -59,7 +59,7 @@ class DriverMetrics:
             unknown.set(float("nan"))  # a watermark of 1970 would page somebody at each start
 
     def stands_at(self, newest: Barrier) -> None:
-        """An attempt begins behind this barrier, which another wrote."""
+        """The newest barrier: one just written, or the one that an attempt begins behind."""
         self._epoch.set(newest.epoch)
         self._watermark.set(newest.watermark_ms / 1000)
         self._skew.set(newest.skew_ms / 1000)

@@ -35,14 +35,14 @@ class Replayer:
         self._now_ms = now_ms
         self._consumer = make_consumer(cluster)
         self._codec = protocol_codec("dead_letter")
-        self._producer = Producer(
+        self._producer = cluster.client(
+            Producer,
             {
-                **cluster.librdkafka(),
                 "transactional.id": topics.replay_id(job),
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "message.max.bytes": topics.LISTED_BYTES_MAX,
                 "compression.type": "lz4",
-            }
+            },
         )
         self._call("taking over the replaying", lambda: self._producer.init_transactions(TIMEOUT_S))
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, IsolationLevel, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import Consumer, Message
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import bounds, look_back, make_consumer, partition_count, patiently, read_range
+from cutwater.adapters.ends import Ends
+from cutwater.adapters.kafka import bounds, look_back, make_consumer, partition_count, read_range
 from cutwater.adapters.settings import Settings
 from cutwater.core import topics
 from cutwater.core.alerts import Alert
-from cutwater.core.cuts import Cut
-from cutwater.core.cuts import TopicPartition as Place
+from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import CutwaterError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
@@ -134,38 +133,19 @@ class SourceEnds:
 
     def __init__(self, cluster: Cluster, topic: str, patience_s: float = ASK_S) -> None:
         """`topic` may be empty: then only what a barrier names is asked for."""
-        self._patience_s = patience_s
-        self._cluster = cluster
-        self._admin = AdminClient(cluster.librdkafka())
-        self._topic = topic
+        self._cluster, self._topic = cluster, topic
+        self._ends = Ends(cluster, patience_s)
 
     def ask(self, state: Watched) -> Cut:
         """The ends now, as `read_committed` sees them. Raises UnavailableError or UsageError."""
-        wanted = {TopicPartition(*place): OffsetSpec.latest() for place in self._places(state)}
-        if not wanted:
-            return Cut()
-        ends = patiently(
-            "asking for the source's end",
-            lambda: self._ends(wanted),
-            lambda: self._admin.list_topics(timeout=self._patience_s),
-            self._patience_s,
-        )
-        return Cut.of(ends)
+        return Cut.of(self._ends.committed(list(self._places(state))))
 
-    def _ends(self, wanted: dict[TopicPartition, OffsetSpec]) -> dict[Place, int]:
-        answers = self._admin.list_offsets(
-            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._patience_s
-        )
-        return {
-            Place(at.topic, at.partition): one.result(2 * self._patience_s).offset for at, one in answers.items()
-        }
-
-    def _places(self, state: Watched) -> Iterator[Place]:
+    def _places(self, state: Watched) -> Iterator[TopicPartition]:
         if state.processed and state.processed.source_cut:
             yield from (place for place, _ in state.processed.source_cut)
         elif self._topic:
             count = partition_count(self._cluster, self._topic)
-            yield from (Place(self._topic, number) for number in range(count))
+            yield from (TopicPartition(self._topic, number) for number in range(count))
 
 
 def _tail(consumer: Consumer, topic: str, generation: Generation) -> list[Read]:

@@ -41,7 +41,7 @@ class Writer(NamedTuple):
     @property
     def header(self) -> bytes:
         """The value of a row's header."""
-        return f"{self.generation}/{self.attempt}/{self.epoch}".encode()
+        return header_prefix(self.generation) + f"{self.attempt}/{self.epoch}".encode()
 
     @staticmethod
     def of_header(value: bytes | None) -> Writer | None:
@@ -51,6 +51,11 @@ class Writer(NamedTuple):
             return Writer(Generation.parse(generation), int(attempt), int(epoch))
         except (ValueError, UsageError):
             return None
+
+
+def header_prefix(generation: Generation) -> bytes:
+    """What the header of every row of a generation begins with."""
+    return f"{generation}/".encode()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job import Job
+from cutwater.core.proof import header_prefix
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump, Step, fresh
 from cutwater.views.changelog import Row, RowReader
@@ -100,7 +101,7 @@ class Applier:
         milestone, wanted = entry.milestone, writer_of(entry.milestone)
         range_ = self._range(milestone, look_above=jump and not fresh(milestone, self._now_ms()))
         rows = digest = size = 0
-        generation = f"{milestone.generation}/".encode()
+        generation = header_prefix(milestone.generation)
         chunk: dict[bytes, bytes] = {}
         self._store.begin(entry)
         for row in self._rows(range_, milestone):

@@ -108,8 +108,7 @@ class Follower:
                 self._say(State.WAITING, str(error))
                 self._stop.wait(PROBE_S)
             else:
-                for topic in (self._topic, self._changelog):
-                    partition_count(self._cluster, topic)
+                partition_count(self._cluster, self._topic)
                 return
 
     def _session(self) -> None:
