@@ -69,7 +69,9 @@ bench: $(STAMP) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000 A
 lock: $(STAMP) ## Renew requirements.lock
 	$(BIN)/pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
-	  --no-emit-find-links --no-emit-trusted-host --extra demo --extra dev -o requirements.lock pyproject.toml
+	  --no-emit-find-links --no-emit-trusted-host --extra demo --extra dev --extra local -o requirements.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
+	  --no-emit-find-links --no-emit-trusted-host -c requirements.lock -o deploy/images/service.lock pyproject.toml
 
 clean: ## Delete the environment, builds and caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

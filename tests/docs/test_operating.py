@@ -47,7 +47,8 @@ def test_the_versions_are_those_of_the_code() -> None:
         str(machine_checks.JAVA_MIN),
         True,
     )
-    (spark,) = [one.partition("==")[2] for one in project["dependencies"] if one.startswith("pyspark==")]
+    local = project["optional-dependencies"]["local"]
+    (spark,) = [one.partition("==")[2] for one in local if one.startswith("pyspark==")]
     assert tested["Spark"].startswith(f"PySpark {spark},")
     assert tested["Kafka brokers"].startswith(cluster_checks.TESTED)
     lock = (ROOT / "services/cutwater/local/jars/kafka.lock.toml").read_text(encoding="utf-8")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from cutwater.core.errors import MachineError
 from cutwater.local.disk import require_room
+from cutwater.local.extra import require_extra
 from cutwater.local.java import find_java, parse_major_version
 from cutwater.local.ports import FIRST_PORT, LAST_PORT, LOOPBACK, free_ports, is_free, require_free
 
@@ -99,3 +101,14 @@ def test_a_data_folder_without_room_or_rights_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MachineError, match=r"cannot be used: Not a directory.*choose another data folder"):
         require_room(tmp_path / "file" / "data", "the broker")
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "jgo"])
+def test_without_the_extra_packages_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """Services and client programs are installed without them; who starts a stack is told."""
+    require_extra()
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MachineError, match=rf"needs {missing}, .*pip install 'cutwater\[local\]'"):
+        require_extra()

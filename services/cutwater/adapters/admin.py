@@ -49,7 +49,7 @@ def _answers(asked: Mapping[str, Future[Any]], doing: str, but: Container[int]) 
         # Raised, it would hold this frame, and through it the client, until the garbage is collected.
         error = future.exception(2 * TIMEOUT_S)
         if error is None:
-            yield name, future.result()
+            yield name, future.result(TIMEOUT_S)
         elif not isinstance(error, KafkaException):
             raise error
         elif error.args[0].code() not in but:

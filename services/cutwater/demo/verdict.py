@@ -14,23 +14,23 @@ from rich.table import Table
 
 from cutwater.core.errors import UnavailableError
 from cutwater.demo import compare, flights, late, oracle, plot, published
-from cutwater.local.stack import Stack
+from cutwater.demo.target import Target
 
 
-def verdict(stack: Stack, events: pd.DataFrame, data_dir: Path, console: Console) -> int:
+def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Console) -> int:
     """Compare, show, and return 0 where all is equal, else 1."""
-    cluster, job = stack.cluster, stack.job
+    cluster, job = target.cluster, target.job
     listed = late.listed(cluster, job, events)
     expected = oracle.expected(events, job.window.size_ms, job.window.slide_ms, listed.pairs)
     wanted = oracle.rows(expected)
     console.print(_busiest_table(oracle.busiest(expected)))
-    picture = data_dir / "delays.png"
+    picture = pictures / "delays.png"
     plot.delays_by_hour(expected, picture)
     console.print(f"delays by hour of the day: {picture}")
-    served = [
-        row for row in served_rows(stack.api_url, stack.api_headers) if row["airport"] != flights.CLOSING_AIRPORT
-    ]
-    wrong = _compare("served", wanted, served, console)
+    wrong = False
+    for url in target.views:
+        served = [row for row in served_rows(url, target.headers) if row["airport"] != flights.CLOSING_AIRPORT]
+        wrong |= _compare("served" if len(target.views) == 1 else f"served by {url}", wanted, served, console)
     if job.output.mode != "none":
         by_milestone, faults = published.by_milestone(cluster, job)
         wrong |= _compare("published", wanted, published.rows(published.by_plain_consumer(cluster, job)), console)

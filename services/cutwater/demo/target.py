@@ -1,0 +1,113 @@
+"""What the flights go through: a stack of the demonstration's own, or one that runs already."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from cutwater.adapters import streams
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.kafka import wait_for_broker
+from cutwater.adapters.settings import Settings
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import UsageError
+from cutwater.core.job import Job
+from cutwater.demo.jobfile import with_lateness
+from cutwater.local import running
+from cutwater.local.stack import Stack, started
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where events go in, and where rows come out."""
+
+    job: Job
+    cluster: Cluster
+    views: Sequence[str]
+    """URLs of rehydrators' APIs: each must serve every row."""
+    headers: Mapping[str, str]
+    """What the APIs ask for."""
+    look: str
+    """Where to look when nothing moves."""
+    check: Callable[[], None] = lambda: None
+    """Raises the error that ended it, if any."""
+
+
+@contextmanager
+def own(
+    job_file: Path, lateness: str | None, settings: Settings, console: Console, stop: threading.Event
+) -> Iterator[Target | None]:
+    """A stack, started and ended here; its folder is emptied first. None when `stop` was set meanwhile.
+
+    `lateness` takes the place of the job file's. Raises UsageError when it is no duration.
+    """
+    _empty(settings.data_dir)
+    if lateness is not None:
+        job_file = with_lateness(job_file, lateness, settings.data_dir)
+    stack = Stack(job_file, settings, lambda line: console.print(line, markup=False))
+    with started(stack, stop) as description:
+        if description is None:
+            yield None
+            return
+        with _Watch(stack) as watch:
+            look = f"logs and state in {settings.data_dir}"
+            yield Target(stack.job, stack.cluster, [stack.api_url], stack.api_headers, look, watch.raise_error)
+
+
+@contextmanager
+def elsewhere(job_file: Path, settings: Settings, views: Sequence[str]) -> Iterator[Target]:
+    """One that runs. Raises UsageError where it has seen events, UnavailableError where it is not there."""
+    job, cluster = load_job(job_file), settings.cluster
+    wait_for_broker(cluster, settings.wait_ms / 1000)
+    if found := streams.source_end(cluster, job.topic).records_since(Cut()):
+        raise UsageError(
+            f"{job.topic} at {cluster.bootstrap} holds {found} events: the demonstration compares with its own "
+            "only. Let it go through a stack that is new"
+        )
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    yield Target(job, cluster, views, settings.api_headers, f"by {cluster.bootstrap} and {', '.join(views)}")
+
+
+def _empty(data_dir: Path) -> None:
+    """Raises UsageError for a folder that is somebody else's."""
+    if running.find(data_dir):
+        raise UsageError(f"a stack runs on {data_dir}; end it with 'cutwater down --data-dir {data_dir}'")
+    if data_dir.exists():
+        if any(data_dir.iterdir()) and not (data_dir / "logs").is_dir():
+            raise UsageError(f"{data_dir} is not empty and not a demonstration's folder; name another --data-dir")
+        shutil.rmtree(data_dir)
+
+
+class _Watch:
+    """Runs the supervisor beside the demonstration, and keeps the error that ended it."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stop = threading.Event()
+        self._stack = stack
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
+
+    def __enter__(self) -> _Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._stack.supervisor.run(self._stop)
+        except BaseException as error:  # raised again where the demonstration looks
+            self._error = error
