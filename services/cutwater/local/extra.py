@@ -1,4 +1,4 @@
-"""The packages that only the extra `local` brings: services and client programs are installed without them."""
+"""Packages that only an extra brings: services and client programs are installed without them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from importlib.util import find_spec
 from cutwater.core.errors import MachineError
 
 
-def require_extra() -> None:
-    """Raises MachineError where Spark, or what fetches jars, is not installed."""
-    missing = [name for name in ("pyspark", "jgo") if find_spec(name) is None]
-    if missing:
-        raise MachineError(
-            f"a stack of its own needs {' and '.join(missing)}, not installed here: pip install 'cutwater[local]'"
-        )
+def require(extra: str, *packages: str) -> None:
+    """Raises MachineError, with what to install, where one of the packages is missing."""
+    if missing := [name for name in packages if find_spec(name) is None]:
+        raise MachineError(f"{' and '.join(missing)} cannot be imported here: pip install 'cutwater[{extra}]'")

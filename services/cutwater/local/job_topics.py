@@ -12,6 +12,7 @@ from cutwater.core import replication, topics
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
+from cutwater.core.replication import Replication
 from cutwater.local import added
 
 
@@ -24,25 +25,37 @@ def create_embedded(cluster: Cluster, job: Job, generation: Generation) -> None:
     admin.create_topics(cluster, [topics.events(job.topic, job.shards.partitions)])
 
 
-def prepare(cluster: Cluster, job: Job, settings: Settings, report: Callable[[str], None]) -> None:
+def prepare(
+    cluster: Cluster, job: Job, settings: Settings, report: Callable[[str], None], *, source: bool = False
+) -> list[str]:
     """Cutwater's topics on the user's cluster, with copies that are safe there; what is added is written down.
 
-    The source topic must exist: a name mistyped in a job file shall not become a topic. Raises UsageError for
-    that, for settings that differ and for copies the cluster cannot hold; UnavailableError when nobody answers.
+    The source topic must exist, unless `source` says to create it: a name mistyped in a job file shall not become
+    a topic. Returns the names of those created. Raises UsageError for that, for settings that differ and for
+    copies the cluster cannot hold; UnavailableError when nobody answers.
     """
     wait_for_broker(cluster, settings.wait_ms / 1000)
-    if not job.attached and job.topic not in admin.describe_topics(cluster, [job.topic]):
-        raise UsageError(
-            f"the source topic {job.topic} does not exist at {cluster.bootstrap}: create it, or correct "
-            "source.topic in the job file"
-        )
     brokers = admin.brokers(cluster)
     copies = replication.decide(brokers, settings.replication_factor, settings.min_insync_replicas)
     for doubt in replication.doubts(copies, brokers):
         report(f"warning: {doubt}")
+    given = _source(cluster, job, copies, source)
     specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output)
     missing = admin.missing_topics(cluster, specs)
     added.intend(cluster, settings.data_dir.resolve(), job.name, job.topic, [one.name for one in specs])
     made = admin.create_topics(cluster, missing, copies)
     if made:
         report(f"created on your cluster: {', '.join(made)} ('cutwater down --delete' removes them)")
+    return [*given, *made]
+
+
+def _source(cluster: Cluster, job: Job, copies: Replication, create: bool) -> list[str]:
+    """Those created: the source topic, or none."""
+    if job.attached or admin.described(cluster, [job.topic]):
+        return []
+    if create:
+        return admin.create_topics(cluster, [topics.events(job.topic, job.shards.partitions)], copies)
+    raise UsageError(
+        f"the source topic {job.topic} does not exist at {cluster.bootstrap}: create it, or correct "
+        "source.topic in the job file"
+    )

@@ -25,7 +25,7 @@ from cutwater.local.broker import Broker
 from cutwater.local.broker_security import BrokerSecurity
 from cutwater.local.children import Child
 from cutwater.local.disk import require_room
-from cutwater.local.extra import require_extra
+from cutwater.local.extra import require
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.ports import free_ports, require_free
@@ -78,7 +78,7 @@ class Stack:
                 f"a stack runs on {self._data_dir} already (process {found.pid}); 'cutwater down' ends it"
             )
         require_room(self._data_dir, "the stack")
-        require_extra()
+        require("local", "pyspark", "jgo")
         java = find_java()
         report("fetching jars (the first time only) …")
         spark_jars = jars("spark")
