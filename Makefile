@@ -12,13 +12,16 @@ SIZE ?=
 ARGS ?=
 WORKERS ?= 2
 SEEDS ?= 5000
+PYTHON_BASE ?=
+JAVA_BASE ?=
 STEPS ?= 150
+COMPOSE := $(shell command -v docker-compose || echo docker compose)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate check docs fmt bench lock clean
+.PHONY: help demo up down test simulate images compose-up compose-down compose-demo check docs fmt bench lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
@@ -46,6 +49,22 @@ test: $(STAMP) $(CLASSES) ## Run the tests, on real brokers and real Spark
 
 simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000 STEPS=150, or SEED=17 alone)
 	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) --steps $(STEPS) $(if $(SEED),--seed $(SEED))
+
+images: $(STAMP) ## Build the images: services, Spark, Kafka (docs/CONTAINERS.md)
+	PYTHON_BASE=$(PYTHON_BASE) JAVA_BASE=$(JAVA_BASE) deploy/images/build
+
+compose-up: images ## Start everything of one job in containers
+	$(COMPOSE) up -d
+
+compose-down: ## End the containers, and delete their volumes
+	$(COMPOSE) down --volumes
+
+compose-demo: images ## Replay real flights through containers, and check every row (DAYS=31)
+	$(COMPOSE) -p cutwater-demo down --volumes
+	$(COMPOSE) -p cutwater-demo up -d
+	$(BIN)/cutwater demo --days $(DAYS) --data-dir build/compose-demo --bootstrap-servers 127.0.0.1:9094 \
+	  --view http://127.0.0.1:8321 --view http://127.0.0.1:8322
+	$(COMPOSE) -p cutwater-demo down --volumes
 
 check: $(STAMP) ## Lint, types, architecture, docs
 	$(BIN)/ruff check .
