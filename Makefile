@@ -45,7 +45,7 @@ $(CLASSES): $(STAMP)
 	@$(BIN)/python -m cutwater_spark.classes $@ >$(VENV)/classes.log 2>&1 || { tail -5 $(VENV)/classes.log; exit 1; }
 
 test: $(STAMP) $(CLASSES) ## Run the tests, on real brokers and real Spark
-	CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKERS) --dist loadfile --durations=20 --durations-min=20
+	CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=20
 
 simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000 STEPS=150, or SEED=17 alone)
 	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) --steps $(STEPS) $(if $(SEED),--seed $(SEED))

@@ -36,6 +36,16 @@ class _AtOnce:
             terminal.write_line(f"\nFAILED {report.nodeid}: {why}")
 
 
+LONG = ("spark", "integration", "simulation", "security")
+"""Folders whose files take minutes. They come first: were such a file the last, one worker would run it for long,
+and the other be idle."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_AtOnce(config))
 
