@@ -16,8 +16,8 @@ from cutwater.local import running
 from harness import descendants, wait_until
 
 ROOT = Path(__file__).parents[1]
-DAYS = 7
-EVENTS = 12_198
+DAYS = 14
+EVENTS = 24_416
 PATIENCE_S = 420
 EXACT = "0 missing, 0 unexpected, 0 different"
 
