@@ -12,9 +12,9 @@ SIZE ?=
 ARGS ?=
 WORKERS ?= 2
 SEEDS ?= 5000
+STEPS ?= 150
 PYTHON_BASE ?=
 JAVA_BASE ?=
-STEPS ?= 150
 COMPOSE := $(shell command -v docker-compose || echo docker compose)
 
 .DEFAULT_GOAL := help
@@ -85,7 +85,7 @@ fmt: $(STAMP) ## Format the code, renew the generated pages of docs/
 bench: $(STAMP) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000 ARGS="--contenders cutwater")
 	@$(BIN)/python -m benchmarks.$(B) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
-lock: $(STAMP) ## Renew requirements.lock
+lock: $(STAMP) ## Renew the lock files: the environment's and the service image's
 	$(BIN)/pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
 	  --no-emit-find-links --no-emit-trusted-host --extra demo --extra dev --extra local -o requirements.lock pyproject.toml
