@@ -18,10 +18,10 @@ JAVA_BASE ?=
 COMPOSE := $(shell command -v docker-compose || echo docker compose)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate images compose-up compose-down compose-demo check docs fmt bench lock clean
+.PHONY: help demo up down test test-containers simulate images compose-up compose-down compose-demo check docs fmt bench lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
@@ -45,7 +45,10 @@ $(CLASSES): $(STAMP)
 	@$(BIN)/python -m cutwater_spark.classes $@ >$(VENV)/classes.log 2>&1 || { tail -5 $(VENV)/classes.log; exit 1; }
 
 test: $(STAMP) $(CLASSES) ## Run the tests, on real brokers and real Spark
-	CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=20
+	CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=tests/containers --durations=20 --durations-min=20
+
+test-containers: $(STAMP) ## Run the tests in containers (Docker and debootstrap are needed: docs/CONTAINERS.md)
+	$(BIN)/pytest tests/containers --timeout=1200 --durations=20
 
 simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000 STEPS=150, or SEED=17 alone)
 	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) --steps $(STEPS) $(if $(SEED),--seed $(SEED))
@@ -88,7 +91,7 @@ bench: $(STAMP) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000 A
 lock: $(STAMP) ## Renew the lock files: the environment's and the service image's
 	$(BIN)/pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
-	  --no-emit-find-links --no-emit-trusted-host --extra demo --extra dev --extra local -o requirements.lock pyproject.toml
+	  --no-emit-find-links --no-emit-trusted-host --extra demo --extra dev --extra local --extra testing -o requirements.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
 	  --no-emit-find-links --no-emit-trusted-host -c requirements.lock -o deploy/images/service.lock pyproject.toml
 

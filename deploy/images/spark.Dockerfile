@@ -8,6 +8,7 @@ RUN echo 'cutwater:x:10001:10001::/data:/usr/sbin/nologin' >>/etc/passwd && echo
 COPY healthy /usr/local/bin/healthy
 COPY site /opt/cutwater
 COPY jars /opt/cutwater/pyspark/jars
+COPY conf /opt/cutwater/pyspark/conf
 ENV PYTHONPATH=/opt/cutwater PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     SPARK_HOME=/opt/cutwater/pyspark PYSPARK_PYTHON=python3 \
     CUTWATER_DATA_DIR=/data CUTWATER_LOG_JSON=true

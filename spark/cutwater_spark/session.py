@@ -19,6 +19,20 @@ STATE = "spark.sql.streaming.stateStore.providerClass"
 STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
+_COMPILE_LATER = " ".join(
+    f"-XX:Tier4{what}Threshold={ten_times}"
+    for what, ten_times in {
+        "Invocation": 50_000,
+        "MinInvocation": 6_000,
+        "Compile": 150_000,
+        "BackEdge": 400_000,
+    }.items()
+)
+"""What is called for every row gets there in a moment; planning, once an epoch, need not be optimised.
+
+With Java's own thresholds its compilers take two fifths of a driver's first minute, from the same cores.
+"""
+
 
 def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, str]:
     """The Spark settings that a driver's job and environment make, by name."""
@@ -50,7 +64,7 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         conf["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_MANAGER
     conf["spark.driver.extraJavaOptions"] = conf["spark.executor.extraJavaOptions"] = _avro_limits(job)
     if settings.spark_master.startswith("local"):
-        conf["spark.driver.extraJavaOptions"] += " -XX:+UseParallelGC"
+        conf["spark.driver.extraJavaOptions"] += f" -XX:+UseParallelGC {_COMPILE_LATER}"
         if settings.spark_classes:
             conf["spark.driver.extraJavaOptions"] += f" -XX:SharedArchiveFile={_archive(settings.spark_classes)}"
     else:  # executors on other machines must reach the driver

@@ -13,7 +13,7 @@ WAITS = {"wait", "join", "result", "acquire", "communicate", "awaitTermination",
 QUEUES = {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"}
 BOUNDED_ELSEWHERE = {
     "services/cutwater/core/announcing.py: self._lock.acquire(blocking=False)": "it does not wait",
-    "services/cutwater/demo/target.py: self._thread.join()": "the supervisor ends its children within their grace",
+    "services/cutwater/local/background.py: self._thread.join()": "its children end within their grace",
     "services/cutwater/publisher/pipeline.py: running.result()": "the job is a write, with the writer's time-outs",
     "services/cutwater/watch/service.py: wake.wait()": "inside asyncio.wait_for",
     "spark/cutwater_spark/barriers.py: self._lock.acquire()": "held for one write, with the writer's time-outs",

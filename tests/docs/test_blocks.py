@@ -26,6 +26,8 @@ RUN_BY = {
     "examples/consumers/python_consumer.py": "tests/integration/test_examples.py",
     "examples/consumers/JavaConsumer.java": "tests/integration/test_examples.py",
     "examples/consumers/kcat.sh": "tests/integration/test_examples.py",
+    "examples/testing/conftest.py": "tests/example_project.py",
+    "examples/testing/test_orders.py": "tests/example_project.py",
     "examples/tutorial/watch.py": "tests/integration/test_tutorial.py",
 }
 """Which test runs a file that a page shows."""

@@ -19,6 +19,7 @@ from cutwater.adapters.settings import Settings
 from cutwater.cli import reference_services
 from cutwater.cli.main import app
 from cutwater.core.rejection import REASONS
+from cutwater.testing import plugin
 from pages import EXAMPLES, PAGES, ROOT, blocks, inline
 
 GROUP: Any = typer.main.get_command(app)
@@ -104,6 +105,13 @@ def activate(words: list[str]) -> None:
     assert "\nVENV := .venv\n" in MAKEFILE
 
 
+def run_pytest(words: list[str]) -> None:
+    """The folder is there, and the option is the plugin's."""
+    folder, *options = words
+    assert (ROOT / folder).is_dir(), folder
+    assert options in ([], ["--cutwater", plugin.CONTAINERS])
+
+
 PROGRAMS: dict[str, Callable[[list[str]], None]] = {
     "cutwater": cutwater,
     ".venv/bin/cutwater": cutwater,
@@ -112,6 +120,7 @@ PROGRAMS: dict[str, Callable[[list[str]], None]] = {
     "curl": curl,
     "pip": pip,
     "python": python,
+    "pytest": run_pytest,
     "spark-submit": spark_submit,
     ".": activate,
     "cat": lambda _words: None,

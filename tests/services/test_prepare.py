@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from changelogs import make_job
 
 from cutwater.adapters import admin
@@ -51,3 +52,16 @@ def test_json_logs_go_to_standard_output_and_so_does_the_error_that_ends_it(tmp_
     assert (lines[-1]["event"], lines[-1]["exit_code"], ended.returncode) == ("ended", 4, 4)
     assert "127.0.0.1:1" in lines[-1]["error"]
     assert "cutwater commit-signal" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--bootstrap-servers", "127.0.0.1:9"], "name its views too, with --view"),
+        (["--view", "http://127.0.0.1:9", "--lateness", "3h"], "with --view, the job file says it"),
+    ],
+)
+def test_a_demonstration_is_told_all_of_where_it_runs(arguments: list[str], said: str, tmp_path: Path) -> None:
+    """Half of another stack would be taken for none: the flights would go elsewhere than the user thinks."""
+    refused = cutwater("cutwater.cli.main", "demo", *arguments, "--data-dir", str(tmp_path), COLUMNS="250")
+    assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr

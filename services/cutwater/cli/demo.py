@@ -45,6 +45,8 @@ def demo(
     from cutwater.demo.run import run
 
     settings = settings_for(data_dir, bootstrap_servers)
+    if bootstrap_servers is not None and not view:
+        raise UsageError("--bootstrap-servers is for a stack that runs: name its views too, with --view")
     if not view:
         return run(days, out, lambda stop: target.own(job_file, lateness, settings, out, stop), data_dir)
     if lateness is not None:

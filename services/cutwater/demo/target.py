@@ -21,6 +21,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 from cutwater.demo.jobfile import with_lateness
 from cutwater.local import running
+from cutwater.local.background import Background
 from cutwater.local.stack import Stack, started
 
 
@@ -56,9 +57,11 @@ def own(
         if description is None:
             yield None
             return
-        with _Watch(stack) as watch:
+        with Background(stack) as background:
             look = f"logs and state in {settings.data_dir}"
-            yield Target(stack.job, stack.cluster, [stack.api_url], stack.api_headers, look, watch.raise_error)
+            yield Target(
+                stack.job, stack.cluster, [stack.api_url], stack.api_headers, look, background.raise_error
+            )
 
 
 @contextmanager
@@ -83,31 +86,3 @@ def _empty(data_dir: Path) -> None:
         if any(data_dir.iterdir()) and not (data_dir / "logs").is_dir():
             raise UsageError(f"{data_dir} is not empty and not a demonstration's folder; name another --data-dir")
         shutil.rmtree(data_dir)
-
-
-class _Watch:
-    """Runs the supervisor beside the demonstration, and keeps the error that ended it."""
-
-    def __init__(self, stack: Stack) -> None:
-        self._stop = threading.Event()
-        self._stack = stack
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
-
-    def __enter__(self) -> _Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def raise_error(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
-        try:
-            self._stack.supervisor.run(self._stop)
-        except BaseException as error:  # raised again where the demonstration looks
-            self._error = error

@@ -19,10 +19,8 @@ from cutwater.local import added
 def create_embedded(cluster: Cluster, job: Job, generation: Generation) -> None:
     """All topics, a declared source included; raises UsageError when one that exists has wrong settings."""
     admin.ensure_topics(cluster, topics.owned(job.name, generation, job.shards.partitions, job.output))
-    if job.attached:
-        return  # what a query of the user's own reads is not known here
-    # The source is the user's: made where it is missing, and left as it is where it exists.
-    admin.create_topics(cluster, [topics.events(job.topic, job.shards.partitions)])
+    if not job.attached:  # what a query of the user's own reads is not known here
+        _create_source(cluster, job)
 
 
 def prepare(
@@ -54,8 +52,13 @@ def _source(cluster: Cluster, job: Job, copies: Replication, create: bool) -> li
     if job.attached or admin.described(cluster, [job.topic]):
         return []
     if create:
-        return admin.create_topics(cluster, [topics.events(job.topic, job.shards.partitions)], copies)
+        return _create_source(cluster, job, copies)
     raise UsageError(
         f"the source topic {job.topic} does not exist at {cluster.bootstrap}: create it, or correct "
         "source.topic in the job file"
     )
+
+
+def _create_source(cluster: Cluster, job: Job, copies: Replication = replication.UNREPLICATED) -> list[str]:
+    """The source is the user's: made where it is missing, and left as it is where it exists."""
+    return admin.create_topics(cluster, [topics.events(job.topic, job.shards.partitions)], copies)

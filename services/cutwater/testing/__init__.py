@@ -1,0 +1,18 @@
+"""Cutwater in your own tests: everything of one job, in containers or as processes of this machine.
+
+from cutwater.testing import embedded
+
+with embedded("orders.yaml") as job:
+    job.produce([{"customer": "a", "placed_at": 1_700_000_000_000, "amount": 5}])
+    token = job.wait()
+    assert job.rows("a")[0]["orders"] == 1
+
+`containers("orders.yaml")` gives the same, from the images of deploy/images. In pytest, ask for the fixture
+`cutwater_job` (docs/TESTING.md).
+"""
+
+from cutwater.testing.containers import containers
+from cutwater.testing.deployment import Deployment
+from cutwater.testing.embedded import embedded
+
+__all__ = ["Deployment", "containers", "embedded"]

@@ -1,0 +1,31 @@
+"""A job's processes and a Kafka broker of its own on this machine: no Docker."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cutwater.adapters.settings import load_settings
+from cutwater.local.background import Background
+from cutwater.local.stack import Stack, started
+from cutwater.testing.deployment import Deployment
+
+
+@contextmanager
+def embedded(job_file: Path | str, folder: Path | str | None = None) -> Iterator[Deployment]:
+    """Everything of a job, as `cutwater up` starts it; all of it has ended when the block is left.
+
+    folder: of its state and logs, by default one that is deleted at the end.
+    Raises UsageError for a job file with mistakes, MachineError where Java, jars or ports cannot be had.
+    """
+    with tempfile.TemporaryDirectory(prefix="cutwater-") as temporary:
+        settings = load_settings().model_copy(update={"data_dir": Path(folder or temporary), "port": 0})
+        stack = Stack(Path(job_file), settings, lambda _line: None, {"CUTWATER_TRIGGER_MS": "100"})
+        with started(stack, threading.Event()), Background(stack) as background:
+            look = f"logs in {settings.data_dir / 'logs'}"
+            yield Deployment(
+                stack.job, stack.cluster, stack.api_url, look, stack.api_headers, background.raise_error
+            )
