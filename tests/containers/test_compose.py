@@ -17,9 +17,10 @@ from cutwater.adapters import streams
 from cutwater.adapters.cluster import Cluster
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import CutwaterError
+from cutwater.demo import flights
 from harness import wait_until
 
-DAYS, EVENTS = 31, 54_010
+FEW_DAYS, MORE_DAYS = 31, 62
 EXACT = "0 missing, 0 unexpected, 0 different"
 DEMO_S = 420
 KILLED = 137
@@ -31,11 +32,12 @@ pytestmark = pytest.mark.usefixtures("images")
 class Demo:
     """`cutwater demo --view …` on a running project."""
 
-    def __init__(self, on: Compose, folder: Path) -> None:
+    def __init__(self, on: Compose, folder: Path, days: int) -> None:
+        self.events = len(flights.events(days))
         self.cluster = Cluster(on.bootstrap)
         self._output = folder / "demo.txt"
         views = [word for url in on.views for word in ("--view", url)]
-        command = ["demo", "--days", str(DAYS), "--data-dir", str(folder / "demo"), *views]
+        command = ["demo", "--days", str(days), "--data-dir", str(folder / "demo"), *views]
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "cutwater.cli.main", *command, "--bootstrap-servers", on.bootstrap],
@@ -65,7 +67,7 @@ class Demo:
             lambda: self.process.poll() is not None or self.committed() >= before + events, "a milestone", DEMO_S
         )
         assert self.process.poll() is None, self.text
-        assert self.committed() < EVENTS, "what comes now must come in the middle"
+        assert self.committed() < self.events, "what comes now must come in the middle"
         return int(reached)
 
     def require_exact(self) -> None:
@@ -75,8 +77,8 @@ class Demo:
 
 
 @contextmanager
-def demonstration(on: Compose, folder: Path) -> Iterator[Demo]:
-    demo = Demo(on, folder)
+def demonstration(on: Compose, folder: Path, days: int) -> Iterator[Demo]:
+    demo = Demo(on, folder, days)
     try:
         yield demo
     finally:
@@ -92,7 +94,7 @@ def compose() -> Iterator[Compose]:
 
 def test_a_worker_and_the_driver_are_killed(compose: Compose, tmp_path: Path) -> None:
     """kill -9 in the middle of epochs, of a worker with its executor and of the driver: all rows are exact."""
-    with demonstration(compose, tmp_path) as demo:
+    with demonstration(compose, tmp_path, FEW_DAYS) as demo:
         for victim in ("spark-worker-1", "driver"):
             demo.go_on()
             compose.kill_9(victim)
@@ -103,7 +105,7 @@ def test_a_worker_and_the_driver_are_killed(compose: Compose, tmp_path: Path) ->
 
 def test_everything_is_restarted_and_cut_off(compose: Compose, tmp_path: Path) -> None:
     """Each service told to end, the broker too, commit-signal without network; a view comes and goes."""
-    with demonstration(compose, tmp_path) as demo:
+    with demonstration(compose, tmp_path, MORE_DAYS) as demo:
         demo.go_on()
         codes = {one: compose.restart(one) for one in ("commit-signal", "publisher", "rehydrator-1", "watch")}
         demo.go_on()
