@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
@@ -47,11 +47,11 @@ def containers(
         made = _Made(on, on.enter_context(Network()), tag)
         cluster = made.kafka()
         create_embedded(cluster, job, load_settings().generation)
-        made.settings = {"CUTWATER_TRIGGER_MS": "100", **(settings or {})}
+        made.settings |= {"CUTWATER_TRIGGER_MS": "100", **(settings or {})}
         made.files = [(one, f"{_FOLDER}/{one.name}") for one in [job_file, *job_file.parent.glob("*.avsc")]]
         inside = f"{_FOLDER}/{job_file.name}"
         if not job.attached:
-            made.start("driver", "cutwater-spark", ["cutwater_spark.driver", inside], tmpfs={"/tmp": "exec"})  # noqa: S108
+            made.start("driver", "cutwater-spark", ["cutwater_spark.driver", inside])
         made.start("commit-signal", "cutwater-service", ["cutwater.commit_signal", inside])
         if job.output.mode != "none":
             made.start("publisher", "cutwater-service", ["cutwater.publisher", inside])
@@ -71,7 +71,7 @@ class _Made:
         self._network = network
         self._tag = tag
         self._running: dict[str, DockerContainer] = {}
-        self.settings: Mapping[str, str] = {}
+        self.settings: dict[str, str] = {}
         self.files: Sequence[tuple[Path, str]] = ()
         self.host = "127.0.0.1"
 
@@ -99,14 +99,13 @@ class _Made:
         command: list[str] | None,
         env: Mapping[str, str] | None = None,
         ports: Mapping[int, int] | None = None,
-        **more: Any,
     ) -> None:
         """Start one. `ports`: those of the container that this machine's loopback address gets, and as what."""
         from testcontainers.core.container import DockerContainer
 
         one = DockerContainer(f"{image}:{self._tag}", network=self._network, network_aliases=[name])
         one.with_envs(**self.settings, **(env or {})).with_kwargs(
-            init=True, cap_drop=["ALL"], security_opt=["no-new-privileges:true"], **more
+            init=True, cap_drop=["ALL"], security_opt=["no-new-privileges:true"]
         )
         if command:
             one.with_command(command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -18,6 +19,8 @@ from cutwater.core.job import Job
 WAIT_S = 120.0
 _LOOK_S = 0.1
 _PAGE = 10_000
+_READINGS = 5
+_ANSWER_S = 30.0
 
 
 class Deployment:
@@ -62,7 +65,12 @@ class Deployment:
             found = streams.milestones(self.cluster, self.job.name, limit=1)
             if found and found[0][0].source_cut.covers(end) and self._shows(str(found[0][0].token)):
                 return str(found[0][0].token)
-            self._still(deadline, f"no milestone of all events is shown after {timeout_s:g} s")
+            self.check()
+            if time.monotonic() > deadline:
+                raise UnavailableError(
+                    f"{self.job.name}: no milestone of all events is shown after {timeout_s:g} s; {self.look}"
+                )
+            time.sleep(_LOOK_S)
 
     def milestones(
         self, *, after: str | None = None, up_to: str | None = None, timeout_s: float = WAIT_S
@@ -72,34 +80,45 @@ class Deployment:
         `up_to`: default the newest when called. Raises UnavailableError when it is not published in time.
         """
         last = Token.parse(up_to) if up_to else self._newest()
-        began, over = time.monotonic(), False
-
-        def late() -> bool:
-            nonlocal over
-            over = time.monotonic() - began > timeout_s
-            return over
-
-        if last is not None and (after is None or Token.parse(after).sequence < last.sequence):
-            for milestone in committed(self.job, self.cluster, after=after, stop=late):
-                yield milestone
-                if milestone.token.sequence >= last.sequence:
-                    return
-            self._still(began, f"milestone {last} was not on the output after {timeout_s:g} s")
+        if last is None or (after is not None and Token.parse(after).sequence >= last.sequence):
+            return
+        deadline = time.monotonic() + timeout_s
+        for milestone in committed(self.job, self.cluster, after=after, stop=lambda: time.monotonic() > deadline):
+            yield milestone
+            if milestone.token.sequence >= last.sequence:
+                return
+        self.check()
+        raise UnavailableError(f"{self.job.name}: {last} was not on the output after {timeout_s:g} s; {self.look}")
 
     def rows(self, key: str | None = None) -> list[dict[str, Any]]:
-        """The view's rows of one key, oldest window first, or of all keys.
+        """The view's rows at one milestone: of one key, oldest window first, or of all keys.
 
-        Raises UnavailableError when the view does not answer.
+        Raises UnavailableError when the view does not answer, or moves on during each of several readings.
         """
-        found: list[dict[str, Any]] = []
-        path, cursor = ("/v1/state", "next") if key is None else (f"/v1/state/{key}", "next_from")
-        following, parameter = None, "after" if key is None else "from"
-        while True:
-            page = self._get(path, {"limit": _PAGE} | ({parameter: following} if following else {}))
-            found += page["rows"]
-            following = page[cursor]
-            if following is None:
+        for _ in range(_READINGS):
+            found, tokens = self._read(key)
+            if len(tokens) == 1:
                 return found
+        raise UnavailableError(
+            f"{self.view_url} shows new milestones all the time: read while nothing is produced"
+        )
+
+    def _read(self, key: str | None) -> tuple[list[dict[str, Any]], set[str]]:
+        """Rows page by page, and the milestones that the pages were of."""
+        found: list[dict[str, Any]] = []
+        tokens: set[str] = set()
+        path, told, asked = (
+            ("/v1/state", "next", "after") if key is None
+            else (f"/v1/state/{quote(key, safe='')}", "next_from", "from")
+        )  # fmt: skip
+        following = None
+        while True:
+            page = self._get(path, {"limit": _PAGE} | ({asked: following} if following else {}))
+            found += page["rows"]
+            tokens.add(page["milestone"]["token"])
+            following = page[told]
+            if following is None:
+                return found, tokens
 
     def _newest(self) -> Token | None:
         found = streams.milestones(self.cluster, self.job.name, limit=1)
@@ -107,21 +126,18 @@ class Deployment:
 
     def _shows(self, token: str) -> bool:
         try:
-            answer = httpx.get(f"{self.view_url}/v1/milestone", params={"at_least": token}, headers=self.headers)
-            return answer.is_success
+            return self._ask("/v1/milestone", {"at_least": token, "wait_ms": 1_000}).is_success
         except httpx.HTTPError:
             return False
 
     def _get(self, path: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            answer = httpx.get(f"{self.view_url}{path}", params=dict(parameters), headers=self.headers)
-            answer.raise_for_status()
+            answer = self._ask(path, parameters).raise_for_status()
         except httpx.HTTPError as error:
             raise UnavailableError(f"{self.view_url}{path}: {error}; {self.look}") from None
         return dict(answer.json())
 
-    def _still(self, deadline: float, problem: str) -> None:
-        self.check()
-        if time.monotonic() > deadline:
-            raise UnavailableError(f"{self.job.name}: {problem}; {self.look}")
-        time.sleep(_LOOK_S)
+    def _ask(self, path: str, parameters: Mapping[str, Any]) -> httpx.Response:
+        return httpx.get(
+            f"{self.view_url}{path}", params=dict(parameters), headers=self.headers, timeout=_ANSWER_S
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,17 +15,22 @@ from cutwater.testing.deployment import Deployment
 
 
 @contextmanager
-def embedded(job_file: Path | str, folder: Path | str | None = None) -> Iterator[Deployment]:
+def embedded(
+    job_file: Path | str, *, folder: Path | str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[Deployment]:
     """Everything of a job, as `cutwater up` starts it; all of it has ended when the block is left.
 
-    folder: of its state and logs, by default one that is deleted at the end.
+    folder: of its state and logs, by default one that is deleted at the end. settings: environment variables
+    (docs/SETTINGS.md) of every process of Cutwater's.
     Raises UsageError for a job file with mistakes, MachineError where Java, jars or ports cannot be had.
     """
     with tempfile.TemporaryDirectory(prefix="cutwater-") as temporary:
-        settings = load_settings().model_copy(update={"data_dir": Path(folder or temporary), "port": 0})
-        stack = Stack(Path(job_file), settings, lambda _line: None, {"CUTWATER_TRIGGER_MS": "100"})
+        place = Path(folder or temporary)
+        own = load_settings().model_copy(update={"data_dir": place, "port": 0})
+        env = {"CUTWATER_TRIGGER_MS": "100", **(settings or {})}
+        stack = Stack(Path(job_file), own, lambda _line: None, env)
         with started(stack, threading.Event()), Background(stack) as background:
-            look = f"logs in {settings.data_dir / 'logs'}"
+            look = f"logs in {place / 'logs'}"
             yield Deployment(
                 stack.job, stack.cluster, stack.api_url, look, stack.api_headers, background.raise_error
             )
