@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,14 @@ def run_pytest(*arguments: str, folder: Path = EXAMPLE) -> subprocess.CompletedP
         "--rootdir",
         str(folder),
     ]
-    return subprocess.run(
-        [*command, *arguments, str(folder)], capture_output=True, text=True, timeout=400, check=False
+    running = subprocess.Popen(
+        [*command, *arguments, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
+    try:
+        output, _ = running.communicate(timeout=400)
+    except subprocess.TimeoutExpired:
+        running.send_signal(signal.SIGINT)  # so that it ends what it has started
+        output, _ = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    return subprocess.CompletedProcess(command, running.returncode, output)

@@ -17,7 +17,6 @@ def test_orders_are_counted_once(cutwater_job: Deployment) -> None:
 
     found = [(row["window_start"], row["orders"], row["amount"]) for row in cutwater_job.rows("ada")]
     assert found == [("2023-11-15T12:00:00Z", 2, 12), ("2023-11-15T12:10:00Z", 1, 1)]
-    assert len(cutwater_job.rows()) == 3
 
     newest = {}
     for milestone in cutwater_job.milestones(up_to=token):
@@ -26,10 +25,12 @@ def test_orders_are_counted_once(cutwater_job: Deployment) -> None:
 
 
 def test_a_later_order_is_a_change_of_a_later_milestone(cutwater_job: Deployment) -> None:
-    before = cutwater_job.wait()
-
     cutwater_job.produce([order("cleo", 2, 4)])
+    before = cutwater_job.wait()
+    cutwater_job.produce([order("cleo", 3, 6)])
+    after = cutwater_job.wait()
 
-    changes = [one for milestone in cutwater_job.milestones(after=before, up_to=cutwater_job.wait())
-               for one in milestone.changes]  # fmt: skip
-    assert [(one.key, one.values["amount"]) for one in changes] == [("cleo", 4)]
+    changes = [
+        one for milestone in cutwater_job.milestones(after=before, up_to=after) for one in milestone.changes
+    ]
+    assert [(one.key, one.values["amount"]) for one in changes] == [("cleo", 10)]

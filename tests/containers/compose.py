@@ -27,19 +27,21 @@ def docker(*arguments: str) -> str:
 
 
 class Compose:
-    """One project of the compose file, on ports of its own."""
+    """One project of the compose file, and of a second one on top of it, on ports of its own."""
 
-    def __init__(self, project: str) -> None:
+    def __init__(self, project: str, on_top: str | None = None, **env: str) -> None:
         self.project = project
         kafka, spark, *self.view_ports = free_ports(4)
         self.bootstrap = f"127.0.0.1:{kafka}"
-        self._env = {
+        self._env = env | {
             "KAFKA_PORT": str(kafka),
             "SPARK_PORT": str(spark),
             "VIEW_1_PORT": str(self.view_ports[0]),
             "VIEW_2_PORT": str(self.view_ports[1]),
         }
         self._command = ["docker-compose"] if shutil.which("docker-compose") else ["docker", "compose"]
+        if on_top:
+            self._command += ["-f", "docker-compose.yml", "-f", on_top]
 
     @property
     def views(self) -> list[str]:
@@ -66,7 +68,7 @@ class Compose:
 
     def container(self, service: str) -> str:
         """The container's id."""
-        return self("ps", "-q", service).strip()
+        return self("ps", "-a", "-q", service).strip()
 
     def state(self, service: str) -> dict[str, Any]:
         """What docker says of a container."""
@@ -100,17 +102,12 @@ class Compose:
         finally:
             docker("network", "connect", "--alias", service, self.network, container)
 
-    def logs(self, service: str) -> str:
-        return docker("logs", self.container(service))
-
 
 @contextmanager
-def running(project: str) -> Iterator[Compose]:
-    """Started anew, and gone afterwards with its volumes."""
-    one = Compose(project)
+def gone_afterwards(one: Compose) -> Iterator[Compose]:
+    """Nothing of it is there before, nor after: no container and no volume."""
     one("down", "--volumes")
     try:
-        one("up", "-d")
         yield one
     finally:
         one("down", "--volumes", "-t", "2")

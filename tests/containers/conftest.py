@@ -39,7 +39,10 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
     finally:
         started.terminate()
-        started.wait(60)
+        try:
+            started.wait(60)
+        finally:
+            started.kill()
 
 
 @pytest.fixture(scope="session")
@@ -49,5 +52,5 @@ def images(engine: None) -> None:
         [ROOT / "deploy/images/build"], cwd=ROOT, capture_output=True, text=True, timeout=BUILD_S, check=False
     )
     assert built.returncode == 0, built.stderr[-4000:]
-    # Whoever runs these tests has no image of testcontainers' helper; what is left over goes with the engine.
+    # Whoever runs these tests may have no image of testcontainers' helper.
     os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")

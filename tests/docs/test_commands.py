@@ -15,11 +15,11 @@ import typer.main
 from pip._internal.commands import create_command
 from typer.testing import CliRunner
 
+from cutwater import pytest_plugin
 from cutwater.adapters.settings import Settings
 from cutwater.cli import reference_services
 from cutwater.cli.main import app
 from cutwater.core.rejection import REASONS
-from cutwater.testing import plugin
 from pages import EXAMPLES, PAGES, ROOT, blocks, inline
 
 GROUP: Any = typer.main.get_command(app)
@@ -109,7 +109,7 @@ def run_pytest(words: list[str]) -> None:
     """The folder is there, and the option is the plugin's."""
     folder, *options = words
     assert (ROOT / folder).is_dir(), folder
-    assert options in ([], ["--cutwater", plugin.CONTAINERS])
+    assert options in ([], ["--cutwater", pytest_plugin.CONTAINERS])
 
 
 PROGRAMS: dict[str, Callable[[list[str]], None]] = {

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from example_project import run_pytest
+import pytest
+
+from cutwater.core.errors import UsageError
+from cutwater.testing import embedded
+from example_project import EXAMPLE, run_pytest
 
 
 def test_the_example_project_passes() -> None:
@@ -18,3 +22,18 @@ def test_a_project_without_a_job_file_is_told_what_to_define(tmp_path: Path) -> 
     ran = run_pytest(folder=tmp_path)
     assert ran.returncode == 1
     assert "define the fixture cutwater_job_file in your conftest.py" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("CUTWATER_PORT", "8321", "CUTWATER_PORT is chosen by cutwater.testing"),
+        ("CUTWATER_TRIGER_MS", "1", "CUTWATER_TRIGER_MS is none"),
+        ("CUTWATER_HEARTBEAT_MS", "soon", "CUTWATER_HEARTBEAT_MS: .*valid integer"),
+    ],
+)
+def test_settings_that_cannot_be_given_are_refused_before_anything_starts(
+    name: str, value: str, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said), embedded(EXAMPLE / "orders.yaml", settings={name: value}):
+        pass

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -177,10 +178,13 @@ def environment(cluster: Cluster) -> dict[str, str]:
     return {f"CUTWATER_{name}": value for name, value in values.items()}
 
 
-def load_settings() -> Settings:
-    """Read the environment; raises UsageError naming the variable that does not fit."""
+def load_settings(given: Mapping[str, str] | None = None) -> Settings:
+    """Read the environment, and `given` in its place; raises UsageError naming the variable that does not fit."""
     try:
-        return Settings()
+        wanted: dict[str, Any] = {
+            name.removeprefix("CUTWATER_").lower(): one for name, one in (given or {}).items()
+        }
+        return Settings(**wanted)
     except ValidationError as error:
         lines = [f"CUTWATER_{'_'.join(map(str, one['loc'])).upper()}: {one['msg']}" for one in error.errors()]
         raise UsageError("settings: " + "; ".join(lines)) from None

@@ -95,6 +95,12 @@ def _only_milestones(values: list[bytes]) -> list[tuple[Milestone, bytes]]:
 
 
 def published(cluster: Cluster, job: str) -> Token | None:
+    """The token of `published_milestone`."""
+    milestone = published_milestone(cluster, job)
+    return milestone.token if milestone else None
+
+
+def published_milestone(cluster: Cluster, job: str) -> Milestone | None:
     """The newest milestone that the output holds whole, by the publisher's position; None before the first."""
     topic = topics.published(job)
     partition_count(cluster, topic)
@@ -102,7 +108,7 @@ def published(cluster: Cluster, job: str) -> Token | None:
     if position is None or not position.milestone:
         return None
     milestone = wire.decode(position.milestone)
-    return milestone.token if isinstance(milestone, Milestone) else None
+    return milestone if isinstance(milestone, Milestone) else None
 
 
 def source_end(cluster: Cluster, topic: str) -> Cut:

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,10 +48,14 @@ class Authority:
         """What clients trust."""
         return self._own.certificate_file
 
-    def issue(self, name: str, key_password: str = "") -> Certificate:
-        """A certificate for a broker on the loopback address, or for a client; its key encrypted if asked for."""
+    def issue(self, name: str, key_password: str = "", dns: Sequence[str] = ()) -> Certificate:
+        """A certificate for a broker on the loopback address, or for a client; its key encrypted if asked for.
+
+        dns: names by which the broker is reached, too.
+        """
         signer = ("-CA", str(self._own.certificate_file), "-CAkey", str(self._own.key_file))
-        made = self._make(name, *signer, "-addext", f"subjectAltName=IP:{LOOPBACK}")
+        names = ",".join([f"IP:{LOOPBACK}", *(f"DNS:{one}" for one in dns)])
+        made = self._make(name, *signer, "-addext", f"subjectAltName={names}")
         if not key_password:
             return made
         encrypted = made.key_file.with_suffix(".encrypted.key")

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
+
+from cutwater.adapters import streams
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import wait_for_broker
-from cutwater.adapters.settings import load_settings
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import MachineError, UnavailableError
 from cutwater.local.extra import require
 from cutwater.local.job_topics import create_embedded
-from cutwater.local.ports import free_ports
+from cutwater.local.ports import LOOPBACK, free_ports
 from cutwater.testing.deployment import Deployment
 from cutwater.testing.kafkanode import HOST_PORT, settings_of_one
+from cutwater.testing.told import told
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
     from testcontainers.core.network import Network
 
-START_S = 120.0
+START_S = 180.0
+_LOOK_S = 0.2
 _API = 8321
 _FOLDER = "/data"
-"""A volume of every image: only it can be written to by whoever a container runs as."""
+"""A volume of Cutwater's images: only it can be written to by whoever a container runs as."""
+_LINES = 20
 
 
 @contextmanager
@@ -35,35 +41,52 @@ def containers(
     """Kafka, driver, commit-signal, publisher and rehydrator of a job; all are gone when the block is left.
 
     tag: of the images `cutwater-kafka`, `cutwater-spark` and `cutwater-service`. settings: environment variables
-    (docs/SETTINGS.md) of every process of Cutwater's. Spark runs in the driver's own container.
-    Raises MachineError without testcontainers, UsageError for a job file with mistakes, UnavailableError, with the
-    end of its log, when a container does not start; docker's own errors when there is no engine or no image.
+    (docs/SETTINGS.md) of every process of Cutwater's. Spark runs in the driver's own container. A schema lies
+    beside the job file, or is one of Cutwater's own.
+    Raises MachineError without testcontainers, an engine on this machine or the images; UsageError for a job file
+    or settings with mistakes; UnavailableError, with the end of its log, for a container that does not start or,
+    at the end of the block, has ended.
     """
     require("testing", "testcontainers")
+    from docker.errors import DockerException
     from testcontainers.core.network import Network
 
+    own, env = told(settings)
     job, job_file = load_job(Path(job_file)), Path(job_file)
     with ExitStack() as on:
-        made = _Made(on, on.enter_context(Network()), tag)
-        cluster = made.kafka()
-        create_embedded(cluster, job, load_settings().generation)
-        made.settings |= {"CUTWATER_TRIGGER_MS": "100", **(settings or {})}
-        made.files = [(one, f"{_FOLDER}/{one.name}") for one in [job_file, *job_file.parent.glob("*.avsc")]]
+        try:
+            started = _Containers(on, on.enter_context(Network()), tag)
+        except DockerException as error:
+            raise MachineError(f"no Docker engine answers: {error}; start one, or use embedded()") from None
+        cluster = started.kafka()
+        create_embedded(cluster, job, own.generation)
+        started.settings |= env
+        started.files = [(one, f"{_FOLDER}/{one.name}") for one in [job_file, *job_file.parent.glob("*.avsc")]]
         inside = f"{_FOLDER}/{job_file.name}"
         if not job.attached:
-            made.start("driver", "cutwater-spark", ["cutwater_spark.driver", inside])
-        made.start("commit-signal", "cutwater-service", ["cutwater.commit_signal", inside])
+            started.start("driver", "cutwater-spark", ["cutwater_spark.driver", inside])
+        started.start("commit-signal", "cutwater-service", ["cutwater.commit_signal", inside])
         if job.output.mode != "none":
-            made.start("publisher", "cutwater-service", ["cutwater.publisher", inside])
+            started.start("publisher", "cutwater-service", ["cutwater.publisher", inside])
         port = free_ports(1)[0]
-        env = {"CUTWATER_PORT": str(_API), "CUTWATER_HOST": "0.0.0.0"}  # noqa: S104 - inside its container
-        made.start("rehydrator", "cutwater-service", ["cutwater.rehydrator", inside], env, {_API: port})
-        yield Deployment(
-            job, cluster, f"http://{made.host}:{port}", f"docker logs {made.names}", check=made.require_all
-        )
+        api = {"CUTWATER_PORT": str(_API), "CUTWATER_HOST": "0.0.0.0"}  # noqa: S104 - inside its container
+        started.start("rehydrator", "cutwater-service", ["cutwater.rehydrator", inside], api, {_API: port})
+        url = f"http://{LOOPBACK}:{port}"
+        started.until(lambda: _answers(url), "the rehydrator's API")
+        if not job.attached:
+            started.until(lambda: streams.newest_start_ms(cluster, job.name) is not None, "the driver's start")
+        yield Deployment(job, cluster, url, started.logs, own.api_headers, started.require_all)
+        started.require_all()
 
 
-class _Made:
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/healthz").status_code < 500
+    except httpx.HTTPError:
+        return False
+
+
+class _Containers:
     """Containers on one network, each ended by `on`."""
 
     def __init__(self, on: ExitStack, network: Network, tag: str) -> None:
@@ -73,22 +96,13 @@ class _Made:
         self._running: dict[str, DockerContainer] = {}
         self.settings: dict[str, str] = {}
         self.files: Sequence[tuple[Path, str]] = ()
-        self.host = "127.0.0.1"
-
-    @property
-    def names(self) -> str:
-        """The containers, as docker calls them."""
-        return "|".join(self._name(one) for one in self._running.values())
 
     def kafka(self) -> Cluster:
         """A node that serves its network and this machine. Raises UnavailableError when it does not answer."""
         port = free_ports(1)[0]
-        self.start("kafka", "cutwater-kafka", None, settings_of_one("kafka", self.host, port), {HOST_PORT: port})
-        cluster = Cluster(f"{self.host}:{port}")
-        try:
-            wait_for_broker(cluster, START_S)
-        except UnavailableError as error:
-            raise UnavailableError(f"{error}; {self._end_of('kafka')}") from None
+        self.start("kafka", "cutwater-kafka", None, settings_of_one("kafka", LOOPBACK, port), {HOST_PORT: port})
+        cluster = Cluster(f"{LOOPBACK}:{port}")
+        self.until(lambda: _serves(cluster), "Kafka")
         self.settings = {"CUTWATER_BOOTSTRAP_SERVERS": "kafka:9092"}
         return cluster
 
@@ -101,6 +115,7 @@ class _Made:
         ports: Mapping[int, int] | None = None,
     ) -> None:
         """Start one. `ports`: those of the container that this machine's loopback address gets, and as what."""
+        from docker.errors import DockerException
         from testcontainers.core.container import DockerContainer
 
         one = DockerContainer(f"{image}:{self._tag}", network=self._network, network_aliases=[name])
@@ -110,23 +125,49 @@ class _Made:
         if command:
             one.with_command(command)
         for inside, outside in (ports or {}).items():
-            one.ports[f"{inside}/tcp"] = (self.host, outside)
+            one.ports[f"{inside}/tcp"] = (LOOPBACK, outside)
         for file, place in self.files:
             one.with_copy_into_container(file, place)
-        self._running[name] = self._on.enter_context(one)
+        try:
+            self._running[name] = self._on.enter_context(one)
+        except DockerException as error:
+            raise MachineError(
+                f"{image}:{self._tag} cannot be started: {error}; 'make images' makes it (docs/CONTAINERS.md)"
+            ) from None
+
+    def until(self, there: Callable[[], bool], what: str) -> None:
+        """Wait for something to be there; raises UnavailableError when it does not come, or a container ends."""
+        deadline = time.monotonic() + START_S
+        while not there():
+            self.require_all()
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"{what} is not there after {START_S:g} s; {self.logs()}")
+            time.sleep(_LOOK_S)
 
     def require_all(self) -> None:
         """Raises UnavailableError, with the end of its log, for a container that has ended."""
-        for name, one in self._running.items():
-            one.reload()
-            if one.status != "running":
-                raise UnavailableError(self._end_of(name))
+        from docker.errors import DockerException
 
-    def _end_of(self, name: str) -> str:
-        one = self._running[name]
-        out, error = one.get_logs()
-        return f"container {name} is {one.status}: {(out + error).decode(errors='replace')[-2000:]}"
+        for name, one in self._running.items():
+            try:
+                one.reload()
+            except DockerException as error:
+                raise UnavailableError(f"container {name} cannot be looked at: {error}") from None
+            if one.status != "running":
+                raise UnavailableError(f"container {name} is {one.status}: {self._end_of(one)}")
+
+    def logs(self) -> str:
+        """The last lines of each: the containers will be gone when somebody looks."""
+        return "\n".join(f"{name}: {self._end_of(one)}" for name, one in self._running.items())
 
     @staticmethod
-    def _name(one: DockerContainer) -> str:
-        return str(one.get_wrapped_container().name)
+    def _end_of(one: DockerContainer) -> str:
+        return bytes(one.get_wrapped_container().logs(tail=_LINES)).decode(errors="replace")
+
+
+def _serves(cluster: Cluster) -> bool:
+    try:
+        wait_for_broker(cluster, 1.0)
+    except UnavailableError:
+        return False
+    return True

@@ -12,9 +12,11 @@ import httpx
 from cutwater.adapters import streams
 from cutwater.adapters.cluster import Cluster
 from cutwater.client import CommittedMilestone, EventProducer, committed
-from cutwater.core.errors import UnavailableError
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Token
 from cutwater.core.job import Job
+from cutwater.core.records import Milestone
 
 WAIT_S = 120.0
 _LOOK_S = 0.1
@@ -26,7 +28,7 @@ _ANSWER_S = 30.0
 class Deployment:
     """A job with its processes and its Kafka.
 
-    `look` says where the logs are; `check` raises what ended a part of it, if anything did.
+    `logs` tells of the logs, for errors; `check` raises what ended a part of it for good, if anything did.
     """
 
     def __init__(
@@ -34,7 +36,7 @@ class Deployment:
         job: Job,
         cluster: Cluster,
         view_url: str,
-        look: str,
+        logs: Callable[[], str],
         headers: Mapping[str, str] | None = None,
         check: Callable[[], None] = lambda: None,
     ) -> None:
@@ -42,53 +44,68 @@ class Deployment:
         self.cluster = cluster
         self.view_url = view_url
         self.headers = dict(headers or {})
-        self.look = look
+        self.logs = logs
         self.check = check
 
     def produce(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Write events to the job's source topic; returns once Kafka has them all.
 
-        Raises UsageError for an event that does not fit the schema, UnavailableError when no broker answers.
+        Raises UsageError for an event that does not fit the schema, and where the job is attached: its events are
+        its own query's; UnavailableError when no broker answers.
         """
+        self._require_source()
         with EventProducer(self.job, self.cluster) as producer:
             for event in events:
                 producer.send(event)
 
     def wait(self, timeout_s: float = WAIT_S) -> str:
-        """The token of a milestone that holds all that is on the source topic now, once the view shows it.
+        """The token of a milestone with all that is on the source topic now, published and shown by the view.
 
-        Raises UnavailableError when it takes longer, and the error that ended a part of the job.
+        Raises UsageError when nothing is there, UnavailableError when it takes longer, and what ended a part of
+        the job for good.
         """
+        self._require_source()
         end = streams.source_end(self.cluster, self.job.topic)
+        if not end.records_since(Cut()):
+            raise UsageError(
+                f"{self.job.topic} holds no event, so there is no milestone to wait for: produce first"
+            )
         deadline = time.monotonic() + timeout_s
         while True:
-            found = streams.milestones(self.cluster, self.job.name, limit=1)
-            if found and found[0][0].source_cut.covers(end) and self._shows(str(found[0][0].token)):
-                return str(found[0][0].token)
             self.check()
+            newest = self._newest()
+            if newest and newest.source_cut.covers(end) and self._shows(str(newest.token)):
+                return str(newest.token)
             if time.monotonic() > deadline:
-                raise UnavailableError(
-                    f"{self.job.name}: no milestone of all events is shown after {timeout_s:g} s; {self.look}"
-                )
+                raise self._late(f"no milestone of all events is published and shown after {timeout_s:g} s")
             time.sleep(_LOOK_S)
 
     def milestones(
         self, *, after: str | None = None, up_to: str | None = None, timeout_s: float = WAIT_S
     ) -> Iterator[CommittedMilestone]:
-        """Whole milestones of the output with their changes, oldest first, up to and with the token `up_to`.
+        """Whole milestones of the output with their changes, oldest first, behind `after`, up to and with `up_to`.
 
-        `up_to`: default the newest when called. Raises UnavailableError when it is not published in time.
+        after, up_to: tokens, as `wait` gives them; by default from the oldest to the newest published. Raises
+        UsageError for an `after` that is not on the output, UnavailableError when `up_to` does not come in time.
         """
-        last = Token.parse(up_to) if up_to else self._newest()
+        newest = self._newest()
+        last = Token.parse(up_to) if up_to else newest.token if newest else None
+        return self._milestones(after, last, timeout_s)
+
+    def _milestones(self, after: str | None, last: Token | None, timeout_s: float) -> Iterator[CommittedMilestone]:
         if last is None or (after is not None and Token.parse(after).sequence >= last.sequence):
             return
         deadline = time.monotonic() + timeout_s
-        for milestone in committed(self.job, self.cluster, after=after, stop=lambda: time.monotonic() > deadline):
+
+        def over() -> bool:
+            self.check()
+            return time.monotonic() > deadline
+
+        for milestone in committed(self.job, self.cluster, after=after, stop=over):
             yield milestone
             if milestone.token.sequence >= last.sequence:
                 return
-        self.check()
-        raise UnavailableError(f"{self.job.name}: {last} was not on the output after {timeout_s:g} s; {self.look}")
+        raise self._late(f"{last} was not on the output after {timeout_s:g} s")
 
     def rows(self, key: str | None = None) -> list[dict[str, Any]]:
         """The view's rows at one milestone: of one key, oldest window first, or of all keys.
@@ -120,9 +137,19 @@ class Deployment:
             if following is None:
                 return found, tokens
 
-    def _newest(self) -> Token | None:
+    def _newest(self) -> Milestone | None:
+        """The newest that every reader can have: of a job without output, that is committed."""
+        if self.job.output.mode != "none":
+            return streams.published_milestone(self.cluster, self.job.name)
         found = streams.milestones(self.cluster, self.job.name, limit=1)
-        return found[0][0].token if found else None
+        return found[0][0] if found else None
+
+    def _require_source(self) -> None:
+        if self.job.attached:
+            raise UsageError(f"job {self.job.name} is attached: the events are those of its own query")
+
+    def _late(self, problem: str) -> UnavailableError:
+        return UnavailableError(f"{self.job.name}: {problem}; {self.logs()}")
 
     def _shows(self, token: str) -> bool:
         try:
@@ -134,7 +161,8 @@ class Deployment:
         try:
             answer = self._ask(path, parameters).raise_for_status()
         except httpx.HTTPError as error:
-            raise UnavailableError(f"{self.view_url}{path}: {error}; {self.look}") from None
+            self.check()
+            raise self._late(f"{self.view_url}{path}: {error}") from None
         return dict(answer.json())
 
     def _ask(self, path: str, parameters: Mapping[str, Any]) -> httpx.Response:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cutwater.adapters.settings import load_settings
 from cutwater.local.background import Background
 from cutwater.local.stack import Stack, started
 from cutwater.testing.deployment import Deployment
+from cutwater.testing.told import told
 
 
 @contextmanager
@@ -22,15 +22,21 @@ def embedded(
 
     folder: of its state and logs, by default one that is deleted at the end. settings: environment variables
     (docs/SETTINGS.md) of every process of Cutwater's.
-    Raises UsageError for a job file with mistakes, MachineError where Java, jars or ports cannot be had.
+    Raises UsageError for a job file or settings with mistakes, MachineError where Java, jars or ports cannot be
+    had, and at the end of the block what ended a part of it for good, if anything did.
     """
+    own, env = told(settings)
     with tempfile.TemporaryDirectory(prefix="cutwater-") as temporary:
         place = Path(folder or temporary)
-        own = load_settings().model_copy(update={"data_dir": place, "port": 0})
-        env = {"CUTWATER_TRIGGER_MS": "100", **(settings or {})}
+        own = own.model_copy(update={"data_dir": place, "port": 0})
         stack = Stack(Path(job_file), own, lambda _line: None, env)
         with started(stack, threading.Event()), Background(stack) as background:
-            look = f"logs in {place / 'logs'}"
             yield Deployment(
-                stack.job, stack.cluster, stack.api_url, look, stack.api_headers, background.raise_error
+                stack.job,
+                stack.cluster,
+                stack.api_url,
+                lambda: f"logs in {place / 'logs'}",
+                stack.api_headers,
+                background.raise_error,
             )
+            background.raise_error()

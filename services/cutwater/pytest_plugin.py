@@ -1,4 +1,7 @@
-"""The pytest plugin: the fixture `cutwater_job`, on this machine or in containers (docs/TESTING.md)."""
+"""The pytest plugin: the fixture `cutwater_job`, on this machine or in containers (docs/TESTING.md).
+
+Every pytest of an environment with Cutwater loads it, so it imports next to nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,9 @@ def cutwater_job_file() -> Path:
 
 
 @pytest.fixture(scope="session")
-def cutwater_job(request: pytest.FixtureRequest, cutwater_job_file: Path) -> Iterator[Deployment]:
+def cutwater_job(
+    request: pytest.FixtureRequest, cutwater_job_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment]:
     """The job of `cutwater_job_file`, running: produce events, wait for a milestone, read whole milestones."""
     from cutwater.testing import containers, embedded  # not before a test asks for it
 
@@ -41,5 +46,5 @@ def cutwater_job(request: pytest.FixtureRequest, cutwater_job_file: Path) -> Ite
         with containers(cutwater_job_file, tag=request.config.getoption("--cutwater-tag")) as job:
             yield job
     else:
-        with embedded(cutwater_job_file) as job:
+        with embedded(cutwater_job_file, folder=tmp_path_factory.mktemp("cutwater")) as job:
             yield job
