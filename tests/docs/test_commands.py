@@ -112,6 +112,13 @@ def run_pytest(words: list[str]) -> None:
     assert options in ([], ["--cutwater", pytest_plugin.CONTAINERS])
 
 
+def compose(words: list[str]) -> None:
+    """The files are there."""
+    files = [words[at + 1] for at, word in enumerate(words) if word == "-f"]
+    assert files
+    assert all((ROOT / one).is_file() for one in files)
+
+
 PROGRAMS: dict[str, Callable[[list[str]], None]] = {
     "cutwater": cutwater,
     ".venv/bin/cutwater": cutwater,
@@ -121,6 +128,7 @@ PROGRAMS: dict[str, Callable[[list[str]], None]] = {
     "pip": pip,
     "python": python,
     "pytest": run_pytest,
+    "docker-compose": compose,
     "spark-submit": spark_submit,
     ".": activate,
     "cat": lambda _words: None,
