@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.local.broker import Broker
@@ -20,6 +21,10 @@ from naming import unique
 # Every JVM of the tests lives for seconds: what the optimising compiler would do for it costs a third of all the
 # CPU time, and is used by none. What users set stays.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+# No property is tested against the clock: the machine may be busy.
+settings.register_profile("cutwater", deadline=None)
+settings.load_profile("cutwater")
 
 
 class _AtOnce:

@@ -114,7 +114,7 @@ def readable_by_fastavro(writer: dict[str, Any], reader: dict[str, Any]) -> bool
     return True
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_what_we_allow_is_what_fastavro_can_read(data: st.DataObject) -> None:
     """Obstacles are found exactly where fastavro cannot read some record of the old schema with the new one."""

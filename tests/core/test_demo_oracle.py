@@ -72,7 +72,7 @@ def measures(members: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(EVENT, min_size=1, max_size=30),
     st.sampled_from([(HOUR_MS, HOUR_MS), (HOUR_MS, HOUR_MS // 3), (HOUR_MS, 25 * 60_000), (7, 7)]),

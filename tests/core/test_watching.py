@@ -367,7 +367,7 @@ class Chaos(Story):
 ACTS = st.sampled_from([name.removeprefix("act_") for name in vars(Chaos) if name.startswith("act_")])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(ACTS, st.sampled_from([0, 1, 30, 100, 400]), st.booleans()), max_size=40))
 def test_over_any_history_alerts_alternate_and_a_restart_repeats_none(
     history: list[tuple[str, int, bool]],

@@ -217,7 +217,7 @@ PATHS = st.sampled_from([place for place, _, _ in MISTAKES] + ["source.event_tim
 
 
 @given(PATHS, TREES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_value_in_any_field_gives_a_job_or_a_usage_error(load: Load, path: str, value: Any) -> None:
     """No other type of error: a person is never shown a traceback for a job file."""
     try:
@@ -228,7 +228,7 @@ def test_any_value_in_any_field_gives_a_job_or_a_usage_error(load: Load, path: s
 
 
 @given(TREES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_document_gives_a_usage_error(load: Load, document: Any) -> None:
     """Whatever stands at the top of the file."""
     with pytest.raises(UsageError, match=r"job\.yaml: "):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from output_samples import example_job, golden_alert, golden_end, golden_published, golden_recovery
 
@@ -126,7 +126,6 @@ def test_fixed_bytes_of_the_recovery_trail_stay_fixed() -> None:
     assert trail.decode(bytes.fromhex(golden)) == golden_recovery()
 
 
-@settings(deadline=None)
 @given(RECORDS)
 def test_every_record_survives_the_wire(record: wire.Record) -> None:
     """Any values that a schema can hold come back equal, and of the same type."""
@@ -225,7 +224,6 @@ def test_an_unknown_fingerprint_is_named(data: bytes) -> None:
         wire.decode(data)
 
 
-@settings(deadline=None)
 @given(RECORDS, st.data())
 def test_a_record_cut_short_is_damaged(record: wire.Record, data: st.DataObject) -> None:
     """Whatever the length that is left of the body."""
@@ -234,7 +232,6 @@ def test_a_record_cut_short_is_damaged(record: wire.Record, data: st.DataObject)
         wire.decode(whole[: data.draw(st.integers(HEADER_BYTES, len(whole) - 1))])
 
 
-@settings(deadline=None)
 @given(RECORDS, st.binary(min_size=1, max_size=9))
 def test_a_record_with_bytes_behind_it_is_damaged(record: wire.Record, behind: bytes) -> None:
     """What is not read would still be hashed: two readers could disagree about the chain."""
@@ -242,7 +239,6 @@ def test_a_record_with_bytes_behind_it_is_damaged(record: wire.Record, behind: b
         wire.decode(wire.encode(record) + behind)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted(TYPES)), st.binary(max_size=60))
 def test_any_other_body_is_a_record_or_a_usage_error(name: str, body: bytes) -> None:
     """Bytes of a stranger behind a known header never raise anything else."""
@@ -253,7 +249,6 @@ def test_any_other_body_is_a_record_or_a_usage_error(name: str, body: bytes) -> 
     assert type(record) is TYPES[name]
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_a_flipped_bit_never_gives_another_error(data: st.DataObject) -> None:
     """A damaged record decodes to something or is refused in words; the chain's hash tells the difference."""
@@ -289,7 +284,6 @@ def test_a_time_outside_the_years_1_to_9999_is_damage(at_ms: int) -> None:
         wire.decode(wire.encode(start(1, at_ms=at_ms)))
 
 
-@settings(deadline=None)
 @given(st.integers(-(10**10), 10**10))
 def test_times_are_exact_to_the_millisecond(seconds: int) -> None:
     """No float is on the way, before 1970 either."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.adapters.yamlfile import MAX_BYTES, read_mapping
@@ -67,7 +67,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")))
-@settings(deadline=None)
 def test_any_bytes_give_a_mapping_or_a_usage_error(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     """No other type of error gets out."""
     path = tmp_path_factory.getbasetemp() / "any.yaml"
