@@ -8,36 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
-
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.local.broker import Broker
 from cutwater.local.broker_config import server_properties
 from cutwater.local.java import find_java
 from cutwater.local.ports import LOOPBACK, free_ports
 from cutwater.local.supervisor import Supervisor
+from granting import create, planned
 
 PASSWORD = "a-user's-own"
-_OPERATIONS = {
-    "Read": AclOperation.READ,
-    "Write": AclOperation.WRITE,
-    "Create": AclOperation.CREATE,
-    "Delete": AclOperation.DELETE,
-    "Describe": AclOperation.DESCRIBE,
-    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
-}
-_RESOURCES = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-}
 
 
 class UsersBroker:
@@ -61,22 +40,7 @@ class UsersBroker:
 
     def grant(self, user: str, acls: list[dict[str, Any]]) -> None:
         """Exactly what `cutwater plan --json` lists."""
-        bindings = [
-            AclBinding(
-                _RESOURCES[one["resource"]],
-                one["name"],
-                ResourcePatternType.PREFIXED if one["pattern"] == "prefixed" else ResourcePatternType.LITERAL,
-                f"User:{user}",
-                "*",
-                _OPERATIONS[operation],
-                AclPermissionType.ALLOW,
-            )
-            for one in acls
-            for operation in one["operations"]
-        ]
-        admin = AdminClient(self.admin.librdkafka())
-        for future in admin.create_acls(list(set(bindings))).values():
-            future.result(20)
+        create(self.admin, planned(user, acls))
 
 
 @contextmanager

@@ -9,14 +9,7 @@ from pathlib import Path
 
 import pytest
 from compose import ROOT, Compose, docker, gone_afterwards
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclBinding
 from shown import demonstration
 
 from cutwater.adapters.admin import ensure_topics
@@ -25,6 +18,7 @@ from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.settings import environment
 from cutwater.core import topics
 from cutwater.local.broker_security import Authority, BrokerSecurity
+from granting import create, planned
 
 pytestmark = pytest.mark.usefixtures("images")
 
@@ -58,30 +52,16 @@ def readable(security: BrokerSecurity, folder: Path) -> Path:
     return folder
 
 
-def rights() -> list[AclBinding]:
+def rights() -> set[AclBinding]:
     """What `cutwater plan` says that each service needs."""
     asked = [sys.executable, "-m", "cutwater.cli.main", "plan", "deploy/jobs/flights.yaml", "--json"]
     told = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
-    kinds = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP}
-    return [
-        AclBinding(
-            kinds.get(one["resource"], ResourceType.TRANSACTIONAL_ID),
-            one["name"],
-            ResourcePatternType[one["pattern"].upper()],
-            f"User:{USER_OF[one['service']]}",
-            "*",
-            getattr(AclOperation, _upper(operation)),
-            AclPermissionType.ALLOW,
-        )
-        for one in json.loads(told)["acls"]
-        if one["service"] in USER_OF
-        for operation in one["operations"]
-    ]
-
-
-def _upper(operation: str) -> str:
-    """DescribeConfigs as DESCRIBE_CONFIGS."""
-    return "".join(f"_{letter}" if letter.isupper() else letter for letter in operation).strip("_").upper()
+    acls = json.loads(told)["acls"]
+    return {
+        binding
+        for service, user in USER_OF.items()
+        for binding in planned(user, [one for one in acls if one["service"] == service])
+    }
 
 
 def test_the_least_rights_are_enough_and_a_wrong_password_is_named(
@@ -101,9 +81,7 @@ def test_the_least_rights_are_enough_and_a_wrong_password_is_named(
     with gone_afterwards(compose):
         compose("up", "-d", "kafka")
         wait_for_broker(admin, START_S)
-        client = AdminClient(admin.librdkafka())  # without a name it would be gone before the answer
-        for done in client.create_acls(rights()).values():
-            done.result(30)
+        create(admin, rights())
         # The source is the user's: nobody may create it for him here.
         ensure_topics(admin, [topics.events("flights.events", 4)])
         compose("up", "-d")

@@ -15,7 +15,6 @@ from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
-    AdminClient,
     ResourcePatternType,
     ResourceType,
 )
@@ -30,6 +29,7 @@ from cutwater.core.chain import breaks
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
 from cutwater.local.ports import free_ports
+from granting import create
 from harness import GENERATION, Flow, flow, wait_until
 from secured import Secured
 from watched import QUICK, SpeakingDriver, metric
@@ -80,9 +80,7 @@ def documented_acls(job: str, topic: str) -> list[AclBinding]:
 def grant(secured: Secured, job: str, topic: str) -> None:
     acls = documented_acls(job, topic)
     assert {acl.principal for acl in acls} == {f"User:{user}" for user in USER_OF.values()}
-    admin = AdminClient(secured.cluster("admin").librdkafka())
-    for done in admin.create_acls(acls).values():
-        done.result(30)
+    create(secured.cluster("admin"), acls)
 
 
 def served(url: str) -> dict[tuple[str, int], dict[str, Any]]:

@@ -153,7 +153,7 @@ class Stack:
     def _members(self) -> list[Supervised]:
         services = [
             self._service("commit-signal", "cutwater.commit_signal"),
-            self._service("rehydrator", "cutwater.rehydrator", self._api_answers),
+            self._service("rehydrator", "cutwater.rehydrator", lambda: api_answers(self.api_url)),
             *self._publisher(),
         ]
         if not self.job.attached:
@@ -177,12 +177,6 @@ class Stack:
         job_topics.create_embedded(self.cluster, self.job, self._settings.generation)
         return True
 
-    def _api_answers(self) -> bool:
-        try:
-            return httpx.get(f"{self.api_url}/healthz", timeout=2.0).status_code < 500
-        except httpx.HTTPError:
-            return False
-
     def _driver_started(self) -> bool:
         """Has the driver taken over since this stack began?"""
         at_ms = streams.newest_start_ms(self.cluster, self.job.name)
@@ -200,6 +194,14 @@ class Stack:
             terminate_leader_only=leader_only,
         )
         return Supervised(child, ready, READY_SECONDS_MAX) if ready else Supervised(child)
+
+
+def api_answers(url: str) -> bool:
+    """Does a rehydrator's API answer?"""
+    try:
+        return httpx.get(f"{url}/healthz", timeout=2.0).status_code < 500
+    except httpx.HTTPError:
+        return False
 
 
 @contextmanager

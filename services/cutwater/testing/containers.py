@@ -8,8 +8,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx
-
 from cutwater.adapters import streams
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
@@ -18,6 +16,7 @@ from cutwater.core.errors import MachineError, UnavailableError
 from cutwater.local.extra import require
 from cutwater.local.job_topics import create_embedded
 from cutwater.local.ports import LOOPBACK, free_ports
+from cutwater.local.stack import api_answers
 from cutwater.testing.deployment import Deployment
 from cutwater.testing.kafkanode import HOST_PORT, settings_of_one
 from cutwater.testing.told import told
@@ -72,18 +71,11 @@ def containers(
         api = {"CUTWATER_PORT": str(_API), "CUTWATER_HOST": "0.0.0.0"}  # noqa: S104 - inside its container
         started.start("rehydrator", "cutwater-service", ["cutwater.rehydrator", inside], api, {_API: port})
         url = f"http://{LOOPBACK}:{port}"
-        started.until(lambda: _answers(url), "the rehydrator's API")
+        started.until(lambda: api_answers(url), "the rehydrator's API")
         if not job.attached:
             started.until(lambda: streams.newest_start_ms(cluster, job.name) is not None, "the driver's start")
         yield Deployment(job, cluster, url, started.logs, own.api_headers, started.require_all)
         started.require_all()
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/healthz").status_code < 500
-    except httpx.HTTPError:
-        return False
 
 
 class _Containers:
