@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.contenders import load
+from benchmarks.publish_one import GENERATION
 from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec, crc64
@@ -21,7 +22,6 @@ from cutwater.core import topics
 from cutwater.core.chain import ROOT_HASH
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold, signed
-from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.output import nothing
 from cutwater.core.proof import WRITER_HEADER, Writer
@@ -32,7 +32,7 @@ class Changelog:
     """`rows` rows of the B2 job in milestones of `per_milestone`, behind an empty first one."""
 
     def __init__(self, cluster: Cluster, rows: int, per_milestone: int) -> None:
-        self.job, self.generation = load(), Generation(1, "local")
+        self.job, self.generation = load(), GENERATION
         self._cluster = cluster
         owned = topics.owned(self.job.name, self.generation, self.job.shards.partitions, self.job.output)
         ensure_topics(cluster, owned)
@@ -48,6 +48,8 @@ class Changelog:
             {
                 **cluster.librdkafka(),
                 "enable.idempotence": True,
+                "compression.type": "lz4",  # this and the size of a batch as the driver's sink has them
+                "batch.size": 262_144,
                 "linger.ms": 20,
                 "queue.buffering.max.messages": 500_000,
             }

@@ -28,7 +28,7 @@ from cutwater.core import topics
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.records import Milestone
-from cutwater.local.jars import jars
+from cutwater.local.jars import connectors
 from cutwater.local.java import find_java
 from cutwater.views.rows import Presenter
 
@@ -58,6 +58,8 @@ class Flow:
         partitions = self.job.shards.partitions
         owned = topics.owned(self.job.name, GENERATION, partitions)
         ensure_topics(cluster, [*owned, topics.events(self.source, partitions)])
+        self.settings: dict[str, str] = {}
+        """Of every process with Spark, beside those that follow from all this."""
         self._running: list[subprocess.Popen[bytes]] = []
 
     def produce(self, events: list[dict[str, Any]]) -> None:
@@ -90,9 +92,10 @@ class Flow:
         return {
             **environment(self.cluster),
             "CUTWATER_DATA_DIR": str(self.folder),
-            "CUTWATER_SPARK_JARS": ",".join(map(str, jars("spark"))),
+            "CUTWATER_SPARK_JARS": ",".join(map(str, connectors(self.settings.get("CUTWATER_CHECKPOINT")))),
             "JAVA_HOME": str(find_java().resolve().parent.parent),
             "PYSPARK_PYTHON": sys.executable,
+            **self.settings,
         }
 
     def driver(self, **env: str) -> subprocess.Popen[bytes]:

@@ -32,7 +32,7 @@ from cutwater_spark.columns import rows
 from cutwater_spark.describing import describe
 from cutwater_spark.epochs import EpochWriter
 from cutwater_spark.failures import explaining
-from cutwater_spark.session import adapt
+from cutwater_spark.session import adapt, reach_checkpoint
 from cutwater_spark.sql import kafka_options
 
 __all__ = ["AttachedQuery", "attach", "describe", "kafka"]
@@ -60,6 +60,7 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
     if job.attached is None:
         raise UsageError(f"{job_file} has no 'attached', so 'cutwater up' runs its query; describe() writes one")
     adapt(frame.sparkSession)
+    reach_checkpoint(frame.sparkSession, settings, settings.checkpoint or "")
     made = rows(frame, job, job.attached)
     stop = threading.Event()
     log = configure("driver", settings.log_json)

@@ -17,6 +17,7 @@ from cutwater.core.job import Job
 
 STATE = "spark.sql.streaming.stateStore.providerClass"
 STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 _COMPILE_LATER = " ".join(
@@ -102,9 +103,35 @@ def open_session(job: Job, settings: Settings, checkpoint: str, scratch: Path | 
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
+    reach_checkpoint(session, settings, checkpoint)
     _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")  # warns of every nullable column, every task
     _quiet(session, "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor")
     return session
+
+
+def reach_checkpoint(session: SparkSession, settings: Settings, checkpoint: str) -> None:
+    """How to reach the object store of a checkpoint, if it is in one. Raises UsageError without the connector.
+
+    Spark's default for checkpoint files stays: one made for object stores (spark-hadoop-cloud's) logs a write that
+    failed, and goes on as if the file were there.
+    """
+    if not checkpoint.startswith("s3a:"):
+        return
+    hadoop = session._jsc.hadoopConfiguration()
+    if hadoop.getClassByNameOrNull(_CONNECTOR) is None:
+        raise UsageError(
+            f"the checkpoint is {checkpoint}, and the Spark session has no S3 connector: start it with the jars "
+            "that CUTWATER_SPARK_JARS names when CUTWATER_CHECKPOINT is set to that place (docs/CONTAINERS.md)"
+        )
+    if settings.s3_endpoint:
+        hadoop.set("fs.s3a.endpoint", settings.s3_endpoint)
+        hadoop.set("fs.s3a.path.style.access", "true")
+    if settings.s3_anonymous:
+        hadoop.set("fs.s3a.aws.credentials.provider", "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider")
+    # Spark has copied the keys from the environment to where it hands them to executors. Each reads its own.
+    for key in ("access.key", "secret.key", "session.token"):
+        for scheme in ("s3", "s3n", "s3a"):
+            hadoop.unset(f"fs.{scheme}.{key}")
 
 
 def adapt(session: SparkSession) -> None:

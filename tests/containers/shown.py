@@ -72,6 +72,9 @@ def demonstration(on: Compose, folder: Path, days: int, **env: str) -> Iterator[
     demo = Demo(on, folder, days, **env)
     try:
         yield demo
+    except BaseException:
+        print(on("logs", "--no-color", "--timestamps", "--tail", "300"))  # pytest shows it beside the failure
+        raise
     finally:
         demo.process.kill()
         demo.process.wait(30)

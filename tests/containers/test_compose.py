@@ -39,6 +39,15 @@ def test_a_worker_and_the_driver_are_killed(compose: Compose, tmp_path: Path) ->
             wait_until(lambda name=victim: compose.state(name)["RestartCount"], f"docker's restart of {victim}")
         demo.go_on()
         demo.require_exact()
+    assert stored(compose, "commits") > 0
+    assert stored(compose, "state") > 0
+
+
+def stored(compose: Compose, folder: str) -> int:
+    """How many objects of a folder of the checkpoint the object store has, a thousand at most."""
+    url = f"http://object-store:9090/checkpoints?list-type=2&prefix=flights.yaml/{folder}/"
+    program = f"import urllib.request; print(urllib.request.urlopen({url!r}).read().decode().count('<Key>'))"
+    return int(docker("exec", compose.container("driver"), "python3", "-c", program))
 
 
 def test_everything_is_restarted_and_cut_off(compose: Compose, tmp_path: Path) -> None:

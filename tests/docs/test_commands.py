@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -115,8 +116,12 @@ def run_pytest(words: list[str]) -> None:
 def compose(words: list[str]) -> None:
     """The files are there."""
     files = [words[at + 1] for at, word in enumerate(words) if word == "-f"]
-    assert files
     assert all((ROOT / one).is_file() for one in files)
+
+
+def variable(name: str) -> None:
+    """What stands before a command is a variable of the compose file."""
+    assert "${" + name in (ROOT / "docker-compose.yml").read_text(encoding="utf-8"), name
 
 
 PROGRAMS: dict[str, Callable[[list[str]], None]] = {
@@ -138,7 +143,11 @@ PROGRAMS: dict[str, Callable[[list[str]], None]] = {
 @pytest.mark.parametrize(("page", "line"), lines())
 def test_every_line_is_accepted(page: str, line: str) -> None:
     """By the program that it calls; a program that is not in PROGRAMS needs a check first."""
-    for program, *words in commands(line):
+    for command in commands(line):
+        before = list(takewhile(lambda word: "=" in word, command))
+        for word in before:
+            variable(word.partition("=")[0])
+        program, *words = command[len(before) :]
         assert program in PROGRAMS, f"{page}: no test covers '{program}'"
         PROGRAMS[program](words)
 

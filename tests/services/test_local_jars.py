@@ -5,8 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from cutwater.core.errors import MachineError
@@ -35,7 +37,7 @@ def small_spec(tmp_path: Path) -> Path:
 
 def test_committed_locks_hold_hashes_and_no_hosts() -> None:
     """Every locked jar has a SHA-256, and neither specification nor lock names a repository or a path."""
-    assert {spec.stem for spec in ALL_SPECS} == {"kafka", "spark", "kafka-streams"}
+    assert {spec.stem for spec in ALL_SPECS} == {"kafka", "spark", "s3", "objectstore", "kafka-streams"}
     for spec in ALL_SPECS:
         text = spec.read_text() + lock_path(spec).read_text()
         assert "://" not in text
@@ -52,9 +54,22 @@ def test_the_sets_hold_the_versions_the_design_names() -> None:
         "org.apache.commons:commons-pool2:2.12.1",
         "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
     ]
+    s3 = read_lock(SPECS / "s3.lock.toml")
+    assert {jar.version for jar in s3 if jar.group == "software.amazon.awssdk"} == {"2.29.52"}
+    (spark,) = (Path(pyspark.__path__[0]) / "jars").glob("hadoop-client-api-*.jar")
+    (connector,) = (jar for jar in s3 if jar.group == "org.apache.hadoop")
+    assert spark.name == f"hadoop-client-api-{connector.version}.jar"
     kafka = [jar for jar in read_lock(SPECS / "kafka.lock.toml") if jar.group == "org.apache.kafka"]
     assert {jar.version for jar in kafka} == {"4.3.1"}
     assert "kafka-clients" in {jar.artifact for jar in kafka}
+
+
+def test_a_lock_has_what_its_specification_names() -> None:
+    """Where everything else is excluded, nothing else is there, and nothing is missing."""
+    for spec in ALL_SPECS:
+        wanted = tomllib.loads(spec.read_text())["dependencies"]
+        if wanted.get("exclusions") == ["*:*"]:
+            assert [jar.coordinate for jar in read_lock(lock_path(spec))] == wanted["coordinates"]
 
 
 def _fetch(spec: Path, cache: Path) -> list[Path]:

@@ -13,9 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.settings import load_settings
 from cutwater.core.errors import UsageError
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
+from cutwater_spark import session
 from cutwater_spark.attach import attach, describe
 from cutwater_spark.columns import rows
 from cutwater_spark.session import adapt
@@ -27,7 +29,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "attach"
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     os.environ["JAVA_HOME"] = str(find_java().resolve().parent.parent)
-    session = (
+    made = (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "600m")
@@ -35,8 +37,8 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.jars", ",".join(map(str, jars("spark"))))
         .getOrCreate()
     )
-    yield session
-    session.stop()
+    yield made
+    made.stop()
 
 
 def events(spark: SparkSession) -> DataFrame:
@@ -119,3 +121,21 @@ def test_a_wrong_window_or_a_null_key_ends_the_query_with_its_reason(spark: Spar
         started = query.option("checkpointLocation", str(tmp_path / str(number))).start()
         with pytest.raises(Exception, match=said):
             started.awaitTermination(60)
+
+
+def test_a_checkpoint_in_an_object_store(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the connector it is refused; with it, the store is reached as set, and no key goes to executors."""
+    with pytest.raises(UsageError, match="no S3 connector"):
+        attach(good(spark), EXAMPLE / "orders.yaml", checkpoint="s3a://bucket/orders")
+    hadoop = spark._jsc.hadoopConfiguration()
+    hadoop.set("fs.s3a.secret.key", "from the environment")
+    monkeypatch.setattr(session, "_CONNECTOR", "org.apache.hadoop.fs.LocalFileSystem")
+    settings = load_settings({"CUTWATER_S3_ENDPOINT": "http://store:9000"})
+    session.reach_checkpoint(spark, settings, "s3a://bucket/orders")
+    assert hadoop.get("fs.s3a.endpoint") == "http://store:9000"
+    assert hadoop.get("fs.s3a.path.style.access") == "true"
+    assert hadoop.get("fs.s3a.secret.key") is None
+    assert "Anonymous" not in str(hadoop.get("fs.s3a.aws.credentials.provider"))
+    anonymous = load_settings({"CUTWATER_S3_ANONYMOUS": "true"})
+    session.reach_checkpoint(spark, anonymous, "s3a://bucket/orders")
+    assert "Anonymous" in hadoop.get("fs.s3a.aws.credentials.provider")

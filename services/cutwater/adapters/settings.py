@@ -108,7 +108,16 @@ class Settings(BaseSettings):
     )
     spark_ui_port: int = Field(0, ge=0, le=65_535, description="Port of the Spark UI; 0 turns the UI off.")
     spark_driver_memory: str = Field("1g", description="Memory of the driver's JVM.")
-    checkpoint: str | None = Field(None, description="Spark checkpoint location; default below the data folder.")
+    checkpoint: str | None = Field(
+        None,
+        description="Spark checkpoint location, s3a://BUCKET/... among others; default below the data folder.",
+    )
+    s3_endpoint: str = Field(
+        "",
+        description="URL of an object store that speaks S3; Amazon's where empty. Its keys: AWS_ACCESS_KEY_ID, "
+        "AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN of the driver and of every executor, or their machine's role.",
+    )
+    s3_anonymous: bool = Field(False, description="Ask the object store without keys: it lets in everybody.")
     trigger_ms: int = Field(500, ge=0, le=3_600_000, description="Least time between two epochs, ms.")
     heartbeat_ms: int = Field(
         2_000, ge=100, le=3_600_000, description="Time between an idle job's heartbeats, ms."

@@ -78,7 +78,7 @@ def _findings(
         driver_heap_bytes=probes.heap_bytes(settings.spark_driver_memory),
         embedded_broker=cluster is None,
     )
-    yield from check_machine(probes.look(settings.data_dir, cluster is None), need)
+    yield from check_machine(probes.look(settings.data_dir, cluster is None, settings.checkpoint), need)
     if problem:
         yield problem
     elif job:

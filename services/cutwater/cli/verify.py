@@ -18,7 +18,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
 from cutwater.core.verification import CHANGELOG, PLACES, STATE, Answer, Difference, Verdict, exit_code
 from cutwater.local import running
-from cutwater.local.jars import jars
+from cutwater.local.jars import connectors
 from cutwater.local.java import find_java
 from cutwater.verify.run import Request, Result
 from cutwater.verify.run import verify as run_verification
@@ -96,7 +96,7 @@ def _request(
         return {
             **environment(cluster),
             "CUTWATER_DATA_DIR": str(settings.data_dir),
-            "CUTWATER_SPARK_JARS": settings.spark_jars or ",".join(str(path) for path in jars("spark")),
+            "CUTWATER_SPARK_JARS": settings.spark_jars or ",".join(map(str, connectors(settings.checkpoint))),
             "CUTWATER_SPARK_MASTER": "local[*]",
             "JAVA_HOME": str(find_java().resolve().parent.parent),
             "PYSPARK_PYTHON": sys.executable,

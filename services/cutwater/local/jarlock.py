@@ -6,11 +6,13 @@ for maintainers, after changing a version. No Maven is needed.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import tempfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cutwater.core.errors import MachineError
 
@@ -65,11 +67,24 @@ def write_lock(spec: Path) -> Path:
     with tempfile.TemporaryDirectory() as temp:
         context = MavenContext(repo_cache=Path(temp), timeout=DOWNLOAD_TIMEOUT_SECONDS)
         wanted = EnvironmentSpec.load(spec)
+        if wanted.exclusions == ["*:*"]:
+            # What it names is all there is, and no POM need be read: jgo cannot read those of the AWS SDK.
+            LockFile([_locked(context, one) for one in wanted.coordinates], wanted.name).save(lock_path(spec))
+            return lock_path(spec)
         roots = EnvironmentBuilder(context, cache_dir=Path(temp)).spec_to_dependencies(wanted)
         inputs, transitive = context.resolver.resolve(roots)
         kept = [*inputs, *(d for d in transitive if d.scope in ("compile", "runtime"))]
         LockFile.from_resolved_dependencies(kept, environment_name=wanted.name).save(lock_path(spec))
     return lock_path(spec)
+
+
+def _locked(context: Any, coordinate: str) -> Any:
+    from jgo.env._lockfile import LockedDependency
+
+    group, artifact, version, *classifier = coordinate.split(":")
+    jar = context.project(group, artifact).at_version(version).artifact(*classifier).resolve()
+    digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+    return LockedDependency(group, artifact, version, classifier=next(iter(classifier), None), sha256=digest)
 
 
 if __name__ == "__main__":

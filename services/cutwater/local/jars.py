@@ -33,8 +33,18 @@ PARALLEL = 4
 
 
 def jars(name: str, cache: Path | None = None) -> list[Path]:
-    """The jars of the committed set `name` ("kafka" or "spark"), present and checked. See `jars_from`."""
+    """The jars of the committed set `name` ("kafka", "spark", …), present and checked. See `jars_from`."""
     return jars_from(SPECS / f"{name}.toml", cache)
+
+
+def connectors(checkpoint: str | None) -> list[Path]:
+    """What a driver with its checkpoint there needs beside Spark's own jars."""
+    return [jar for name in connector_sets(checkpoint) for jar in jars(name)]
+
+
+def connector_sets(checkpoint: str | None) -> tuple[str, ...]:
+    """The sets that these are of."""
+    return ("spark", "s3") if checkpoint and checkpoint.startswith("s3a:") else ("spark",)
 
 
 def jars_from(spec: Path, cache: Path | None = None) -> list[Path]:

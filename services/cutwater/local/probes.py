@@ -21,11 +21,11 @@ _HEAP = re.compile(r"([0-9]{1,9})([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"k": 1024, "m": MB, "g": 1024 * MB, "t": 1024 * 1024 * MB, "": 1}
 
 
-def look(data_dir: Path, embedded_broker: bool) -> Machine:
-    """Java, memory, disk and jars, as they are now."""
+def look(data_dir: Path, embedded_broker: bool, checkpoint: str | None = None) -> Machine:
+    """Java, memory, disk and jars, as they are now; the jars are those of a driver with its checkpoint there."""
     java, version, advice = _java()
     problem, free = _disk(data_dir)
-    sets = ("spark", "kafka") if embedded_broker else ("spark",)
+    sets = jars.connector_sets(checkpoint) + (("kafka",) if embedded_broker else ())
     return Machine(
         python=(sys.version_info.major, sys.version_info.minor),
         java=str(java) if java else None,

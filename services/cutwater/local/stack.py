@@ -26,7 +26,7 @@ from cutwater.local.broker_security import BrokerSecurity
 from cutwater.local.children import Child
 from cutwater.local.disk import require_room
 from cutwater.local.extra import require
-from cutwater.local.jars import jars
+from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
 from cutwater.local.ports import free_ports, require_free
 from cutwater.local.restarts import RestartPolicy
@@ -81,7 +81,7 @@ class Stack:
         require("local", "pyspark", "jgo")
         java = find_java()
         report("fetching jars (the first time only) …")
-        spark_jars = jars("spark")
+        spark_jars = connectors(settings.checkpoint)
         services = _SERVICES[:-1] if self.job.attached else _SERVICES
         members = services if own_cluster else ("broker", *services)
         self._logs = {name: self._data_dir / "logs" / f"{name}.log" for name in members}

@@ -28,7 +28,9 @@ def embedded(
     own, env = told(settings)
     with tempfile.TemporaryDirectory(prefix="cutwater-") as temporary:
         place = Path(folder or temporary)
-        own = own.model_copy(update={"data_dir": place, "port": 0})
+        # Never the one that the environment names: it may be a job's in earnest.
+        env["CUTWATER_CHECKPOINT"] = str(place.resolve() / "checkpoint")
+        own = own.model_copy(update={"data_dir": place, "port": 0, "checkpoint": env["CUTWATER_CHECKPOINT"]})
         stack = Stack(Path(job_file), own, lambda _line: None, env)
         with started(stack, threading.Event()), Background(stack) as background:
             yield Deployment(

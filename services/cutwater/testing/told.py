@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from cutwater.adapters.settings import Settings, load_settings
 from cutwater.core.errors import UsageError
 
-_OURS = {"BOOTSTRAP_SERVERS", "DATA_DIR", "HOST", "PORT", "CHECKPOINT", "SPARK_MASTER", "SPARK_JARS"}
+_OURS = {
+    "BOOTSTRAP_SERVERS",
+    "DATA_DIR",
+    "HOST",
+    "PORT",
+    "CHECKPOINT",
+    "S3_ENDPOINT",
+    "SPARK_MASTER",
+    "SPARK_JARS",
+}
 
 
 def told(settings: Mapping[str, str] | None) -> tuple[Settings, dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, islice
@@ -17,7 +17,7 @@ class Piece:
     partition: int
     keys: list[bytes]
     values: list[bytes]
-    offsets: list[int]
+    offsets: Sequence[int]
     """Of each row on the changelog; -1 where the row was not read from there."""
 
     def __len__(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from operator import methodcaller
 
 from confluent_kafka import Message
@@ -155,7 +155,7 @@ class Updates:
         keys = list(map(_key, messages))
         if not proved or None in keys:
             self._require_rows(messages, keys, values)
-        return Piece(partition, keys, values, list(map(_offset, messages)))
+        return Piece(partition, keys, values, _offsets(messages))
 
     def _require_rows(self, messages: list[Message], keys: list[bytes | None], values: list[bytes]) -> None:
         key_header, value_header, header_bytes = self._key_header, self._value_header, HEADER_BYTES
@@ -167,3 +167,12 @@ class Updates:
                     f"{message.topic()}/{message.partition()}@{message.offset()} is no row of this job: use the "
                     "job file that the driver runs with, or find out who else writes there"
                 )
+
+
+def _offsets(messages: list[Message]) -> Sequence[int]:
+    """Of each record; nearly always they follow one another."""
+    if not messages:
+        return []
+    first, last = messages[0].offset(), messages[-1].offset()
+    # Offsets only grow: as many numbers as records leave no gap.
+    return range(first, last + 1) if last - first + 1 == len(messages) else list(map(_offset, messages))
