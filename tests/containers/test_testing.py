@@ -21,7 +21,7 @@ def test_the_example_project_passes_in_containers() -> None:
 
 def test_a_container_that_has_ended_is_named_and_nothing_stays() -> None:
     """Killed while a test waits: the error has its name and its log, and the others are gone afterwards."""
-    with pytest.raises(UnavailableError, match=r"container commit-signal is exited: .*service"):
+    with pytest.raises(UnavailableError, match=r"(?s)container commit-signal is exited: .*service"):
         kill_and_wait()
     assert docker("ps", "-a", "-q", "--filter", OURS) == ""
 
