@@ -12,6 +12,8 @@ from cutwater.core.errors import CutwaterError, MachineError, UsageError
 from cutwater.core.topics import TIMESTAMP_AHEAD, TIMESTAMP_AHEAD_MS_MAX
 
 _DAMAGED = "ChecksumException"
+_NO_BUCKET = ("UnknownStoreException", "NoSuchBucketException")
+_NOT_LET_IN = ("AccessDeniedException: s3a:", "NoAuthWithAWSException")
 _TOO_FAR_AHEAD = ("java.lang.ArithmeticException: long overflow", "KafkaRecordToRowConverter")
 
 
@@ -35,6 +37,16 @@ def explained(error: BaseException, topic: str, checkpoint: str) -> CutwaterErro
             "Kafka source ends there, and nothing can leave the record out. Correct the producer, set "
             f"{TIMESTAMP_AHEAD}={TIMESTAMP_AHEAD_MS_MAX} on topics so that brokers refuse such records, and start "
             "a job of another name on a topic without them"
+        )
+    if any(sign in text for sign in _NO_BUCKET):
+        return UsageError(
+            f"the checkpoint {checkpoint} names a bucket that does not exist: make it, or correct "
+            "CUTWATER_CHECKPOINT or CUTWATER_S3_ENDPOINT"
+        )
+    if any(sign in text for sign in _NOT_LET_IN):
+        return UsageError(
+            f"the object store does not let us to the checkpoint {checkpoint}: check AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY of the driver and of every executor, and what their user may do there"
         )
     if _DAMAGED in text:
         line = (

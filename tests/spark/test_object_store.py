@@ -10,6 +10,7 @@ import pytest
 
 import counting
 from cutwater.core.chain import breaks
+from cutwater.core.errors import UsageError
 from harness import Flow, flow, kill_session, wait_until
 from objectstore import BUCKET, KEYS, ObjectStore, object_store
 
@@ -28,6 +29,13 @@ def job(broker: Any, tmp_path: Path, unique: Callable[[str], str], store: Object
         place = f"s3a://{BUCKET}/{made.job.name}"
         made.settings = {"CUTWATER_CHECKPOINT": place, "CUTWATER_S3_ENDPOINT": store.url, **KEYS}
         yield made
+
+
+def test_a_bucket_that_is_not_there_is_named(job: Flow) -> None:
+    """It ends for good: a restart would not make the bucket."""
+    driver = job.driver(CUTWATER_CHECKPOINT="s3a://elsewhere/stored")
+    assert driver.wait(120) == UsageError.exit_code
+    assert "names a bucket that does not exist" in job.log("cutwater_spark.driver").read_text("utf-8")
 
 
 def test_a_driver_killed_goes_on_from_an_object_store(job: Flow, store: ObjectStore) -> None:
