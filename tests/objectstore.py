@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ import httpx
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.ports import free_ports
-from harness import wait_until
+from serving import serving
 
 BUCKET = "checkpoints"
 KEYS = {"AWS_ACCESS_KEY_ID": "anybody", "AWS_SECRET_ACCESS_KEY": "is let in"}
@@ -39,22 +38,7 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
     options = [f"{mock}.http-port={plain}", f"--server.port={tls}", "--server.address=127.0.0.1"]
     options += [f"{mock}.store.root={folder}", f"{mock}.store.initial-buckets={BUCKET}"]
     folder.mkdir()
-    with (folder.parent / "objectstore.log").open("wb") as log:
-        process = subprocess.Popen(
-            [find_java(), "-Xmx192m", "-jar", jars("objectstore")[0], *options], stdout=log, stderr=log
-        )
-    try:
-        one = ObjectStore(f"http://127.0.0.1:{plain}")
-        wait_until(lambda: process.poll() is not None or answers(one), "an object store")
-        assert process.poll() is None, (folder.parent / "objectstore.log").read_text()[-2000:]
+    one = ObjectStore(f"http://127.0.0.1:{plain}")
+    command = [find_java(), "-Xmx192m", "-jar", jars("objectstore")[0], *options]
+    with serving("the object store", command, lambda: one.names("") == [], folder.parent / "objectstore.log"):
         yield one
-    finally:
-        process.kill()
-        process.wait(30)
-
-
-def answers(store: ObjectStore) -> bool:
-    try:
-        return store.names("") == []
-    except httpx.HTTPError:
-        return False

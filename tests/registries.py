@@ -9,7 +9,6 @@ import base64
 import hashlib
 import json
 import re
-import subprocess
 import tarfile
 import tempfile
 import threading
@@ -25,10 +24,10 @@ import httpx
 from cutwater.local.jars import cache_dir
 from cutwater.local.java import find_java
 from cutwater.local.ports import free_ports
+from serving import serving
 
 APICURIO = ("io.apicurio", "apicurio-registry-app", "2.6.13.Final")
 APICURIO_SHA256 = "3cda1b34aa020fb4ac4dd6a66018d757e81e437f97e20a1f92d366b70091c6ba"
-START_SECONDS_MAX = 120.0
 
 
 @contextmanager
@@ -39,26 +38,12 @@ def apicurio(folder: Path) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
     settings = [f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1", "-Xmx400m"]
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "apicurio.log").open("wb") as log:
-        (jar,) = home.glob("*-runner.jar")
-        process = subprocess.Popen([find_java(), *settings, "-jar", jar], stdout=log, stderr=log, cwd=home)
-    try:
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while not _answers(url):
-            assert process.poll() is None, f"the registry ended; log in {folder}"
-            assert time.monotonic() < deadline, f"the registry does not answer; log in {folder}"
-            time.sleep(0.2)
+    (jar,) = home.glob("*-runner.jar")
+    command, log = [find_java(), *settings, "-jar", jar], folder / "apicurio.log"
+    with serving(
+        "the registry", command, lambda: httpx.get(f"{url}/subjects", timeout=5).status_code == 200, log, home
+    ):
         yield url
-    finally:
-        process.kill()
-        process.wait(30)
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/subjects", timeout=5).status_code == 200
-    except httpx.HTTPError:
-        return False
 
 
 def _apicurio_home() -> Path:
