@@ -57,7 +57,13 @@ def barrier(epoch: int, attempt: int = 1, **changes: Any) -> Barrier:
         "tombstones": 3,
         "collected": (5 * epoch, 0),
     }
-    return Barrier(**defaults | changes)
+    return Barrier(**_parts(defaults | changes))
+
+
+def _parts(record: dict[str, Any]) -> dict[str, Any]:
+    """The same with its rows and digest by partition."""
+    parts = {"partition_rows": (record["rows"], 0), "partition_digests": (record["digest"] ^ 5, 5)}
+    return record | parts
 
 
 def committed(epoch: int, attempt: int = 1, **changes: Any) -> Committed:
@@ -91,7 +97,7 @@ def milestone(epoch: int, parent: Milestone | None = None, **changes: Any) -> Mi
         "barriers_position": 2 * epoch + 1,
         "committed_ms": 40_000 + epoch,
     }
-    return Milestone(**record | changes)
+    return Milestone(**_parts(record | changes))
 
 
 NOW = 99_000

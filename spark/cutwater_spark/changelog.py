@@ -11,6 +11,8 @@ from cutwater.core.proof import Written
 from cutwater_spark.proving import ProvedRows
 from cutwater_spark.sql import kafka_options
 
+_DIGEST = "coalesce(bit_xor(if(partition = {number}, xxhash64(key, value), 0L)), 0L) as d{number}"
+
 
 class Changelog(ProvedRows):
     """One generation's changelog topic."""
@@ -25,18 +27,21 @@ class Changelog(ProvedRows):
         A second action would execute the aggregation, and its state updates, again.
         """
         observation = Observation("cutwater_rows")
+        numbers = range(self.partitions)
         # As text: each Column function would be several calls to the JVM, in every epoch.
-        counts = [F.expr(f"count_if(partition = {number}) as p{number}") for number in range(self.partitions)]
-        digest = F.expr("coalesce(bit_xor(xxhash64(key, value)), 0L) as digest")
+        counts = [F.expr(f"count_if(partition = {number}) as p{number}") for number in numbers]
+        digests = [F.expr(_DIGEST.format(number=number)) for number in numbers]
         (
-            rows.observe(observation, *counts, digest)
+            rows.observe(observation, *counts, *digests)
             .write.format("kafka")
             .mode("append")
             .options(**sink_options(self._cluster, self.topic))
             .save()
         )
         seen = observation.get
-        return Written({number: seen[f"p{number}"] for number in range(self.partitions)}, seen["digest"])
+        return Written(
+            {number: seen[f"p{number}"] for number in numbers}, {number: seen[f"d{number}"] for number in numbers}
+        )
 
 
 def sink_options(cluster: Cluster, topic: str) -> dict[str, str]:

@@ -34,6 +34,7 @@ from cutwater.core.proof import WRITER_HEADER
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.windows import horizon_ms
 from cutwater.views.applier import Applied
+from cutwater.views.changelog import KeyReader
 from cutwater.views.follower import Follower
 from cutwater.views.store import Store
 from cutwater.views.view import State, View
@@ -208,8 +209,18 @@ class Writing:
             epoch_started_ms=now,
             written_ms=now,
             committed_ms=now,
+            **self._by_partition(distinct),
         )
         return self.publish(replace(milestone, **changes))
+
+    def _by_partition(self, rows: dict[bytes, bytes]) -> dict[str, tuple[int, ...]]:
+        found: list[list[int]] = [[] for _ in range(self.job.shards.partitions)]
+        for key, value in rows.items():
+            found[self.partition(KeyReader().window(key).key)].append(row_hash(key, value))
+        return {
+            "partition_rows": tuple(map(len, found)),
+            "partition_digests": tuple(signed(fold(hashes)) for hashes in found),
+        }
 
     def publish(self, milestone: Milestone) -> Milestone:
         """Put a milestone on the commit stream, as commit-signal does."""
@@ -251,7 +262,7 @@ class Following:
     """A view with its follower in a thread."""
 
     def __init__(self, cluster: Cluster, job: Job, folder: Path, clock: Callable[[], int], **options: Any) -> None:
-        self.store = Store(folder, job, GENERATION)
+        self.store = Store(folder, job, GENERATION, partitions=options.get("partitions"))
         self.view = View(self.store, job)
         self.first_shown = self.view.milestone
         self.seen = Seen()

@@ -206,6 +206,7 @@ def test_stopped_view_answers_and_is_not_ready(served: Served) -> None:
         "ready": False,
         "reason": "digest 1 against 2",
         "milestone": None,
+        "partitions": None,
     }
 
 

@@ -27,8 +27,9 @@ from cutwater.core.job import Job
 from cutwater.core.verification import CHANGELOG, OUTPUT, VIEW, RowName, Verdict
 from cutwater.local.ports import free_ports
 from cutwater.publisher.rows import Changed
-from cutwater.rehydrator.api import create_app
+from cutwater.rehydrator.api import Api, create_app
 from cutwater.rehydrator.metrics import Metrics
+from cutwater.rehydrator.peers import Peers
 from cutwater.verify import run
 from cutwater.verify.run import Request, Result, verify
 from cutwater.views.layout import Window, storage_key
@@ -63,19 +64,21 @@ class Stage:
             )
 
     @contextmanager
-    def view(self, token: str = "") -> Iterator[str]:
+    def view(self, token: str = "", shared: bool = False) -> Iterator[str]:
         """A rehydrator's API over a view at the newest milestone; yields its address."""
-        with following(self.cluster, self.job, self.store) as view:
+        port, metrics = free_ports(1)[0], Metrics()
+        own = f"http://127.0.0.1:{port}"
+        peers = Peers(self.job.shards, [own, "http://127.0.0.1:1"] if shared else [], own, "", metrics)
+        with following(self.cluster, self.job, self.store, partitions=peers.partitions) as view:
             assert self.writing.last is not None
             view.wait_for(self.writing.last.sequence)
-            app = create_app(view.view, GENERATION, Metrics(), now_ms, token)
-            port = free_ports(1)[0]
+            app = create_app(view.view, GENERATION, metrics, now_ms, token, peers)
             server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning", lifespan="off"))
             thread = threading.Thread(target=server.run)
             thread.start()
             until(lambda: server.started, "the API")
             try:
-                yield f"http://127.0.0.1:{port}"
+                yield own
             finally:
                 server.should_exit = True
                 thread.join(20)
@@ -114,6 +117,21 @@ def test_sound_places_are_equal_at_one_milestone(stage: Stage) -> None:
     assert result.milestone == stage.writing.last
     assert answers(result) == dict.fromkeys(PLACES, (Verdict.EQUAL, 2, 0))
     assert all(one.found == one.expected for one in result.answers)
+
+
+def test_a_view_of_some_partitions_is_compared_with_just_them(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of its peers are not missed; of one that says it holds everything they are."""
+    stage.publish()
+    whole = (Verdict.EQUAL, 40, 0)
+    with stage.view(shared=True) as url:
+        found = answers(stage.verify(url))
+        held = found[VIEW][1]
+        assert 0 < held < 40
+        assert found == {CHANGELOG: whole, VIEW: (Verdict.EQUAL, held, 0), OUTPUT: whole}
+        monkeypatch.setattr(Api, "_partitions", None)
+        assert answers(stage.verify(url))[VIEW] == (Verdict.DIFFERENT, held, 40 - held)
 
 
 def test_a_row_changed_in_the_views_store_is_named(stage: Stage) -> None:

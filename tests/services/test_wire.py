@@ -79,6 +79,8 @@ def golden_record(name: str) -> wire.Record:
         "written_ms": when + 250,
         "tombstones": 12,
         "collected": (20, 0, 150, 1),
+        "partition_rows": (40, 0, 280, 1),
+        "partition_digests": (-81_985_529_216_486_896 ^ 6, 0, 2, 4),
     }
     if name == "barrier":
         return Barrier(**told)

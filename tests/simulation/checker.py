@@ -13,8 +13,9 @@ from cutwater.core import topics
 from cutwater.core.chain import ROOT_HASH, link
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.records import Barrier, Heartbeat, Milestone, Start
+from cutwater.core.sharing import Partitions
 from simulation.disk import Disk
-from simulation.job import HOUR_MS, JOB
+from simulation.job import HOUR_MS, JOB, PARTITION_OF
 from simulation.log import Log, Outcome
 from simulation.spark import Event, writer_of
 
@@ -118,12 +119,21 @@ class Checker:
             )
         return self.truths[sequence - 1]
 
-    def look_at_state(self, who: str, milestone: Milestone, rows: Mapping[Window, tuple[int, int]]) -> None:
-        """A reader that shows the whole state at a milestone."""
+    def look_at_state(
+        self,
+        who: str,
+        milestone: Milestone,
+        rows: Mapping[Window, tuple[int, int]],
+        partitions: Partitions | None = None,
+    ) -> None:
+        """A reader that shows the whole state at a milestone, or that of some partitions."""
         truth = self.truth(who, milestone.sequence)
         if milestone != truth.milestone:
             raise Anomaly(DIVERGENCE, f"{who} shows another milestone {milestone.token}")
-        self._compare(f"{who} at {milestone.token}", rows, truth.state, truth)
+        due = truth.state
+        if partitions is not None:
+            due = {window: row for window, row in due.items() if PARTITION_OF[window[0]] in partitions}
+        self._compare(f"{who} at {milestone.token}", rows, due, truth)
 
     def look_at_changes(
         self, who: str, before: int, first: int, sequence: int, rows: Mapping[Window, tuple[int, int]]

@@ -14,7 +14,7 @@ from simulation.checker import Anomaly
 from simulation.world import SLOTS, STALLING, Profile, Services, Step, World
 
 STEPS = 150
-_RUN = (("driver", 10), ("signal", 4), ("view", 5), ("publisher", 6), ("consumer", 3), ("reader", 4))
+_RUN = (("driver", 10), ("signal", 4), ("view", 5), ("part", 3), ("publisher", 6), ("consumer", 3), ("reader", 4))
 _FAULTS = (
     "kill",
     "stall",

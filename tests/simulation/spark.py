@@ -221,9 +221,8 @@ class Driver:
             if self._habits.zombies and found and luck() % 12 == 0:
                 self._habits.late_rows.append(LateRow(partition, *found[luck() % len(found)], headers))
             self._write(partition, found, headers)
-        every = [row for found in rows for row in found]
-        digest = signed(rows_hash([key for key, _ in every], [value for _, value in every]))
-        return Written({number: len(found) for number, found in enumerate(rows)}, digest)
+        digests = [signed(rows_hash([key for key, _ in found], [value for _, value in found])) for found in rows]
+        return Written({number: len(found) for number, found in enumerate(rows)}, dict(enumerate(digests)))
 
     def _bury(self, partition: int, keys: Sequence[bytes], me: Writer) -> None:
         """Tombstones; where we die or an answer does not come, one may be there, or come later."""

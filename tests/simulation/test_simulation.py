@@ -30,7 +30,7 @@ from simulation.world import Services
 
 SEEDS = int(os.environ.get("CUTWATER_SEEDS", "5000"))
 FAULTS = (
-    *(f"kill {slot}" for slot in ("driver", "signal", "view", "publisher", "consumer", "reader")),
+    *(f"kill {slot}" for slot in ("driver", "signal", "view", "part", "publisher", "consumer", "reader")),
     *(f"stall {slot}" for slot in ("driver", "signal", "publisher")),
     *(f"zombie {slot}" for slot in ("driver", "signal", "publisher")),
     *(f"FencedError {slot}" for slot in ("driver", "signal", "publisher")),

@@ -20,6 +20,7 @@ from cutwater.core import topics
 from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, UnavailableError
 from cutwater.core.generations import Token
 from cutwater.core.restore import MARGIN_MS
+from cutwater.core.sharing import Partitions
 from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.rows import Changed
@@ -38,8 +39,10 @@ from simulation.processes import Luck, Process, SimEvent, SimExecutor
 from simulation.spark import CHANGELOG, Driver, Event, Habits, LateRow
 
 START_MS = 1_700_000_000_000
-SLOTS = ("driver", "signal", "view", "publisher", "consumer", "reader")
-"""Consumer: `committed()` on the output; reader: `committed()` on the changelog."""
+SLOTS = ("driver", "signal", "view", "part", "publisher", "consumer", "reader")
+"""Part: a view of some partitions. Consumer: `committed()` on the output; reader: the same on the changelog."""
+VIEWS: dict[str, Partitions | None] = {"view": None, "part": frozenset({1})}
+"""What each view holds."""
 STALLING = ("driver", "signal", "publisher")
 """Those of which a second one may start while the first does not move: fencing must tell them apart."""
 DRAIN_ROUNDS = 400
@@ -110,7 +113,7 @@ class World:
         self.events: list[list[Event]] = [[] for _ in range(PARTITIONS)]
         self.event_ms = START_MS - START_MS % HOUR_MS
         self.disk = Disk()
-        self.tables = {"view": TableDisk()}
+        self.tables = {name: TableDisk() for name in VIEWS}
         self.habits = Habits(profile.retries, profile.zombies, profile.differs, profile.hints)
         self.checker = Checker(self.log, self.disk, self.events, profile.differs)
         self.live: dict[str, Process] = {}
@@ -140,18 +143,22 @@ class World:
             self.services.driver(process, self.log, self.disk, self.events, self.habits, clock)
         elif slot == "signal":
             process.spawn(self.services.signal(cluster, JOB.name, GENERATION, clock, _Silent()).run)
-        elif slot == "view":
-            process.spawn(lambda: self._view(process, cluster, "view"))
+        elif slot in VIEWS:
+            process.spawn(lambda: self._view(process, cluster, slot, VIEWS[slot]))
         elif slot == "publisher":
             process.spawn(lambda: self._publisher(process, cluster, clock))
         else:
             process.spawn(lambda: self._client(process, cluster, slot, clock))
 
-    def _view(self, process: Process, cluster: Any, name: str) -> None:
+    def _view(self, process: Process, cluster: Any, name: str, partitions: Partitions | None = None) -> None:
         disk = self.tables[name]
         self.views.pop(name, None)
         store = self.services.store(
-            Path(name), JOB, GENERATION, open_table=lambda _folder: SimTable(disk, process)
+            Path(name),
+            JOB,
+            GENERATION,
+            open_table=lambda _folder: SimTable(disk, process),
+            partitions=partitions,
         )
         view = View(store, JOB)
         follower = self.services.follower(
@@ -160,10 +167,11 @@ class World:
             GENERATION,
             store,
             view,
-            self.clock("view"),
+            self.clock(process.slot),
             _Silent(),
             chunk_rows=self.profile.chunk_rows,
             event=lambda: SimEvent(process),
+            partitions=partitions,
         )
         self.views[name] = (view, follower)
         self._look_at_view(name, again=True)
@@ -303,10 +311,11 @@ class World:
     def _do_lose_view(self, _what: str) -> None:
         """The view's disk is gone: it begins with nothing."""
         self.faults["view lost"] += 1
-        if "view" in self.live:
-            self.live.pop("view").kill()
-        self.tables["view"] = TableDisk()
-        self.shown["view"] = 0
+        slot = tuple(VIEWS)[self.luck() % 8 == 0]
+        if slot in self.live:
+            self.live.pop(slot).kill()
+        self.tables[slot] = TableDisk()
+        self.shown[slot] = 0
 
     def _do_forget(self, slot: str) -> None:
         """A client begins anew, without its token."""
@@ -328,8 +337,8 @@ class World:
             if not process.run():
                 break
             ran = True
-            if slot == "view":
-                self._look_at_view("view")
+            if slot in VIEWS:
+                self._look_at_view(slot)
             if not process.alive:
                 del where[slot]
                 self._ended(slot, process.error, where is self.stalled)
@@ -370,7 +379,7 @@ class World:
         self.shown[name] = milestone.sequence
         shown, rows = view.rows()
         found = {(row["key"], row["window_start"]): (row["total"], row["writer"]) for row in rows}
-        self.checker.look_at_state(name, shown, found)
+        self.checker.look_at_state(name, shown, found, VIEWS.get(name))
 
     # --- the end
 
@@ -444,7 +453,7 @@ class World:
         followed = any(offset < changelog[place.partition].end for place, offset in newest.changelog_cut)
         if self.log.now_ms - newest.written_ms > margin and followed:
             return
-        reached = {name: self.shown.get(name, 0) for name in ("view", "restored")}
+        reached = {name: self.shown.get(name, 0) for name in (*VIEWS, "restored")}
         reached |= {name: client.seen for name, client in self.clients.items()}
         late = {name: at for name, at in reached.items() if at != last}
         if late:

@@ -51,6 +51,12 @@ class Settings(BaseSettings):
     )
     host: str = Field("127.0.0.1", description="Address that HTTP services bind to.")
     port: int = Field(8321, ge=0, le=65_535, description="Port of the rehydrator's HTTP API; 0 takes a free one.")
+    peers: str = Field(
+        "",
+        description="URLs of all rehydrators that share the job's partitions, this one's too, comma separated, "
+        "the same for each of them; where empty, this one holds all.",
+    )
+    peer: str = Field("", description="Which of the peers this rehydrator is: its URL as it stands among them.")
     driver_port: int = Field(
         0, ge=0, le=65_535, description="Port of the driver's Prometheus metrics; 0 turns them off."
     )
@@ -89,7 +95,9 @@ class Settings(BaseSettings):
         10, ge=1, le=10**9, description="So many dead letters within the window raise an alert."
     )
     watch_view_url: str = Field(
-        "", description="The rehydrator's HTTP API, for the view's part in the watch; 'cutwater up' fills it in."
+        "",
+        description="The rehydrator's HTTP API, for the view's part in the watch, comma separated where several "
+        "share the partitions; 'cutwater up' fills it in.",
     )
     alert_webhook_url: SecretStr = Field(
         SecretStr(""),
@@ -150,6 +158,14 @@ class Settings(BaseSettings):
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     @property
+    def peer_urls(self) -> list[str]:
+        return _listed(self.peers)
+
+    @property
+    def watch_view_urls(self) -> list[str]:
+        return _listed(self.watch_view_url)
+
+    @property
     def cluster(self) -> Cluster:
         """The Kafka cluster to use; raises UsageError for security settings that cannot work together."""
         security = Security(
@@ -168,6 +184,10 @@ class Settings(BaseSettings):
     def generation(self) -> Generation:
         """The first generation of a job in this region; later ones come with failover and re-sharding."""
         return Generation(1, self.region)
+
+
+def _listed(text: str) -> list[str]:
+    return [one.strip() for one in text.split(",") if one.strip()]
 
 
 def environment(cluster: Cluster) -> dict[str, str]:

@@ -65,7 +65,7 @@ def _rich(field: str, value: Any) -> Any:
         return Generation.parse(value)
     if field.endswith("_cut") or field == "progress":
         return Cut.of({TopicPartition(one["topic"], one["partition"]): one["offset"] for one in value})
-    if field in {"rows", "collected"} and isinstance(value, list):
+    if isinstance(value, list):
         return tuple(value)
     if isinstance(value, datetime):
         return millis(value)

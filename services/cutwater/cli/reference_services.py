@@ -144,9 +144,10 @@ _STATUS = """## Status codes
 | 401 | the API token is missing or wrong |
 | 410 | the token in `at_least` is of another generation: it was lost |
 | 412 | the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows |
+| 421 | the peers do not agree on who holds which partition: their `CUTWATER_PEERS` differ |
 | 422 | a parameter is out of its bounds, or no time |
 | 500 | an error of Cutwater's own; `detail` says which |
-| 503 | no milestone can be shown now; `detail` says why |
+| 503 | no milestone can be shown now, or the peer that holds the key does not answer; `detail` says why |
 """
 
 

@@ -233,5 +233,7 @@ def _commit(state: SignalState, position: int, now_ms: int, hash_of: Hash) -> tu
         committed_ms=now_ms,
         tombstones=barrier.tombstones,
         collected=barrier.collected,
+        partition_rows=barrier.partition_rows,
+        partition_digests=barrier.partition_digests,
     )
     return replace(state, last=milestone, last_hash=hash_of(milestone), prepared=None), milestone

@@ -97,6 +97,8 @@ class Epochs:
             written_ms=self._now_ms(),
             tombstones=sum(buried.values()),
             collected=self._clearing.collected if self._clearing else (),
+            partition_rows=tuple(written.rows[number] for number in sorted(written.rows)),
+            partition_digests=tuple(written.digests[number] for number in sorted(written.digests)),
         )
         self._reached("rows-proved")
         self._barriers.write(barrier)

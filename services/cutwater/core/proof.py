@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cutwater.core.digest import fold, signed
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.generations import Generation
 
@@ -64,8 +65,13 @@ class Written:
 
     rows: Mapping[int, int]
     """Rows by partition."""
-    digest: int
-    """Signed 64-bit XOR of xxhash64(key, value)."""
+    digests: Mapping[int, int]
+    """Signed 64-bit XOR of xxhash64(key, value), by partition."""
+
+    @property
+    def digest(self) -> int:
+        """Of all rows, signed."""
+        return signed(fold(self.digests.values()))
 
 
 @dataclass(frozen=True)

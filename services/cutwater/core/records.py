@@ -50,6 +50,10 @@ class Barrier:
     """Windows below the horizon whose record was cleared before this epoch's rows; outside rows and digest."""
     collected: tuple[int, ...] = ()
     """Per partition of the changelog: below this offset there is nothing more to clear."""
+    partition_rows: tuple[int, ...] = ()
+    """Per partition of the changelog: its part of `rows`."""
+    partition_digests: tuple[int, ...] = ()
+    """Per partition of the changelog: its part of `digest`, so that a view of some partitions proves its own."""
 
     def same_content(self, other: Barrier | Milestone) -> bool:
         """Do two tellings of one epoch agree on what was read and written?"""
@@ -106,6 +110,8 @@ class Milestone:
     committed_ms: int
     tombstones: int = 0
     collected: tuple[int, ...] = ()
+    partition_rows: tuple[int, ...] = ()
+    partition_digests: tuple[int, ...] = ()
 
     @property
     def token(self) -> Token:

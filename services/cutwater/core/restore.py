@@ -18,6 +18,7 @@ from cutwater.core.errors import DivergenceError, FencedError
 from cutwater.core.generations import Generation
 from cutwater.core.readers import VIEW, Reader
 from cutwater.core.records import Milestone
+from cutwater.core.sharing import Partitions, proof_of
 from cutwater.core.topics import MIN_COMPACTION_LAG_MS
 
 MARGIN_MS = 3_600_000
@@ -197,10 +198,13 @@ def contained(first_above_ms: Iterable[int | None], now_ms: int, lag_ms: int = M
     return all(time is None or now_ms - time < lag_ms - MARGIN_MS for time in first_above_ms)
 
 
-def mismatch(milestone: Milestone, rows: int, digest: int) -> str | None:
-    """What is wrong with the rows read for a milestone (`digest` signed), or None."""
-    if (rows, digest) == (milestone.rows, milestone.digest):
+def mismatch(milestone: Milestone, rows: int, digest: int, partitions: Partitions | None = None) -> str | None:
+    """What is wrong with the rows read for a milestone (`digest` signed), or None. `partitions`: None for all."""
+    proof = proof_of(milestone, partitions)
+    if (rows, digest) == proof:
         return None
-    says = f"says {milestone.rows} rows with digest {milestone.digest}"
+    says = f"says {proof.rows} rows with digest {proof.digest}"
     of = f"epoch {milestone.epoch}, attempt {milestone.attempt}"
+    if partitions is not None:
+        of += f", partitions {', '.join(map(str, sorted(partitions)))}"
     return f"milestone {milestone.token} ({of}) {says}, and the changelog holds {rows} with digest {digest}"

@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from cutwater.core.chain import Break, breaks
+from cutwater.core.digest import fold, signed
 from cutwater.core.generations import Generation
 from cutwater.core.records import Barrier, Milestone, Signal, Start
 
@@ -73,6 +74,8 @@ def _alone(one: Milestone) -> Iterator[str]:
         yield f"epoch {one.epoch}: epochs count from 0"
     if one.rows == 0 and one.digest != 0:
         yield f"no rows, and digest {one.digest}"
+    if (sum(one.partition_rows), signed(fold(one.partition_digests))) != (one.rows, one.digest):
+        yield f"{one.rows} rows with digest {one.digest}, and its partitions say otherwise"
     if one.rows < 0 or not 0 <= one.rejected <= one.events:
         yield f"{one.rows} rows, and {one.rejected} of {one.events} events rejected"
     if one.horizon_ms > max(0, one.watermark_ms):

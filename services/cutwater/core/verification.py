@@ -40,13 +40,16 @@ class Held(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """Which rows a place must hold, by the end of their window: those in (above, up to]."""
+    """Which rows a place must hold: by the end of their window those in (above, up to], and by their shard."""
 
     above_ms: int
     up_to_ms: int | None = None
+    shards: frozenset[int] | None = None
+    """None for all."""
 
-    def holds(self, name: RowName) -> bool:
-        return name.end_ms > self.above_ms and (self.up_to_ms is None or name.end_ms <= self.up_to_ms)
+    def holds(self, shard: int, name: RowName) -> bool:
+        in_time = name.end_ms > self.above_ms and (self.up_to_ms is None or name.end_ms <= self.up_to_ms)
+        return in_time and (self.shards is None or shard in self.shards)
 
 
 def scope_of(place: str, milestone: Milestone, output_mode: str = "updates") -> Scope:
@@ -135,7 +138,7 @@ class Judge:
 
     def difference(self, shard: int, name: RowName, found: Mapping[str, bytes]) -> Difference | None:
         """What is wrong with a row; None when all places that must hold it agree."""
-        taking_part = [place for place in self._scopes if self._takes_part(place, name, found)]
+        taking_part = [place for place in self._scopes if self._takes_part(place, shard, name, found)]
         values = {place: found.get(place) for place in taking_part}
         labels = self._labels(values)
         if len(set(labels.values())) <= 1:
@@ -143,8 +146,8 @@ class Judge:
         texts = {place: self._text(place, value) for place, value in values.items()}
         return Difference(shard, name, texts, odd_ones(labels))
 
-    def _takes_part(self, place: str, name: RowName, found: Mapping[str, bytes]) -> bool:
-        return self._scopes[place].holds(name) and (place in found or place not in self._forgetful)
+    def _takes_part(self, place: str, shard: int, name: RowName, found: Mapping[str, bytes]) -> bool:
+        return self._scopes[place].holds(shard, name) and (place in found or place not in self._forgetful)
 
     def _labels(self, values: Mapping[str, bytes | None]) -> dict[str, bytes | None]:
         """Equal labels for equal values: what users see is compared with what users would see of the others."""

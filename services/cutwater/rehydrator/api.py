@@ -20,6 +20,7 @@ from cutwater.rehydrator import questions
 from cutwater.rehydrator.access import TokenGuard
 from cutwater.rehydrator.export import EXPORTS_MAX, Export
 from cutwater.rehydrator.metrics import Metrics
+from cutwater.rehydrator.peers import Peers
 from cutwater.views.rows import Row, iso
 from cutwater.views.view import View
 
@@ -38,8 +39,11 @@ After = Annotated[str | None, Query(description="The `next` of the page before."
 class Api:
     """Answers from one view. `now_ms` is the clock that ages are told by."""
 
-    def __init__(self, view: View, generation: Generation, metrics: Metrics, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, view: View, generation: Generation, metrics: Metrics, now_ms: Callable[[], int], peers: Peers
+    ) -> None:
         self._view = view
+        self._peers = peers
         self._generation = generation
         self._metrics = metrics
         self._now_ms = now_ms
@@ -47,6 +51,7 @@ class Api:
 
     async def key(
         self,
+        request: Request,
         key: str,
         from_: From = None,
         to: To = None,
@@ -56,6 +61,8 @@ class Api:
     ) -> Response:
         """The windows of one key that start in [from, to), oldest first; `next_from` when there are more."""
         first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
+        if peer := self._peers.elsewhere(key):
+            return await self._peers.pass_on(peer, request)
         await self._reach(at_least, wait_ms)
 
         def read() -> dict[str, Any]:
@@ -67,31 +74,39 @@ class Api:
 
     async def scan(
         self,
+        request: Request,
         after: After = None,
         limit: Limit = LIMIT_DEFAULT,
         at_least: AtLeast = None,
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
     ) -> Response:
         """All rows, page by page: pass `next` as `after`. Pages may be of different milestones: compare them."""
-        place = questions.cursor(after)
+        turn, place = questions.cursor(after)
+        if peer := self._peers.at(turn):
+            return await self._peers.pass_on(peer, request)
         await self._reach(at_least, wait_ms)
 
         def read() -> dict[str, Any]:
             page = self._view.scan(place, limit)
-            return {**self._page(page.milestone, page.rows), "next": questions.cursor_text(page.after)}
+            if page.after is None and self._peers.follows(turn):
+                following = questions.cursor_text(turn + 1, b"")
+            else:
+                following = questions.cursor_text(turn, page.after)
+            return {**self._page(page.milestone, page.rows), "next": following}
 
         return await run_in_threadpool(_json, read)
 
     async def export(self) -> Response:
         """Every row at one milestone, as lines of JSON.
 
-        First the milestone; then each row, its value in base64 as the changelog has it; at the end `{"rows": …}`,
-        without which the answer was cut short.
+        First the milestone, and the partitions that this rehydrator holds (null for all); then each row, its value
+        in base64 as the changelog has it; at the end `{"rows": …}`, without which the answer was cut short.
         """
         if self._exports >= EXPORTS_MAX:
             raise UnavailableError(f"{EXPORTS_MAX} exports run already: each holds the files of its milestone")
         milestone, rows = await run_in_threadpool(self._view.stored)
-        return Export(self._milestone(milestone), rows, self._exporting)
+        head = {"milestone": self._milestone(milestone), "partitions": self._partitions}
+        return Export(head, rows, self._exporting)
 
     def _exporting(self, more: int) -> None:
         self._exports += more
@@ -113,7 +128,12 @@ class Api:
             "ready": self._view.ready,
             "reason": reason,
             "milestone": self._milestone(shown) if shown else None,
+            "partitions": self._partitions,
         }
+
+    @property
+    def _partitions(self) -> list[int] | None:
+        return None if self._peers.partitions is None else sorted(self._peers.partitions)
 
     async def ready(self) -> Response:
         """200 while a milestone is shown and followed, else 503."""
@@ -176,10 +196,18 @@ def _error(_request: Request, error: Exception) -> JSONResponse:
 
 
 def create_app(
-    view: View, generation: Generation, metrics: Metrics, now_ms: Callable[[], int], token: str = ""
+    view: View,
+    generation: Generation,
+    metrics: Metrics,
+    now_ms: Callable[[], int],
+    token: str = "",
+    peers: Peers | None = None,
 ) -> FastAPI:
-    """The application over one view; with `token` it answers only whoever shows it."""
-    api = Api(view, generation, metrics, now_ms)
+    """The application over one view; with `token` it answers only whoever shows it.
+
+    `peers`: the others that hold a part of the state; None where the view holds all.
+    """
+    api = Api(view, generation, metrics, now_ms, peers or Peers.none(metrics))
     app = FastAPI(title="Cutwater rehydrator", version="1")
     app.get("/v1/state/{key:path}")(api.key)
     app.get("/v1/state")(api.scan)

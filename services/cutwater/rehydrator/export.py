@@ -24,10 +24,8 @@ _PIECE_ROWS = 500
 class Export(StreamingResponse):
     """`counting` is told +1 when the answer begins and -1 when it ends, however it does."""
 
-    def __init__(
-        self, milestone: Any, rows: Iterator[tuple[Window, bytes]], counting: Callable[[int], None]
-    ) -> None:
-        super().__init__(_lines(milestone, rows), media_type="application/x-ndjson")
+    def __init__(self, head: Any, rows: Iterator[tuple[Window, bytes]], counting: Callable[[int], None]) -> None:
+        super().__init__(_lines(head, rows), media_type="application/x-ndjson")
         self._counting = counting
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,8 +37,8 @@ class Export(StreamingResponse):
             self._counting(-1)
 
 
-def _lines(milestone: Any, rows: Iterator[tuple[Window, bytes]]) -> Iterator[str]:
-    yield json.dumps({"milestone": milestone}) + "\n"
+def _lines(head: Any, rows: Iterator[tuple[Window, bytes]]) -> Iterator[str]:
+    yield json.dumps(head) + "\n"
     count = 0
     while piece := list(islice(rows, _PIECE_ROWS)):
         count += len(piece)

@@ -30,6 +30,8 @@ class Metrics:
         self._divergences = Counter("divergences", "Times that rows or chain contradicted a milestone.", **here)
         self._backlog = Gauge("backlog_milestones", "Milestones read and not applied yet.", **here)
         self.waiting = Gauge("waiting_requests", "Requests that wait for a milestone (at_least).", **here)
+        self.passed_on = Counter("requests_passed_on", "Requests passed on to the peer that holds it.", **here)
+        self.peer_failures = Counter("peer_failures", "Of those, the ones that the peer did not answer.", **here)
         self._here = here
 
     def watch(self, view: View, now_ms: Callable[[], int]) -> None:

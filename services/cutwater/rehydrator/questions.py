@@ -16,6 +16,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST_MS = (1 << 63) - 1
 _CURSOR_MAX = 65_536
+_TURN_BYTES = 2
 
 
 def time_ms(name: str, text: str | None) -> int | None:
@@ -56,18 +57,23 @@ def token(text: str | None, generation: Generation) -> int | None:
     return found.sequence
 
 
-def cursor(text: str | None) -> bytes | None:
-    """The place a scan goes on from; 400 when it is no cursor of ours."""
+def cursor(text: str | None) -> tuple[int, bytes | None]:
+    """Which peer a scan goes on with, and where; 400 when it is no cursor of ours."""
     if text is None:
-        return None
+        return 0, None
     try:
         if len(text) > _CURSOR_MAX:
             raise ValueError
-        return base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+        plain = base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+        if len(plain) < _TURN_BYTES:
+            raise ValueError
+        return int.from_bytes(plain[:_TURN_BYTES], "big"), plain[_TURN_BYTES:] or None
     except (ValueError, binascii.Error):
         raise HTTPException(400, "after: not a cursor; pass the `next` of the page before, unchanged") from None
 
 
-def cursor_text(storage: bytes | None) -> str | None:
-    """The cursor as users see it: opaque."""
-    return None if storage is None else base64.urlsafe_b64encode(storage).decode().rstrip("=")
+def cursor_text(turn: int, storage: bytes | None) -> str | None:
+    """The cursor as users see it: opaque. Empty `storage`: from that peer's beginning; None: at the end."""
+    if storage is None:
+        return None
+    return base64.urlsafe_b64encode(turn.to_bytes(_TURN_BYTES, "big") + storage).decode().rstrip("=")

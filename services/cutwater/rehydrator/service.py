@@ -21,6 +21,7 @@ from cutwater.core.job import Job
 from cutwater.rehydrator.access import open_to_others
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics
+from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.starting import Starting
 from cutwater.views.follower import Follower
 from cutwater.views.store import Store, folder_of
@@ -44,8 +45,11 @@ class Rehydrator:
         self._listener = _listen(settings.host, settings.port)
         generation, metrics = settings.generation, Metrics()
         self._start = account("rehydrator", job.name, generation, settings.cluster, log, metrics.registry)
+        token = settings.api_token.get_secret_value()
+        peers = Peers(job.shards, settings.peer_urls, settings.peer, token, metrics)
         with self._start.step("opening the store"):
-            store = Store(folder_of(settings.data_dir, job.name, generation), job, generation)
+            folder = folder_of(settings.data_dir, job.name, generation)
+            store = Store(folder, job, generation, partitions=peers.partitions)
         self._view = View(store, job)
         metrics.watch(self._view, now_ms)
         self._follower = Follower(
@@ -57,11 +61,11 @@ class Rehydrator:
             now_ms,
             Starting(self._start, metrics, self._view, store),
             wait_s=settings.wait_ms / 1000,
+            partitions=peers.partitions,
         )
-        token = settings.api_token.get_secret_value()
         if open_to_others(self._listener.getsockname()[0], token):
             log.warning("anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host)
-        app = create_app(self._view, generation, metrics, now_ms, token)
+        app = create_app(self._view, generation, metrics, now_ms, token, peers)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 from confluent_kafka import Consumer
@@ -82,8 +82,16 @@ def fill_from_changelog(job: Job, ranges: Ranges, entry: Entry, before: Cut, tab
     return ""
 
 
-def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> Token:
-    """All rows that the rehydrator shows; returns the token of the milestone that it shows them at."""
+class ShownBy(NamedTuple):
+    """What a rehydrator says of its rows."""
+
+    token: Token
+    partitions: list[int] | None
+    """Those that it holds; None for all."""
+
+
+def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> ShownBy:
+    """All rows that the rehydrator holds; returns the milestone that it shows them at, and of which partitions."""
     url = f"{api_url}/v1/export"
     try:
         with httpx.stream("GET", url, headers=dict(headers), timeout=API_TIMEOUT_S) as answer:
@@ -97,14 +105,15 @@ def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Ta
         raise UnavailableError(f"the rehydrator at {url} does not answer as it should ({error!r})") from None
 
 
-def _take(url: str, lines: Iterator[dict[str, Any]], table: Table, framed: Callable[[bytes], bytes]) -> Token:
-    token = Token.parse(str(next(lines)["milestone"]["token"]))
+def _take(url: str, lines: Iterator[dict[str, Any]], table: Table, framed: Callable[[bytes], bytes]) -> ShownBy:
+    head = next(lines)
+    shown = ShownBy(Token.parse(str(head["milestone"]["token"])), head["partitions"])
     rows = 0
     for line in lines:
         if "rows" in line:
             table.flush()
             if line["rows"] == rows:
-                return token
+                return shown
             break
         name = RowName(line["key"], line["window_start_ms"], line["window_end_ms"])
         table.put(name, framed(base64.b64decode(line["value"])))

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from cutwater.adapters import streams
@@ -125,6 +126,8 @@ class _Verification:
         """Places that are not compared, and why."""
         self._problems: dict[str, str] = {}
         """What is wrong with a place by itself."""
+        self._view_shards: frozenset[int] | None = None
+        """Those that the view holds; None for all."""
 
     def run(self) -> Result:
         shown = self._view() if VIEW in self._request.places else None
@@ -145,10 +148,14 @@ class _Verification:
     def _view(self) -> Token | None:
         try:
             request = self._request
-            return fill_from_view(self._job, request.api_url, request.api_headers, self._scratch[VIEW])
+            shown = fill_from_view(self._job, request.api_url, request.api_headers, self._scratch[VIEW])
         except UnavailableError as error:
             self._refuse(VIEW, Verdict.UNKNOWN, str(error))
             return None
+        if shown.partitions is not None:
+            owned = map(self._job.shards.owned, shown.partitions)
+            self._view_shards = frozenset(chain.from_iterable(owned))
+        return shown.token
 
     def _entry(self, token: Token | None) -> tuple[Entry, Cut]:
         """The milestone, and the changelog cut of the one before it."""
@@ -220,6 +227,8 @@ class _Verification:
         mode = self._job.output.mode
         places = [CHANGELOG, *(one for one in self._request.places if one not in (CHANGELOG, *self._refused))]
         scopes = {place: scope_of(place, milestone, mode) for place in places}
+        if VIEW in scopes:
+            scopes[VIEW] = scopes[VIEW]._replace(shards=self._view_shards)
         forgetful = [OUTPUT] if self._output.forgetful else []
         judge = Judge(scopes, shown_by(self._job), forgetful=forgetful)
         sums = {place: self._sums(place, scopes[place], judge) for place in places}
@@ -235,8 +244,8 @@ class _Verification:
 
     def _sums(self, place: str, scope: Scope, judge: Judge) -> tuple[dict[int, Sum], dict[int, Sum]]:
         """What the place holds within its scope by shard, and what the changelog says that it must."""
-        mine = (row for row in self._scratch[place].rows() if scope.holds(row.name))
-        theirs = (row for row in self._scratch[CHANGELOG].rows() if scope.holds(row.name))
+        mine = (row for row in self._scratch[place].rows() if scope.holds(row.shard, row.name))
+        theirs = (row for row in self._scratch[CHANGELOG].rows() if scope.holds(row.shard, row.name))
         if place == OUTPUT:
             theirs = (Held(row.shard, row.name, judge.seen(row.value)) for row in theirs)
         return summed(mine, _hash), summed(theirs, _hash)

@@ -16,6 +16,7 @@ from cutwater.core.job import Job
 from cutwater.core.proof import header_prefix
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump, Step, fresh
+from cutwater.core.sharing import Proof, proof_of
 from cutwater.views.changelog import Row, RowReader
 from cutwater.views.layout import storage_key
 from cutwater.views.proving import counted_once, prove, require_schema, require_whole, writer_of
@@ -69,11 +70,14 @@ class Applier:
         require_schema(self._ranges.topic, plan.to.milestone, self._fingerprint)
         self.running = Applied()
         started = time.monotonic()
-        small = isinstance(plan, Step) and plan.to.milestone.rows <= self._chunk_rows
+        small = isinstance(plan, Step) and self._proof(plan.to.milestone).rows <= self._chunk_rows
         if not (small and self._at_once(plan.to)):
             self._in_chunks(plan.to, isinstance(plan, Jump))
         self.running.seconds = time.monotonic() - started
         return self.running
+
+    def _proof(self, milestone: Milestone) -> Proof:
+        return proof_of(milestone, self._ranges.partitions)
 
     def _range(self, milestone: Milestone, look_above: bool = False) -> Range:
         applied = self._store.applied
@@ -83,16 +87,17 @@ class Applier:
         """One batch; False, and nothing is changed, when the rows are too many bytes for that."""
         milestone, wanted = entry.milestone, writer_of(entry.milestone)
         own: dict[bytes, Row] = {}
+        rows_max = self._proof(milestone).rows
         for row in self._rows(self._range(milestone), milestone):
             if row.writer == wanted:
                 own[row.key] = row  # a task that ran twice wrote a row twice: the last one counts
-            if len(own) > milestone.rows:
+            if len(own) > rows_max:
                 break  # proved wrong already
             if self.running.bytes > CHUNK_BYTES:
                 return False
         digest = fold(row_hash(row.key, row.value) for row in own.values())
         require_whole(milestone, {}, self._now_ms())
-        prove(self._ranges.topic, milestone, len(own), digest)
+        prove(self._ranges.topic, milestone, len(own), digest, self._ranges.partitions)
         self._store.commit(entry, self._kept(milestone, own.values()), floor_ms=self._floor_ms(milestone))
         return True
 
@@ -121,9 +126,9 @@ class Applier:
                 self._store.put(chunk, bulk=jump)
                 chunk, size = {}, 0
         require_whole(milestone, range_.first_above_ms, self._now_ms())
-        if rows > milestone.rows:
+        if rows > self._proof(milestone).rows:
             rows, digest = self._recount(milestone, rows)
-        prove(self._ranges.topic, milestone, rows, digest)
+        prove(self._ranges.topic, milestone, rows, digest, self._ranges.partitions)
         self._store.commit(entry, chunk, bulk=jump, floor_ms=self._floor_ms(milestone))
 
     def _rows(self, messages: Iterable[Any], milestone: Milestone) -> Iterator[Row]:

@@ -15,6 +15,7 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Jump, Step
+from cutwater.core.sharing import Partitions
 from cutwater.views.applier import CHUNK_ROWS, Applied, Applier
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import STALL_S, Ranges, Stopped
@@ -55,7 +56,9 @@ class Follower:
         stall_s: float = STALL_S,
         chunk_rows: int = CHUNK_ROWS,
         event: Callable[[], threading.Event] = threading.Event,
+        partitions: Partitions | None = None,
     ) -> None:
+        """`partitions`: those that the store holds; None for all."""
         self._cluster = cluster
         self._job = job
         self._store = store
@@ -68,6 +71,7 @@ class Follower:
         self._topic = topics.milestones(job.name)
         self._changelog = topics.changelog(job.name, generation)
         self._overtaken = ""
+        self._partitions = partitions
         self._stop = event()
         self.failure: ProtocolError | None = None
         """What ended the following by the protocol."""
@@ -114,7 +118,7 @@ class Follower:
     def _session(self) -> None:
         """Follow until stopped or until something is away; then come back after a pause."""
         feed: MilestoneFeed | None = None
-        ranges = Ranges(self._cluster, self._changelog, self._stop.is_set, self._stall_s)
+        ranges = Ranges(self._cluster, self._changelog, self._stop.is_set, self._stall_s, self._partitions)
         applier = Applier(self._store, self._job, ranges, self._now_ms, self._chunk_rows)
         try:
             feed = MilestoneFeed(self._cluster, self._topic, self._backlog.position)

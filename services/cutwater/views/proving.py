@@ -11,6 +11,7 @@ from cutwater.core.errors import DivergenceError
 from cutwater.core.proof import Writer
 from cutwater.core.records import Milestone
 from cutwater.core.restore import contained, fresh, mismatch
+from cutwater.core.sharing import Partitions
 
 KEYS_MAX = 500_000
 """Keys held at a time when repeated rows of a large milestone are told apart."""
@@ -53,9 +54,12 @@ def require_schema(topic: str, milestone: Milestone, fingerprint: str) -> None:
         )
 
 
-def prove(topic: str, milestone: Milestone, rows: int, digest: int) -> None:
-    """Raises DivergenceError when count or digest (unsigned) are not those that the milestone says."""
-    wrong = mismatch(milestone, rows, signed(digest))
+def prove(topic: str, milestone: Milestone, rows: int, digest: int, partitions: Partitions | None = None) -> None:
+    """Raises DivergenceError when count or digest (unsigned) are not those that the milestone says.
+
+    `partitions`: those that were read; None for all.
+    """
+    wrong = mismatch(milestone, rows, signed(digest), partitions)
     if wrong:
         raise DivergenceError(
             f"{topic}: {wrong}. Rows were lost, changed or added; what was shown before stays. Start a new "

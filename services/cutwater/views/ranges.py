@@ -13,6 +13,7 @@ from cutwater.adapters.kafka import explain
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import ProtocolError, UnavailableError
 from cutwater.core.records import Milestone
+from cutwater.core.sharing import Partitions
 from cutwater.views.onward import Onward
 
 STALL_S = 20.0
@@ -32,8 +33,11 @@ class Ranges:
         topic: str,
         stopping: Callable[[], bool] = lambda: False,
         stall_s: float = STALL_S,
+        partitions: Partitions | None = None,
     ) -> None:
+        """`partitions`: only these are read; None for all."""
         self.topic = topic
+        self.partitions = partitions
         self._log = Onward(cluster, topic)
         self._stopping = stopping
         self._stall_s = stall_s
@@ -53,7 +57,8 @@ class Ranges:
                 raise ProtocolError(
                     f"milestone {milestone.token} names {place.topic}, and this view follows {self.topic}"
                 )
-            bounds[place.partition] = (before.get(place, 0), end)
+            if self.partitions is None or place.partition in self.partitions:
+                bounds[place.partition] = (before.get(place, 0), end)
         return Range(self._log, self.topic, bounds, look_above, self._stopping, self._stall_s)
 
 

@@ -20,12 +20,14 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
+from cutwater.core.sharing import Partitions
 from cutwater.views.layout import WINDOWS_END, first_live, meta, segment_ms, segment_prefix
 from cutwater.views.pinned import Pinned
 from cutwater.views.table import RocksTable, Table
 
 FORMAT = 1
 _IDENTITY, _APPLIED, _APPLYING = meta("identity"), meta("applied"), meta("applying")
+_PARTITIONS = meta("partitions")
 _OFFSET_BYTES = 8
 _LOWEST = segment_prefix(-(1 << 63))
 
@@ -45,10 +47,12 @@ class Store:
         generation: Generation,
         segment: int | None = None,
         open_table: Callable[[Path], Table] = RocksTable,
+        partitions: Partitions | None = None,
     ) -> None:
         """Open or create; UsageError when the folder holds a view of something else.
 
         `segment`: the length of a time segment in ms of a new store, where the usual one does not suit.
+        `partitions`: those that the view holds, None for all; a store of others is emptied.
         """
         self.folder = folder
         self._failed = False
@@ -56,6 +60,8 @@ class Store:
             self._db = open_table(folder)
         try:
             self.segment_ms = self._identify(job, generation, segment or segment_ms(job))
+            self.emptied = self._empty_of_others(partitions)
+            """Was it a view of other partitions?"""
             self.applied = self._entry(_APPLIED)
             self.applying = self._entry(_APPLYING)
             self._live = -(1 << 63)  # the first segment kept; not known before the first commit
@@ -142,6 +148,16 @@ class Store:
                 "folder, or delete this one to rebuild it."
             )
         return int(found["segment_ms"])
+
+    def _empty_of_others(self, partitions: Partitions | None) -> bool:
+        """Rows and position go in one batch with the new name: a crash leaves the one view or the other."""
+        mine = json.dumps(None if partitions is None else sorted(partitions)).encode()
+        with self._guard("reading the partitions"):
+            other = (self._db.get(_PARTITIONS) or b"null") != mine
+            if other:
+                nothing = {_PARTITIONS: mine, _APPLIED: None, _APPLYING: None}
+                self._db.write(nothing, (_LOWEST, WINDOWS_END))
+        return other
 
     @contextmanager
     def _guard(self, doing: str) -> Iterator[None]:

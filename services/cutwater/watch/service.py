@@ -57,7 +57,8 @@ class Watch:
             if url.get_secret_value()
             else None
         )
-        self._view = View(settings.watch_view_url, settings.api_headers) if settings.watch_view_url else None
+        views = settings.watch_view_urls
+        self._view = View(views, settings.api_headers) if views else None
         self._alerts = topics.alerts(job.name)
         self._state = Watched(job.name, settings.generation)
         self._stopped = threading.Event()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterable, Mapping
 
 import httpx
 
@@ -13,18 +14,23 @@ ANSWER_S = 2.0
 
 
 class View:
-    """One rehydrator, asked now and then."""
+    """The rehydrators of a job, asked now and then."""
 
-    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
-        self._client = httpx.AsyncClient(base_url=url, headers=dict(headers), timeout=ANSWER_S)
+    def __init__(self, urls: Iterable[str], headers: Mapping[str, str]) -> None:
+        self._clients = [httpx.AsyncClient(base_url=url, headers=dict(headers), timeout=ANSWER_S) for url in urls]
 
     async def sequence(self) -> int:
-        """Of the milestone shown; 0 where it shows none, does not answer or answers something else."""
-        try:
-            answer = await self._client.get("/v1/milestone")
-            return Token.parse(str(answer.json()["token"])).sequence
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, UsageError):
-            return 0
+        """Of the oldest milestone shown; 0 where one shows none, does not answer or answers something else."""
+        return min(await asyncio.gather(*map(_sequence, self._clients)))
 
     async def close(self) -> None:
-        await self._client.aclose()
+        for client in self._clients:
+            await client.aclose()
+
+
+async def _sequence(client: httpx.AsyncClient) -> int:
+    try:
+        answer = await client.get("/v1/milestone")
+        return Token.parse(str(answer.json()["token"])).sequence
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, UsageError):
+        return 0

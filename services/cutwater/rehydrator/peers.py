@@ -1,0 +1,108 @@
+"""Rehydrators that share a job's partitions: who holds a key, and the question passed on to whoever does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+import httpx
+from fastapi import HTTPException, Request, Response
+
+from cutwater.adapters.hashing import key_hash
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.shards import ShardMap
+from cutwater.core.sharing import Partitions, held_by, owners
+from cutwater.rehydrator.metrics import Metrics
+
+PASSED_ON = "cutwater-passed-on"
+"""Header of a question that another rehydrator passed on: it is passed on once only."""
+CONNECT_S = 2.0
+ANSWER_S = 60.0
+"""Longer than the longest wait that a question may ask for."""
+CONNECTIONS_MAX = 64
+
+
+class Peers:
+    """All rehydrators of a job, this one included."""
+
+    def __init__(self, shards: ShardMap, peers: Sequence[str], own: str, token: str, metrics: Metrics) -> None:
+        """`peers`: their URLs, in any order; empty where this one holds everything. Raises UsageError."""
+        self._shards = shards
+        self._own = own.rstrip("/")
+        self._owners = owners((_url(one) for one in peers), shards.partitions) if peers else ()
+        self._names = tuple(sorted(set(self._owners)))
+        self.partitions: Partitions | None = held_by(self._own, self._owners) if peers else None
+        """Those that this one holds; None for all."""
+        self._metrics = metrics
+        self._headers = {PASSED_ON: "1"} | ({"authorization": f"Bearer {token}"} if token else {})
+        self._clients: dict[str, httpx.AsyncClient] = {}
+
+    @staticmethod
+    def none(metrics: Metrics) -> Peers:
+        """Of a rehydrator that holds everything."""
+        return Peers(ShardMap(), (), "", "", metrics)
+
+    def elsewhere(self, key: str) -> str | None:
+        """Who holds a key, where it is not this one."""
+        if not self._owners:
+            return None
+        owner = self._owners[self._shards.partition(self._shards.shard(key_hash(key)))]
+        return None if owner == self._own else owner
+
+    def at(self, place: int) -> str | None:
+        """Whose turn it is in a scan, where it is not this one's. 400 where there are not so many."""
+        if not self._names and not place:
+            return None
+        if place >= len(self._names):
+            raise HTTPException(400, "after: this cursor is of other peers than there are now: begin anew")
+        return None if self._names[place] == self._own else self._names[place]
+
+    def follows(self, place: int) -> bool:
+        """Does a scan go on with another peer after this one?"""
+        return place + 1 < len(self._names)
+
+    async def pass_on(self, peer: str, request: Request) -> Response:
+        """The answer of the peer that holds what is asked for.
+
+        421 where the question was passed on already: the two do not agree on who holds what. Raises
+        UnavailableError when the peer does not answer.
+        """
+        if PASSED_ON in request.headers:
+            raise HTTPException(421, f"{self._own} holds other partitions: compare CUTWATER_PEERS of the peers")
+        query = request.scope["query_string"]
+        path = request.scope["raw_path"] + (b"?" + query if query else b"")
+        self._metrics.passed_on.inc()
+        try:
+            # Over everything: a peer that sends a byte now and then must not hold a connection for ever.
+            async with asyncio.timeout(ANSWER_S):
+                answer = await self._client(peer).get(httpx.URL(peer).copy_with(raw_path=path))
+        except (httpx.HTTPError, TimeoutError) as error:
+            self._metrics.peer_failures.inc()
+            raise UnavailableError(
+                f"{peer}, which holds this part, does not answer ({type(error).__name__}); see its log"
+            ) from None
+        return Response(answer.content, answer.status_code, media_type=answer.headers.get("content-type"))
+
+    def _client(self, peer: str) -> httpx.AsyncClient:
+        """One each: a peer that hangs must not take the connections to the others."""
+        if peer not in self._clients:
+            self._clients[peer] = httpx.AsyncClient(
+                headers=self._headers,
+                timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S, pool=CONNECT_S),
+                limits=httpx.Limits(max_connections=CONNECTIONS_MAX),
+                trust_env=False,  # peers are neighbours: no proxy stands between them
+            )
+        return self._clients[peer]
+
+
+def _url(text: str) -> str:
+    """Checked, and without the slash at its end. Raises UsageError."""
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
+        raise UsageError(f"CUTWATER_PEERS: {text!r} is no URL of a rehydrator; one looks like http://host:8321")
+    return text.rstrip("/")
