@@ -17,6 +17,7 @@ from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.supervisor import Supervisor
 from naming import unique
+from rotation import Rotation
 
 # Every JVM of the tests lives for seconds: what the optimising compiler would do for it costs a third of all the
 # CPU time, and is used by none. What users set stays.
@@ -51,8 +52,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.parent.name not in LONG)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part", default="", help="of the tests marked 'rotating' a part only: 2/4 is the second quarter"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_AtOnce(config))
+    if config.getoption("--part"):
+        config.pluginmanager.register(Rotation(config))
 
 
 @dataclass(frozen=True)

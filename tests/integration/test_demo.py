@@ -29,6 +29,7 @@ def test_the_demonstration_is_exact(tmp_path: Path) -> None:
     assert [one for one in children if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "victim", ["driver-python", "driver-jvm", "driver-both", "commit-signal", "rehydrator", "broker"]
 )
@@ -49,6 +50,7 @@ def test_kill_9_in_the_middle_of_the_demonstration(tmp_path: Path, victim: str) 
     assert re.search(rf"{member} ended with exit code -?\d+; restarting", demo.text())
 
 
+@pytest.mark.rotating
 def test_kill_9_of_the_publisher_at_random(tmp_path: Path) -> None:
     """Killed again and again while it publishes: the output is exact, and `committed()` never yields a part."""
     demo, rng, kills = Demo(tmp_path, DAYS), random.Random(5), 0
@@ -65,6 +67,7 @@ def test_kill_9_of_the_publisher_at_random(tmp_path: Path) -> None:
     assert len(re.findall(r"publisher ended with exit code -?\d+; restarting", demo.text())) == 5
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("victim", "bytes_max"), [("broker", 100_000), ("driver-jvm", 2_000)])
 def test_a_disk_that_is_full_for_a_while(tmp_path: Path, victim: str, bytes_max: int) -> None:
     """No file of the process can grow any more: it ends, says so, and once there is room all goes on, exact.

@@ -243,6 +243,7 @@ def test_the_doctor_is_content_before_and_compares_clocks_when_asked(cli: UsersC
     assert not [name for name in everything if ".doctor-" in name]
 
 
+@pytest.mark.rotating
 def test_up_on_a_users_broker_starts_no_broker_and_needs_no_more_than_the_plan_says(running: UsersCli) -> None:
     """With the listed rights and a password, the stack runs on the user's broker; the rows are exact."""
     stack = running.json("status")["stack"]

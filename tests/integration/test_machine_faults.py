@@ -39,6 +39,7 @@ def pause(pid: int) -> None:
     wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "the broker to stand still")
 
 
+@pytest.mark.rotating
 def test_a_broker_that_stands_still_for_longer_than_every_time_out(tmp_path: Path) -> None:
     """Transactions time out, requests are given up; nobody takes that for the end, and the result is exact."""
     assert STOPPED_S > TIMEOUT_S
@@ -57,6 +58,7 @@ def test_a_broker_that_stands_still_for_longer_than_every_time_out(tmp_path: Pat
     assert re.search(r"check that the brokers run|Timed out|TimeoutException", logs), "somebody must have waited"
 
 
+@pytest.mark.rotating
 def test_a_broker_that_is_slow(tmp_path: Path) -> None:
     """It runs for a fifth of the time, for up to half a minute: all goes on, later, and nothing ends."""
     demo = Demo(tmp_path, DAYS)
@@ -90,6 +92,7 @@ def small_disk(folder: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@pytest.mark.rotating
 def test_the_disk_of_the_view_is_full_for_a_while(
     broker: Any, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

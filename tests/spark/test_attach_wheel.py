@@ -24,6 +24,7 @@ def pip(*arguments: str, cwd: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.rotating
 def test_the_wheel_runs_the_example_outside_the_clone(
     broker: Any, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

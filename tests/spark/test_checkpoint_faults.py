@@ -52,6 +52,7 @@ def told_by(driver: subprocess.Popen[bytes], job: Flow, seen: int) -> tuple[int,
     return code, job.log(DRIVER).read_text("utf-8")[seen:]
 
 
+@pytest.mark.rotating
 def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
     """Each refusal names what is wrong and what to do; with the right copy the job goes on, exact."""
     made, copies = counting.events(1_600), Copies(job)
@@ -103,6 +104,7 @@ def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
     assert list(breaks(job.milestones())) == []
 
 
+@pytest.mark.rotating
 def test_a_damaged_checkpoint_of_an_attached_query(
     broker: Any, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

@@ -62,6 +62,7 @@ def told(job: Flow) -> int:
     return sum(one.tombstones for one, _ in job.milestones())
 
 
+@pytest.mark.rotating
 def test_windows_below_the_horizon_are_cleared_and_the_rest_is_exact_after_kills(job: Flow) -> None:
     """Killed twice while it clears: every window above the horizon is right, and none of them got a tombstone."""
     made = events_of_hours(6)

@@ -121,6 +121,7 @@ def test_an_unusable_event_is_counted_and_does_not_stop_the_job(job: Flow) -> No
     assert sum(one.events for one in told.values()) == 405
 
 
+@pytest.mark.rotating
 def test_a_foreign_row_ends_the_generation_at_a_heartbeat(job: Flow) -> None:
     """A record that no barrier accounts for stops an idle driver, which names it; nothing foreign is committed."""
     job.produce(counting.events(400))
@@ -159,6 +160,7 @@ def test_a_foreign_row_inside_an_epoch_ends_the_generation_at_the_barrier(job: F
     assert epochs_written(job) == written
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("key", ["k1", "nobody"])
 def test_rows_of_a_killed_attempt_pass_only_where_this_attempt_writes_the_key(job: Flow, key: str) -> None:
     """A pure repeat (the coming epoch, an earlier attempt, a key written again) passes; another key does not."""
@@ -213,6 +215,7 @@ def test_a_lost_checkpoint_stops_the_driver(job: Flow) -> None:
     assert len(barriers(job)) == written
 
 
+@pytest.mark.rotating
 def test_another_definition_of_the_job_is_refused(job: Flow) -> None:
     """A changed window on an old checkpoint ends with exit code 2 and what changed: rows would mix."""
     run_once(job)

@@ -164,6 +164,7 @@ def test_a_record_dated_in_microseconds_stops_nothing(job: Flow) -> None:
     assert f"a record of {job.job.topic} is dated further" in job.log("cutwater_spark.driver").read_text()
 
 
+@pytest.mark.rotating
 def test_late_pairs_are_exact(broker: Any, tmp_path: Path, unique: Callable[[str], str], kind: str) -> None:
     """State and late list together are the source, pair by pair; under sliding windows events are late in part."""
     sliding = kind == "sliding"
@@ -227,6 +228,7 @@ def test_kill_9_between_the_lists_and_the_barrier(job: Flow) -> None:
     assert any(one.by.epoch == epoch for one in pairs.entries)
 
 
+@pytest.mark.rotating
 def test_what_only_a_killed_attempt_rejected_is_not_listed(job: Flow) -> None:
     """After a crash with a smaller max_event_bytes, an event that the next attempt uses is no dead letter.
 

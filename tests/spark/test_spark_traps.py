@@ -39,6 +39,7 @@ def versions(shop: Shop) -> list[int]:
     return sorted({int(path.stem) for path in files if path.suffix in {".zip", ".changelog"}})
 
 
+@pytest.mark.rotating
 def test_maintenance_deletes_no_state_file_that_a_restart_needs(shop: Shop) -> None:
     """SPARK-55892: files that a replayed epoch uses again were deleted. Here the state is exact after kill -9."""
     made = example.orders(12_000)
@@ -57,6 +58,7 @@ def test_maintenance_deletes_no_state_file_that_a_restart_needs(shop: Shop) -> N
     assert list(breaks(shop.milestones())) == []
 
 
+@pytest.mark.rotating
 def test_an_idle_branch_of_a_union_holds_back_the_watermark_and_no_milestone(shop: Shop) -> None:
     """The watermark of a union is its slowest branch's: milestones say so, and what is counted is shown."""
     other = f"{shop.source}.other"
