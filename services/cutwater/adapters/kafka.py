@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.reaching import ask, made
@@ -261,6 +262,9 @@ class TransactionalWriter:
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "acks": "all",
                 "linger.ms": 0,
+                # It lies idle between two writes; and a line that comes while the client raises a fatal error
+                # makes CPython report a SystemError instead of it: who is fenced would not be told so.
+                **QUIET,
                 **extra,
             },
         )
