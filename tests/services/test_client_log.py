@@ -16,6 +16,8 @@ from confluent_kafka.admin import AdminClient
 
 from cutwater.adapters.clientlog import NAME, QUIET, ClientLog
 from cutwater.adapters.cluster import Cluster, Security
+from cutwater.adapters.kafka import TransactionalWriter
+from cutwater.core.errors import CutwaterError
 from cutwater.local.ports import free_ports
 
 SECONDS = 2.0
@@ -108,6 +110,16 @@ def test_a_client_that_lies_idle_keeps_no_lines(nobody: Cluster, kind: Callable[
         one.poll(0.1)
     assert len(talking.found) > 1
     assert quiet.found == []
+
+
+def test_a_writer_that_listens_keeps_nothing(nobody: Cluster) -> None:
+    """Errors wait in a client's queue like lines, and nobody writes while there is nothing to write."""
+    writer = TransactionalWriter(nobody, "idle")
+    with pytest.raises(CutwaterError):
+        writer._call("initialising", lambda: writer._producer.init_transactions(SECONDS))
+    assert len(writer._producer) > 1
+    writer.listen()
+    assert len(writer._producer) <= 1
 
 
 def test_no_secret_is_in_a_line(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,6 +273,10 @@ class TransactionalWriter:
         """Take over the transactional id: every older owner is fenced and its open transaction aborted."""
         self._call("initialising", lambda: self._producer.init_transactions(TIMEOUT_S))
 
+    def listen(self) -> None:
+        """Take what the client has to tell: while the brokers are away errors, which it keeps until then."""
+        self._call("listening", lambda: self._producer.poll(0))
+
     def write(self, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
         """`write_all` of records without keys, all to one partition."""
         self.write_all([Batch(topic, partition, [{"value": value} for value in values])])
