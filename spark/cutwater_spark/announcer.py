@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.kafka import bounds, make_consumer
@@ -33,7 +34,7 @@ class Announcer:
         hints: bool,
         now_ms: Callable[[], int],
     ) -> None:
-        self._source = make_consumer(cluster)
+        self._source = make_consumer(cluster, **QUIET)
         self._announcing = Announcing(
             epochs.steps,
             epochs.lock,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaException, Producer
 
+from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.core.errors import UnavailableError
 from cutwater.core.proof import WRITER_HEADER, Writer
@@ -19,7 +20,7 @@ class Tombstones:
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._topic = topic
         # No transaction: its markers would take offsets, and the proof of rows counts them.
-        settings = {"enable.idempotence": True, "acks": "all", "compression.type": "lz4"}
+        settings = {"enable.idempotence": True, "acks": "all", "compression.type": "lz4", **QUIET}
         self._producer: Producer = cluster.client(Producer, settings)
 
     def write(self, partition: int, keys: Sequence[bytes], me: Writer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.kafka import headers_of, make_consumer, read_range
@@ -33,7 +34,7 @@ class ProvedRows:
     def __init__(self, cluster: Cluster, topic: str, partitions: int) -> None:
         self.topic = topic
         self.partitions = partitions
-        self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted"})
+        self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted", **QUIET})
         self._ends = Ends(cluster)
 
     def ends(self) -> dict[int, int]:

@@ -60,6 +60,9 @@ class SimAdmin:
         self._process.pause()
         return _described(self._log, topic)
 
+    def poll(self, timeout: float) -> int:
+        return 0
+
 
 def _described(log: Log, topic: str | None) -> Any:
     names = log.topics if topic is None else (topic,)

@@ -9,9 +9,11 @@ import base64
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cutwater.adapters.clientlog import ClientLog
 from cutwater.core.errors import MachineError, UsageError
 
 T = TypeVar("T")
@@ -82,7 +84,11 @@ class Cluster:
 
         What the protocol's processes say to Kafka, they say through such a client: a simulated cluster makes
         simulated ones, and everything above this line stays as it is.
+
+        What the client says of itself goes to the log (`clientlog`), unless another `logger` is among the options.
+        One that may lie unpolled for long is given the settings `QUIET`.
         """
+        options.setdefault("logger", _client_log(self.security))
         # An admin client is a producer, for which asking for a topic would make it, where the brokers allow that.
         return kind({**self.librdkafka(), "allow.auto.create.topics": False, **settings}, **options)
 
@@ -142,6 +148,12 @@ class Cluster:
         except OSError as error:  # ssl.SSLError is one
             raise MachineError(f"the TLS files of Kafka cannot be used: {error}") from None
         return context
+
+
+@lru_cache(maxsize=16)
+def _client_log(security: Security) -> ClientLog:
+    """One for all clients of a cluster: that a broker is away, each of them would say."""
+    return ClientLog(secrets=(security.password, security.key_password))
 
 
 def _require(setting: str, value: str, allowed: tuple[str, ...]) -> None:

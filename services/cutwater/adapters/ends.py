@@ -46,6 +46,7 @@ class Ends:
         return patiently(doing, lambda: self._ask(places, isolation), look, self._patience_s)
 
     def _ask(self, places: Sequence[TopicPartition], isolation: IsolationLevel) -> dict[TopicPartition, int]:
+        self._admin.poll(0)  # what it has said since the last question; nobody else asks it for that
         asked = self._admin.list_offsets(
             {Asked(*place): OffsetSpec.latest() for place in places},
             isolation_level=isolation,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.reaching import ask, made
@@ -261,6 +262,9 @@ class TransactionalWriter:
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "acks": "all",
                 "linger.ms": 0,
+                # It lies idle between two writes; and a line that comes while the client raises a fatal error
+                # makes CPython report a SystemError instead of it: who is fenced would not be told so.
+                **QUIET,
                 **extra,
             },
         )
@@ -268,6 +272,10 @@ class TransactionalWriter:
     def initialise(self) -> None:
         """Take over the transactional id: every older owner is fenced and its open transaction aborted."""
         self._call("initialising", lambda: self._producer.init_transactions(TIMEOUT_S))
+
+    def listen(self) -> None:
+        """Take what the client has to tell: while the brokers are away errors, which it keeps until then."""
+        self._call("listening", lambda: self._producer.poll(0))
 
     def write(self, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
         """`write_all` of records without keys, all to one partition."""

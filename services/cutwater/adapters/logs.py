@@ -7,6 +7,8 @@ import sys
 
 import structlog
 
+from cutwater.adapters import clientlog
+
 
 def configure(service: str, json_lines: bool = False) -> structlog.stdlib.BoundLogger:
     """Set up logging for this process; every line names the service."""
@@ -26,4 +28,30 @@ def configure(service: str, json_lines: bool = False) -> structlog.stdlib.BoundL
         cache_logger_on_first_use=True,
     )
     logger: structlog.stdlib.BoundLogger = structlog.get_logger().bind(service=service)
+    _let_out(clientlog.NAME, logger)
     return logger
+
+
+def _let_out(name: str, logger: structlog.stdlib.BoundLogger) -> None:
+    """From here on the lines of a logger of Python's come out through ours, and nowhere else."""
+    inner = logging.getLogger(name)
+    for old in [one for one in inner.handlers if isinstance(one, _Through)]:
+        inner.removeHandler(old)  # of an earlier call
+    inner.addHandler(_Through(logger))
+    inner.setLevel(logging.INFO)
+    inner.propagate = False
+
+
+class _Through(logging.Handler):
+    """Hands the lines of Kafka's clients to structlog."""
+
+    def __init__(self, logger: structlog.stdlib.BoundLogger) -> None:
+        super().__init__()
+        self._logger = logger
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            said = {name: value for name, value in vars(record).get("kafka", {}).items() if value}
+            self._logger.log(record.levelno, "kafka" if said else record.getMessage(), **said)
+        except Exception:  # raised, it would come out of a client's poll, and end a service for a line of its log
+            self.handleError(record)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.eventschemas import event_encoder
 from cutwater.adapters.kafka import explain
@@ -64,6 +65,7 @@ class EventWriter:
             cluster,
             Producer,
             {
+                **QUIET,  # a program may send an event an hour
                 "error_cb": self._refusals.heard,
                 "enable.idempotence": True,
                 "linger.ms": 20,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import assign, bounds, look_back, make_consumer, partition_count, raise_read_error
 from cutwater.client.decoding import Decoder, OutputDecoder
@@ -33,7 +34,7 @@ def from_output(
     partitions = partition_count(cluster, topic)
     decoder: Decoder = OutputDecoder(job)
     outage = Outage(topic)
-    consumer = make_consumer(cluster, error_cb=outage.heard)
+    consumer = make_consumer(cluster, error_cb=outage.heard, **QUIET)  # a program may be long about a milestone
     try:
         starts = [_start(consumer, topic, number, decoder, after) for number in range(partitions)]
         cut_off = [number for number, offset in enumerate(starts) if after is None and offset > 0]

@@ -24,6 +24,7 @@ class Metrics:
         self._attempt = Gauge("attempt", "The driver's attempt that is heard.", **here)
         self._prepared = Gauge("prepared", "1 while an epoch waits for Spark's commit.", **here)
         self._read = Gauge("read_offset", "The next offset of the barriers topic.", **here)
+        self._waiting = Gauge("waiting", "1 while the brokers do not answer: no milestone comes.", **here)
         self._delay = Histogram(
             "delay", "From an epoch's barrier to its milestone.", unit="seconds", buckets=_SECONDS, **here
         )
@@ -34,6 +35,10 @@ class Metrics:
         self._attempt.set(state.attempt)
         self._prepared.set(state.prepared is not None)
         self._sequence.set(state.last.sequence if state.last else 0)
+
+    def waiting(self, now: bool) -> None:
+        """Do the brokers fail to answer?"""
+        self._waiting.set(now)
 
     def wrote(self, record: StreamRecord) -> None:
         if isinstance(record, Milestone):

@@ -9,6 +9,7 @@ input position, so both are in one record of one Kafka transaction and cannot co
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,12 +25,12 @@ from cutwater.adapters.kafka import (
     partition_count,
     raise_read_error,
     read_tail,
-    wait_for_broker,
 )
 from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
+from cutwater.commit_signal.brokers import Brokers, wait
 from cutwater.commit_signal.metrics import Metrics
 from cutwater.core import topics
 from cutwater.core.commit import SignalState, resume, step
@@ -54,6 +55,7 @@ class CommitSignal:
         log: Any,
         account: Account | None = None,
         metrics: Metrics | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
         self._job = job
@@ -62,6 +64,7 @@ class CommitSignal:
         self._log = log
         self._account = account or unrecorded()
         self._metrics = metrics or Metrics()
+        self._clock_s = clock_s
         self._stop = threading.Event()
 
     def stop(self, *_signal: object) -> None:
@@ -69,11 +72,14 @@ class CommitSignal:
 
     def run(self) -> None:
         """Returns when stopped; raises CutwaterError when the protocol or a newer signaller forbids going on."""
-        consumer = make_consumer(self._cluster)
+        topic = topics.barriers(self._job)
+        brokers = Brokers(self._cluster, topic, self._log, self._metrics, self._now_ms, self._clock_s)
+        consumer = make_consumer(self._cluster, error_cb=brokers.troubled)
         try:
             with self._account as start:
                 writer, state = self._take_over(consumer, start)
-            self._follow(consumer, writer, state)
+            assign(consumer, topic, {0: state.position})
+            self._follow(consumer, writer, state, brokers)
         finally:
             consumer.close()
 
@@ -99,17 +105,20 @@ class CommitSignal:
     def _has_milestone(self, values: list[bytes]) -> bool:
         return any(isinstance(wire.decode(value), Milestone) for value in values)
 
-    def _follow(self, consumer: Consumer, writer: TransactionalWriter, state: SignalState) -> None:
-        topic = topics.barriers(self._job)
-        assign(consumer, topic, {0: state.position})
+    def _follow(
+        self, consumer: Consumer, writer: TransactionalWriter, state: SignalState, brokers: Brokers
+    ) -> None:
         while not self._stop.is_set():
             message = consumer.poll(POLL_S)
             if message is None:
+                writer.listen()
+                brokers.look(consumer)
                 continue
             if message.error() is not None:
                 if message.error().code() != KafkaError._PARTITION_EOF:
-                    raise_read_error(message.error(), topic, 0)
+                    raise_read_error(message.error(), message.topic(), message.partition())
                 continue
+            brokers.heard()
             state = self._take(writer, state, bytes(message.value()), message.offset())
 
     def _take(self, writer: TransactionalWriter, state: SignalState, value: bytes, offset: int) -> SignalState:
@@ -147,7 +156,7 @@ def _stream_record(value: bytes) -> StreamRecord:
 def _build(job: Job, settings: Settings, log: Any) -> CommitSignal:
     start = account("commit-signal", job.name, settings.generation, settings.cluster, log)
     with start.step("waiting for the brokers"):
-        wait_for_broker(settings.cluster, settings.wait_ms / 1000)
+        wait(settings.cluster, settings.wait_ms / 1000, log)
     for topic in (topics.barriers(job.name), topics.milestones(job.name)):
         partition_count(settings.cluster, topic)
     metrics = Metrics()

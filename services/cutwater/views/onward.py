@@ -9,6 +9,7 @@ from operator import methodcaller
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import assign, make_consumer, raise_read_error
 
@@ -28,7 +29,7 @@ class Onward:
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._topic = topic
-        self._consumer: Consumer = make_consumer(cluster)
+        self._consumer: Consumer = make_consumer(cluster, **QUIET)  # idle while no milestone comes
         self._stands: dict[int, int] = {}
         """Where the range before ended, per partition; empty while a range is read, or was broken off."""
         self._held: dict[int, list[Message]] = {}

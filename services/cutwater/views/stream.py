@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from cutwater.adapters import wire
+from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import assign, bounds, make_consumer, raise_read_error
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
-from cutwater.core.readers import VIEW, Reader
+from cutwater.core.readers import CLIENT, VIEW, Reader
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Entry
 
@@ -28,8 +29,10 @@ class MilestoneFeed:
         """What keeps the broker from answering; empty when nothing does."""
         self.at_end = False
         """Was the end of the stream, as it was at some moment, reached?"""
+        # A user's program may be long about a milestone; the services ask all the time.
+        quiet = QUIET if reader is CLIENT else {}
         # Without this callback a consumer says nothing when its brokers go away.
-        self._consumer = make_consumer(cluster, error_cb=self._troubled)
+        self._consumer = make_consumer(cluster, error_cb=self._troubled, **quiet)
         try:
             low, high = bounds(self._consumer, topic, 0)
             if first is not None and first >= high:

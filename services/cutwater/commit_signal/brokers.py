@@ -1,0 +1,90 @@
+"""What commit-signal tells of brokers that are away, in the words of a view's status: `core.contact` decides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import wait_for_broker
+from cutwater.commit_signal.metrics import Metrics
+from cutwater.core.contact import Contact
+from cutwater.core.errors import UnavailableError
+
+FIRST_S = 3.0
+"""At a start they are waited for without a word so long."""
+ASK_S = 1.0
+
+
+class Brokers:
+    """Tells log and metrics when they go away and when they are back: a line each, however long that takes."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        log: Any,
+        metrics: Metrics,
+        now_ms: Callable[[], int],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._bootstrap = cluster.bootstrap
+        self._topic = topic
+        self._log = log
+        self._metrics = metrics
+        self._now_ms = now_ms
+        self._clock_s = clock_s
+        self._contact = Contact(clock_s())
+        self._trouble = ""
+
+    def troubled(self, error: KafkaError) -> None:
+        """What a client tells its `error_cb`: the reason, where they turn out to be away."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # which follows the reason, and has none
+            self._trouble = error.str()
+
+    def heard(self) -> None:
+        self._trouble = ""
+        gone_s = self._contact.heard(self._clock_s())
+        if gone_s is not None:
+            self._metrics.waiting(False)
+            self._log.info("following", reason="the brokers are back", waited_s=round(gone_s, 1))
+
+    def look(self, consumer: Consumer) -> None:
+        """Nothing has come: ask whoever leads the topic, where it is time for that. Takes a second at most."""
+        if not self._contact.due(self._clock_s()):
+            return
+        try:
+            consumer.get_watermark_offsets(TopicPartition(self._topic, 0), timeout=ASK_S)
+        except KafkaException as error:
+            if self._contact.unanswered(self._clock_s()):
+                self._tell(self._trouble or error.args[0].str())
+        else:
+            self.heard()
+
+    def _tell(self, reason: str) -> None:
+        quiet_ms = 1000 * (self._clock_s() - self._contact.heard_s)
+        since = datetime.fromtimestamp((self._now_ms() - quiet_ms) / 1000, UTC)
+        self._metrics.waiting(True)
+        self._log.warning(
+            "waiting",
+            reason=f"the brokers do not answer: {reason}",
+            brokers=self._bootstrap,
+            topic=self._topic,
+            since=since.isoformat(timespec="seconds"),
+        )
+
+
+def wait(cluster: Cluster, wait_s: float, log: Any) -> None:
+    """`wait_for_broker` at a start: whoever looks at the log is told within seconds, not when it is given up."""
+    first_s = min(FIRST_S, wait_s)
+    try:
+        wait_for_broker(cluster, first_s)
+    except UnavailableError as error:
+        if wait_s <= first_s:
+            raise
+        log.warning("waiting", reason=str(error), brokers=cluster.bootstrap)
+        wait_for_broker(cluster, wait_s - first_s)
