@@ -15,6 +15,7 @@ SEEDS ?= 5000
 STEPS ?= 150
 PYTHON_BASE ?=
 JAVA_BASE ?=
+METRICS ?=
 COMPOSE := $(shell command -v docker-compose || echo docker compose)
 
 .DEFAULT_GOAL := help
@@ -54,13 +55,13 @@ simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000 
 	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) --steps $(STEPS) $(if $(SEED),--seed $(SEED))
 
 images: $(STAMP) ## Build the images: services, Spark, Kafka (docs/CONTAINERS.md)
-	PYTHON_BASE=$(PYTHON_BASE) JAVA_BASE=$(JAVA_BASE) deploy/images/build
+	PYTHON_BASE=$(PYTHON_BASE) JAVA_BASE=$(JAVA_BASE) METRICS=$(METRICS) deploy/images/build
 
-compose-up: images ## Start everything of one job in containers
-	$(COMPOSE) up -d
+compose-up: images ## Start everything of one job in containers (METRICS=1: Prometheus too)
+	$(COMPOSE) $(if $(METRICS),--profile metrics) up -d
 
 compose-down: ## End the containers, and delete their volumes
-	$(COMPOSE) down --volumes
+	$(COMPOSE) --profile metrics down --volumes
 
 compose-demo: images ## Replay real flights through containers, and check every row (DAYS=31)
 	$(COMPOSE) -p cutwater-demo down --volumes

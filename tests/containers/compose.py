@@ -31,11 +31,13 @@ class Compose:
 
     def __init__(self, project: str, on_top: str | None = None, **env: str) -> None:
         self.project = project
-        kafka, spark, *self.view_ports = free_ports(4)
+        kafka, spark, prometheus, *self.view_ports = free_ports(5)
         self.bootstrap = f"127.0.0.1:{kafka}"
+        self.prometheus = f"http://127.0.0.1:{prometheus}"
         self._env = env | {
             "KAFKA_PORT": str(kafka),
             "SPARK_PORT": str(spark),
+            "PROMETHEUS_PORT": str(prometheus),
             "VIEW_1_PORT": str(self.view_ports[0]),
             "VIEW_2_PORT": str(self.view_ports[1]),
         }

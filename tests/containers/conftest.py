@@ -47,9 +47,15 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def images(engine: None) -> None:
-    """`make images`: bases too where they are missing."""
+    """`make images METRICS=1`: bases too where they are missing."""
     built = subprocess.run(
-        [ROOT / "deploy/images/build"], cwd=ROOT, capture_output=True, text=True, timeout=BUILD_S, check=False
+        [ROOT / "deploy/images/build"],
+        cwd=ROOT,
+        env={**os.environ, "METRICS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=BUILD_S,
+        check=False,
     )
     assert built.returncode == 0, built.stderr[-4000:]
     # Whoever runs these tests may have no image of testcontainers' helper.

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from compose import ROOT, STOP_S, Compose, docker, gone_afterwards
+from measured import require_measured
 from shown import Demo, demonstration
 
 from cutwater.adapters import streams
@@ -19,6 +20,7 @@ from harness import wait_until
 FEW_DAYS, MORE_DAYS = 31, 220
 CLEAN = {0, 143}
 """Exit codes of a container that ended by itself when it was told to; 137 would be by force."""
+TOKEN = "a-token-of-the-tests"
 
 pytestmark = pytest.mark.usefixtures("images")
 
@@ -30,15 +32,29 @@ def compose() -> Iterator[Compose]:
         yield one
 
 
-def test_a_worker_and_the_driver_are_killed(compose: Compose, tmp_path: Path) -> None:
-    """kill -9 in the middle of epochs, of a worker with its executor and of the driver: all rows are exact."""
-    with demonstration(compose, tmp_path, FEW_DAYS) as demo:
+@pytest.fixture
+def measured() -> Iterator[Compose]:
+    """With Prometheus, and with views that ask for a token."""
+    env = {"COMPOSE_PROFILES": "metrics", "CUTWATER_API_TOKEN": TOKEN}
+    with gone_afterwards(Compose("cutwater-test", **env)) as one:
+        one("up", "-d")
+        yield one
+
+
+def test_a_worker_and_the_driver_are_killed(measured: Compose, tmp_path: Path) -> None:
+    """kill -9 in the middle of epochs, of a worker with its executor and of the driver: all rows are exact.
+
+    Prometheus reads every service all the while.
+    """
+    compose = measured
+    with demonstration(compose, tmp_path, FEW_DAYS, CUTWATER_API_TOKEN=TOKEN) as demo:
         for victim in ("spark-worker-1", "driver"):
             demo.go_on()
             compose.kill_9(victim)
             wait_until(lambda name=victim: compose.state(name)["RestartCount"], f"docker's restart of {victim}")
         demo.go_on()
         demo.require_exact()
+        require_measured(compose, streams.milestones(demo.cluster, "flights", limit=1)[0][0].token.sequence)
     assert stored(compose, "commits") > 0
     assert stored(compose, "state") > 0
 

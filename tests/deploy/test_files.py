@@ -52,7 +52,7 @@ def test_an_image_is_built_from_what_is_there(file: Path) -> None:
     assert "\nHEALTHCHECK " in text
 
 
-@pytest.mark.parametrize("script", ["base", "build", "healthy", "kafka/run"])
+@pytest.mark.parametrize("script", ["base", "build", "healthy", "kafka/run", "prometheus/files"])
 def test_a_script_can_be_read_and_run(script: str) -> None:
     subprocess.run(["bash", "-n", IMAGES / script], check=True, timeout=10)
     assert (IMAGES / script).stat().st_mode & 0o111

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import typer.main
+import yaml
 from pip._internal.commands import create_command
 from typer.testing import CliRunner
 
@@ -114,9 +115,13 @@ def run_pytest(words: list[str]) -> None:
 
 
 def compose(words: list[str]) -> None:
-    """The files are there."""
+    """The files are there, and the profile; what is run in a container, is one that the file has."""
     files = [words[at + 1] for at, word in enumerate(words) if word == "-f"]
     assert all((ROOT / one).is_file() for one in files)
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    profiles = {one for service in services.values() for one in service.get("profiles", ())}
+    assert {words[at + 1] for at, word in enumerate(words) if word == "--profile"} <= profiles
+    assert words[0] != "exec" or words[1] in services
 
 
 def variable(name: str) -> None:
