@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[2]
 WAITS = {"wait", "join", "result", "acquire", "communicate", "awaitTermination", "init_transactions"}
 QUEUES = {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"}
 BOUNDED_ELSEWHERE = {
+    "services/cutwater/adapters/fetching.py: ended.result()": "the task is done",
+    "services/cutwater/adapters/fetching.py: self._nudge.wait()": "a task of a loop that looks ten times a second",
     "services/cutwater/core/announcing.py: self._lock.acquire(blocking=False)": "it does not wait",
     "services/cutwater/local/background.py: self._thread.join()": "its children end within their grace",
     "services/cutwater/publisher/pipeline.py: running.result()": "the job is a write, with the writer's time-outs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from cutwater.adapters.admin import create_topics
 from cutwater.adapters.cluster import Cluster, Security
+from cutwater.adapters.fetching import Fetcher
 from cutwater.adapters.kafka import (
     TransactionalWriter,
     make_consumer,
@@ -29,7 +31,7 @@ WAIT_S = 30.0
 
 
 def round_trip(cluster: Cluster, topic: str) -> None:
-    """Create, write in a transaction, read: admin, producer and consumer of librdkafka."""
+    """Create, write in a transaction, read: librdkafka's admin, producer, consumer; the reader of batches."""
     wait_for_broker(cluster, WAIT_S)
     create_topics(cluster, [TopicSpec(topic, 1, ())])
     assert partition_count(cluster, topic) == 1
@@ -39,6 +41,9 @@ def round_trip(cluster: Cluster, topic: str) -> None:
     consumer = make_consumer(cluster)
     assert [one.value() for one in read_range(consumer, topic, 0, 0)] == [b"a", b"b"]
     consumer.close()
+    with closing(cluster.reader(Fetcher, topic)) as fetcher:
+        fetcher.assign({0: 0})
+        assert [one.value for one in fetcher.read(WAIT_S)[0].records] == [b"a", b"b"]
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"])

@@ -161,8 +161,17 @@ class Writing:
 
     def tombstone(self, sold: Sold) -> None:
         key, _ = encoded(self.job, sold)
-        self._producer.produce(self.topic, key=key, value=None, partition=self.partition(sold.shop))
+        self.record(self.partition(sold.shop), key, None)
+
+    def record(
+        self, partition: int, key: bytes | None, value: bytes | None, *headers: tuple[str, bytes | None]
+    ) -> None:
+        """Anything at all on the changelog."""
+        self._producer.produce(self.topic, key=key, value=value, partition=partition, headers=list(headers))
         assert self._producer.flush(20) == 0
+
+    def ends(self) -> dict[int, int]:
+        return self._ends.of(self.topic, self.job.shards.partitions)
 
     @property
     def cut(self) -> dict[TopicPartition, int]:
@@ -185,7 +194,7 @@ class Writing:
         for one in rows:
             self.state[one.shop, one.hour * HOUR_MS] = one.pieces
         last, distinct, now = self.last, dict(written), now_ms()
-        ends = self._ends.of(self.topic, self.job.shards.partitions)
+        ends = self.ends()
         watermark = changes.pop("watermark_ms", last.watermark_ms if last else 0)
         milestone = Milestone(
             job=self.job.name,

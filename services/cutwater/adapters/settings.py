@@ -57,6 +57,9 @@ class Settings(BaseSettings):
         "the same for each of them; where empty, this one holds all.",
     )
     peer: str = Field("", description="Which of the peers this rehydrator is: its URL as it stands among them.")
+    restore_workers: int = Field(
+        0, ge=0, le=64, description="Processes that a rehydrator restores much state with; 0 takes one per core."
+    )
     driver_port: int = Field(
         0, ge=0, le=65_535, description="Port of the driver's Prometheus metrics; 0 turns them off."
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from cutwater.core.bulk import Done
 from cutwater.core.records import Milestone
 from cutwater.views.applier import Applied
 from cutwater.views.view import View
@@ -32,6 +33,9 @@ class Metrics:
         self.waiting = Gauge("waiting_requests", "Requests that wait for a milestone (at_least).", **here)
         self.passed_on = Counter("requests_passed_on", "Requests passed on to the peer that holds it.", **here)
         self.peer_failures = Counter("peer_failures", "Of those, the ones that the peer did not answer.", **here)
+        self._loaded = Gauge("loaded_records", "Changelog records that a bulk restore has loaded.", **here)
+        self._to_load = Gauge("to_load_records", "Of how many at most: compaction has left fewer.", **here)
+        self._loaded_bytes = Gauge("loaded_bytes", "Bytes of their keys and values.", **here)
         self._here = here
 
     def watch(self, view: View, now_ms: Callable[[], int]) -> None:
@@ -57,6 +61,11 @@ class Metrics:
         self._records.inc(done.records)
         self._bytes.inc(done.bytes)
         self._seconds.observe(done.seconds)
+
+    def loaded(self, done: Done, records_max: int) -> None:
+        self._loaded.set(done.records)
+        self._to_load.set(records_max)
+        self._loaded_bytes.set(done.bytes)
 
     def backlog(self, milestones: int) -> None:
         self._backlog.set(milestones)

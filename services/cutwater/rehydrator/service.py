@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import socket
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -16,13 +17,16 @@ from cutwater.adapters.alerting import tell_end
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
+from cutwater.core import topics
 from cutwater.core.errors import MachineError, ProtocolError
 from cutwater.core.job import Job
 from cutwater.rehydrator.access import open_to_others
 from cutwater.rehydrator.api import create_app
+from cutwater.rehydrator.loading import Loading
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.starting import Starting
+from cutwater.views.bulk import Bulk
 from cutwater.views.follower import Follower
 from cutwater.views.store import Store, folder_of
 from cutwater.views.view import State, View
@@ -62,6 +66,7 @@ class Rehydrator:
             Starting(self._start, metrics, self._view, store),
             wait_s=settings.wait_ms / 1000,
             partitions=peers.partitions,
+            bulk=self._bulk(job, metrics),
         )
         if open_to_others(self._listener.getsockname()[0], token):
             log.warning("anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host)
@@ -78,6 +83,15 @@ class Rehydrator:
         )
         self._stop = threading.Event()
         self._fatal: BaseException | None = None
+
+    def _bulk(self, job: Job, metrics: Metrics) -> Callable[[Store, Callable[[], bool]], Bulk]:
+        settings, loading = self._settings, Loading(metrics, self._log)
+        topic = topics.changelog(job.name, settings.generation)
+
+        def make(store: Store, stopping: Callable[[], bool]) -> Bulk:
+            return Bulk(settings.cluster, job, topic, store, loading, settings.restore_workers, stopping)
+
+        return make
 
     @property
     def port(self) -> int:

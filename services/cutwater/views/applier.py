@@ -9,6 +9,7 @@ from typing import Any
 
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.hashing import row_hash
+from cutwater.core.bulk import Slice
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold
 from cutwater.core.errors import DivergenceError
@@ -17,6 +18,7 @@ from cutwater.core.proof import header_prefix
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump, Step, fresh
 from cutwater.core.sharing import Proof, proof_of
+from cutwater.views.bulk import Bulk
 from cutwater.views.changelog import Row, RowReader
 from cutwater.views.layout import storage_key
 from cutwater.views.proving import counted_once, prove, require_schema, require_whole, writer_of
@@ -49,8 +51,13 @@ class Applier:
         now_ms: Callable[[], int],
         chunk_rows: int = CHUNK_ROWS,
         floor_ms: Callable[[Milestone], int] = lambda milestone: milestone.horizon_ms,
+        bulk: Bulk | None = None,
     ) -> None:
-        """`floor_ms`: windows that end at or below it are not kept; the milestone's horizon, or less."""
+        """`floor_ms`: windows that end at or below it are not kept; the milestone's horizon, or less.
+
+        `bulk`: who loads what is much; its floor is the horizon.
+        """
+        self._bulk = bulk
         self._store = store
         self._ranges = ranges
         self._reader = RowReader(job)
@@ -70,6 +77,9 @@ class Applier:
         require_schema(self._ranges.topic, plan.to.milestone, self._fingerprint)
         self.running = Applied()
         started = time.monotonic()
+        if isinstance(plan, Jump) and self._in_bulk(plan.to):
+            self.running.seconds = time.monotonic() - started
+            return self.running
         small = isinstance(plan, Step) and self._proof(plan.to.milestone).rows <= self._chunk_rows
         if not (small and self._at_once(plan.to)):
             self._in_chunks(plan.to, isinstance(plan, Jump))
@@ -99,6 +109,30 @@ class Applier:
         require_whole(milestone, {}, self._now_ms())
         prove(self._ranges.topic, milestone, len(own), digest, self._ranges.partitions)
         self._store.commit(entry, self._kept(milestone, own.values()), floor_ms=self._floor_ms(milestone))
+        return True
+
+    def _in_bulk(self, entry: Entry) -> bool:
+        """By workers; False, and nothing is changed, when it is too little for them."""
+        milestone, applied = entry.milestone, self._store.applied
+        since = applied.milestone.changelog_cut if applied else Cut()
+        bounds = self._ranges.bounds(since, milestone)
+        slices = [Slice(partition, *bound) for partition, bound in bounds.items()]
+        if self._bulk is None or not self._bulk.pays(slices):
+            return False
+        self._store.begin(entry)
+        done = self._bulk.load(milestone, slices)
+        self.running.records, self.running.bytes = done.records, done.bytes
+        above = self._ranges.between(
+            milestone.changelog_cut, milestone, look_above=not fresh(milestone, self._now_ms())
+        )
+        for _ in above:  # there is nothing between a cut and itself; but what follows it was looked at
+            pass
+        require_whole(milestone, above.first_above_ms, self._now_ms())
+        rows, digest = done.rows, done.digest
+        if rows > self._proof(milestone).rows:
+            rows, digest = self._recount(milestone, rows)
+        prove(self._ranges.topic, milestone, rows, digest, self._ranges.partitions)
+        self._store.commit(entry, {}, bulk=True, floor_ms=milestone.horizon_ms)
         return True
 
     def _in_chunks(self, entry: Entry, jump: bool) -> None:

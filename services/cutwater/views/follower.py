@@ -17,6 +17,7 @@ from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Jump, Step
 from cutwater.core.sharing import Partitions
 from cutwater.views.applier import CHUNK_ROWS, Applied, Applier
+from cutwater.views.bulk import Bulk
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import STALL_S, Ranges, Stopped
 from cutwater.views.store import Store
@@ -57,8 +58,13 @@ class Follower:
         chunk_rows: int = CHUNK_ROWS,
         event: Callable[[], threading.Event] = threading.Event,
         partitions: Partitions | None = None,
+        bulk: Callable[[Store, Callable[[], bool]], Bulk] | None = None,
     ) -> None:
-        """`partitions`: those that the store holds; None for all."""
+        """`partitions`: those that the store holds; None for all.
+
+        `bulk`: makes what loads much at once into the store, given what says that it shall end.
+        """
+        self._bulk = bulk
         self._cluster = cluster
         self._job = job
         self._store = store
@@ -119,7 +125,8 @@ class Follower:
         """Follow until stopped or until something is away; then come back after a pause."""
         feed: MilestoneFeed | None = None
         ranges = Ranges(self._cluster, self._changelog, self._stop.is_set, self._stall_s, self._partitions)
-        applier = Applier(self._store, self._job, ranges, self._now_ms, self._chunk_rows)
+        bulk = self._bulk(self._store, self._stop.is_set) if self._bulk else None
+        applier = Applier(self._store, self._job, ranges, self._now_ms, self._chunk_rows, bulk=bulk)
         try:
             feed = MilestoneFeed(self._cluster, self._topic, self._backlog.position)
             partition_count(self._cluster, self._changelog)  # away for good, it ends the process

@@ -23,7 +23,8 @@ _WINDOWS = b"\x01"
 _SIGN = 1 << 63
 _LONG = struct.Struct(">Q")
 _TIMES = struct.Struct(">QQ")
-_SEGMENT_BYTES = len(_WINDOWS) + _LONG.size
+SEGMENT_BYTES = len(_WINDOWS) + _LONG.size
+"""What comes before the key in a storage key."""
 _MIN, _MAX = -_SIGN, _SIGN - 1
 WINDOWS_END = b"\x02"
 """Above every window row."""
@@ -92,7 +93,7 @@ def parse_segment(storage: bytes) -> int:
 def parse(storage: bytes) -> Window:
     """The inverse of `storage_key`."""
     start, end = _TIMES.unpack_from(storage, len(storage) - _TIMES.size)
-    key = storage[_SEGMENT_BYTES : -_TIMES.size - 2].replace(b"\x00\xff", b"\x00").decode()
+    key = storage[SEGMENT_BYTES : -_TIMES.size - 2].replace(b"\x00\xff", b"\x00").decode()
     return Window(key, start - _SIGN, end - _SIGN)
 
 

@@ -50,6 +50,11 @@ class Ranges:
 
         `look_above`: find out, too, when the first record above the cut was written.
         """
+        bounds = self.bounds(earlier, milestone)
+        return Range(self._log, self.topic, bounds, look_above, self._stopping, self._stall_s)
+
+    def bounds(self, earlier: Cut, milestone: Milestone) -> dict[int, tuple[int, int]]:
+        """First offset and end of the range in each partition that is read."""
         before = earlier.as_dict()
         bounds: dict[int, tuple[int, int]] = {}
         for place, end in milestone.changelog_cut:
@@ -59,7 +64,7 @@ class Ranges:
                 )
             if self.partitions is None or place.partition in self.partitions:
                 bounds[place.partition] = (before.get(place, 0), end)
-        return Range(self._log, self.topic, bounds, look_above, self._stopping, self._stall_s)
+        return bounds
 
 
 class Range:

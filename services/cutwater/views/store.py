@@ -7,16 +7,18 @@ milestone that is being applied in several batches; while it is there the store 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cutwater.adapters import wire
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.crashing import reach
+from cutwater.core.bulk import Done
 from cutwater.core.errors import MachineError, UsageError
-from cutwater.core.generations import Generation
+from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
@@ -27,7 +29,7 @@ from cutwater.views.table import RocksTable, Table
 
 FORMAT = 1
 _IDENTITY, _APPLIED, _APPLYING = meta("identity"), meta("applied"), meta("applying")
-_PARTITIONS = meta("partitions")
+_PARTITIONS, _LOADED = meta("partitions"), meta("loaded")
 _OFFSET_BYTES = 8
 _LOWEST = segment_prefix(-(1 << 63))
 
@@ -95,6 +97,31 @@ class Store:
         with self._guard("writing rows"):
             self._db.write(rows, logged=not bulk)
 
+    def loading(self, now: bool) -> None:
+        """Much will be loaded, or has been."""
+        with self._guard("changing how rows are written"):
+            self._db.loading(now)
+
+    def load(self, files: Sequence[Path], towards: Token, done: Done) -> None:
+        """Take sorted files of rows of the milestone that was begun, and write down how far the loading has come.
+
+        In this order: after a crash in between the rows of a file are loaded once more, above the same ones.
+        """
+        with self._guard("loading files"):
+            if files:
+                self._db.load(files)
+            self._db.write({_LOADED: json.dumps([str(towards), done.text()]).encode()})
+
+    def loaded(self, towards: Token) -> Done | None:
+        """How far a loading that was broken off had come. What it counted is of its own milestone only."""
+        with self._guard("reading how far the loading came"):
+            data = self._db.get(_LOADED)
+        if data is None:
+            return None
+        token, text = json.loads(data)
+        done = Done.of(text)
+        return done if token == str(towards) else replace(done, rows=0, digest=0)
+
     def commit(
         self, entry: Entry, rows: Mapping[bytes, bytes], bulk: bool = False, floor_ms: int | None = None
     ) -> None:
@@ -109,7 +136,7 @@ class Store:
             live = first_live(drop_ms, self.segment_ms)
             drop = (_LOWEST, segment_prefix(live)) if self._live < live else None
             reach("rows-read")
-            self._db.write({**rows, _APPLIED: _pack(entry), _APPLYING: None}, drop)
+            self._db.write({**rows, _APPLIED: _pack(entry), _APPLYING: None, _LOADED: None}, drop)
             reach("milestone-stored")
         self.applied, self.applying, self._live = entry, None, live
 
@@ -155,7 +182,7 @@ class Store:
         with self._guard("reading the partitions"):
             other = (self._db.get(_PARTITIONS) or b"null") != mine
             if other:
-                nothing = {_PARTITIONS: mine, _APPLIED: None, _APPLYING: None}
+                nothing = {_PARTITIONS: mine, _APPLIED: None, _APPLYING: None, _LOADED: None}
                 self._db.write(nothing, (_LOWEST, WINDOWS_END))
         return other
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from rocksdict import (
     BlockBasedOptions,
     Cache,
     DBCompressionType,
+    IngestExternalFileOptions,
     Options,
     Rdict,
     ReadOptions,
@@ -59,6 +60,12 @@ class Table(Protocol):
     def flush(self) -> None:
         """Everything written is durable."""
 
+    def load(self, files: Sequence[Path]) -> None:
+        """Take sorted files as they are, and move them away: durable, and above everything written before."""
+
+    def loading(self, now: bool) -> None:
+        """While much is loaded, files are not sorted into each other."""
+
     def cursor(self, stop: bytes) -> Cursor:
         """Over the keys below `stop`."""
 
@@ -95,6 +102,14 @@ class RocksTable:
 
     def flush(self) -> None:
         self._db.flush()
+
+    def load(self, files: Sequence[Path]) -> None:
+        options = IngestExternalFileOptions()
+        options.set_move_files(True)
+        self._db.ingest_external_file([str(file) for file in files], options)
+
+    def loading(self, now: bool) -> None:
+        self._db.set_options({"disable_auto_compactions": str(now).lower()})
 
     def cursor(self, stop: bytes) -> Cursor:
         options = ReadOptions()

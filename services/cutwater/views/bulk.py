@@ -1,0 +1,220 @@
+"""A bulk restore: workers read the partitions of a changelog in parallel; their sorted files go into the store.
+
+It is for what takes minutes otherwise: an empty view, or one that was away for long. What is in the store, and how
+far that reaches, is written down file by file, so a restore that was broken off goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Protocol, cast
+
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.settings import environment
+from cutwater.core import errors
+from cutwater.core.bulk import Done, Slice, Task, divided, left
+from cutwater.core.errors import CutwaterError, MachineError
+from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.proof import header_prefix
+from cutwater.core.records import Milestone
+from cutwater.views.proving import writer_of
+from cutwater.views.ranges import STALL_S, Stopped
+from cutwater.views.store import Store
+
+BULK_RECORDS = 300_000
+"""Fewer are read in this process: workers take half a second to begin."""
+FILE_ROWS = 400_000
+FILE_BYTES = 96 << 20
+"""Rows, and bytes of keys and values, that a worker holds and writes into one file."""
+_POLL_S = 0.2
+_END_S = 5.0
+
+
+class Observer(Protocol):
+    """Who counts how a restore comes on."""
+
+    def loaded(self, done: Done, records_max: int) -> None: ...
+
+
+class Bulk:
+    """Loads ranges of one job's changelog into a store."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        topic: str,
+        store: Store,
+        observer: Observer,
+        workers: int = 0,
+        stopping: Callable[[], bool] = lambda: False,
+        least_records: int = BULK_RECORDS,
+        file_rows: int = FILE_ROWS,
+        stall_s: float = STALL_S,
+    ) -> None:
+        """`workers`: 0 takes one per core."""
+        self._cluster = cluster
+        self._topic = topic
+        self._store = store
+        self._observer = observer
+        self._workers = workers or os.cpu_count() or 1
+        self._stopping = stopping
+        self._least_records = least_records
+        self._file_rows = file_rows
+        self._stall_s = stall_s
+        self._headers = (Codec(WINDOW_KEY_SCHEMA).header.hex(), Codec(job.state_schema).header.hex())
+
+    def pays(self, slices: Iterable[Slice]) -> bool:
+        """Is there enough to be read for workers?"""
+        return sum(one.records_max for one in slices) >= self._least_records
+
+    def load(self, milestone: Milestone, slices: Iterable[Slice]) -> Done:
+        """Everything in the slices is in the store, and what was counted of it.
+
+        The store must have begun the milestone. Raises what a worker raised: DivergenceError, UnavailableError,
+        MachineError, UsageError; Stopped at the process's end. Another call then goes on where this one was.
+        """
+        slices = list(slices)
+        records_max = sum(one.records_max for one in slices)
+        done = self._store.loaded(milestone.token) or Done({})
+        folder = self._store.folder.with_name(f"{self._store.folder.name}.loading")
+        shutil.rmtree(folder, ignore_errors=True)  # what an earlier one left, and did not tell of
+        folder.mkdir(parents=True)
+        tasks = [self._task(milestone, folder, part) for part in divided(left(slices, done), self._workers)]
+        crew = _Crew(tasks, self._cluster)
+        self._store.loading(True)
+        try:
+            for path, more in crew.files(self._stopping):
+                done = done.plus(more)
+                self._store.load([Path(path)] if path else [], milestone.token, done)
+                crew.go_on()
+                self._observer.loaded(done, records_max)
+        finally:
+            crew.end()
+            self._store.loading(False)
+            shutil.rmtree(folder, ignore_errors=True)
+        return done
+
+    def _task(self, milestone: Milestone, folder: Path, slices: list[Slice]) -> Task:
+        key_header, value_header = self._headers
+        return Task(
+            topic=self._topic,
+            slices=slices,
+            folder=str(folder),
+            segment_ms=self._store.segment_ms,
+            floor_ms=milestone.horizon_ms,
+            horizon_ms=milestone.horizon_ms,
+            writers=header_prefix(milestone.generation).decode(),
+            own=writer_of(milestone).decode(),
+            key_header=key_header,
+            value_header=value_header,
+            rows_max=self._file_rows,
+            bytes_max=FILE_BYTES,
+            stall_s=self._stall_s,
+        )
+
+
+class _Crew:
+    """The workers of one load, as processes."""
+
+    def __init__(self, tasks: list[Task], cluster: Cluster) -> None:
+        # Each waits for an answer after a file, so there is one line of each at most, and the last one.
+        self._told: queue.Queue[tuple[_Worker, dict[str, Any]]] = queue.Queue(maxsize=2 * len(tasks) + 1)
+        self._workers: list[_Worker] = []
+        self._answered: _Worker | None = None
+        for task in tasks:
+            worker = _Worker(task, cluster)
+            self._workers.append(worker)
+            threading.Thread(target=self._listen, args=(worker,), name="worker's lines", daemon=True).start()
+
+    def files(self, stopping: Callable[[], bool]) -> Iterable[tuple[str, Done]]:
+        """Each file as it is there; answer by `go_on` once it is in the store. Raises what a worker raised."""
+        working = len(self._workers)
+        while working:
+            if stopping():
+                raise Stopped
+            try:
+                worker, line = self._told.get(timeout=_POLL_S)
+            except queue.Empty:
+                continue
+            if "file" in line:
+                self._answered = worker
+                yield line["file"], Done.of(line["done"])
+            elif "ended" in line:
+                working -= 1
+            else:
+                raise _error(line)
+
+    def go_on(self) -> None:
+        """The worker that told of the last file may write the next."""
+        if self._answered is not None:
+            self._answered.say("")
+
+    def end(self) -> None:
+        """No worker is left."""
+        for worker in self._workers:
+            worker.dismiss()
+        for worker in self._workers:
+            worker.bury()
+
+    def _listen(self, worker: _Worker) -> None:
+        last: dict[str, Any] = {}
+        for text in worker.lines:
+            last = json.loads(text)
+            self._told.put((worker, last))
+        if not last or "file" in last:
+            problem = f"a worker of the restore ended with {worker.code()}; see the log above"
+            self._told.put((worker, {"error": "MachineError", "text": problem}))
+
+
+class _Worker:
+    """One process of `bulk_worker`."""
+
+    def __init__(self, task: Task, cluster: Cluster) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "cutwater.views.bulk_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **environment(cluster)},
+            text=True,
+        )
+        self._input, self.lines = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
+        self.say(task.text())
+
+    def say(self, line: str) -> None:
+        with suppress(BrokenPipeError):  # it has ended: its last line says why
+            self._input.write(line + "\n")
+            self._input.flush()
+
+    def code(self) -> int:
+        """How it ended, which it has."""
+        return self._process.wait(_END_S)
+
+    def dismiss(self) -> None:
+        """It ends by itself when nobody will answer any more."""
+        with suppress(BrokenPipeError):
+            self._input.close()
+
+    def bury(self) -> None:
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(_END_S)
+        self.lines.close()
+
+
+def _error(line: dict[str, Any]) -> CutwaterError:
+    kind = getattr(errors, str(line.get("error")), MachineError)
+    found: CutwaterError = kind(str(line.get("text")))
+    return found

@@ -1,0 +1,143 @@
+"""One worker of a bulk restore: a process of its own, since reading rows takes a core.
+
+    python -m cutwater.views.bulk_worker
+
+It reads its task from the first line of standard input, writes sorted files into the task's folder, and tells of
+each by a line on standard output. After each it waits for a line, so that files do not pile up; when standard
+input ends, its rehydrator is gone, and so is it. The brokers are those of the environment (docs/SETTINGS.md).
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from os import _exit
+from pathlib import Path
+
+from rocksdict import Options, SstFileWriter
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.fetching import Fetcher
+from cutwater.adapters.process import rare_collections
+from cutwater.adapters.settings import load_settings
+from cutwater.core.bulk import Done, Task
+from cutwater.core.errors import CutwaterError, MachineError, UnavailableError
+from cutwater.views.gathering import Gathered
+
+_POLL_S = 0.5
+_TELL_S = 1.0
+GONE = 1
+
+
+class Worker:
+    """Reads slices into files; `tell` is given each, and returns when the next may be written."""
+
+    def __init__(self, task: Task, cluster: Cluster, tell: Callable[[str, Done], None]) -> None:
+        self._task = task
+        self._tell = tell
+        self._fetcher = cluster.reader(Fetcher, task.topic)
+        self._ends = {one.partition: one.end for one in task.slices}
+        self._next = {one.partition: one.first for one in task.slices}
+        self._gathered = Gathered(task)
+        self._told = Done({})
+        self._files = 0
+
+    def run(self) -> None:
+        """Raises DivergenceError for a foreign record, UnavailableError when nothing comes for too long."""
+        self._fetcher.assign(dict(self._next))
+        heard = time.monotonic()
+        try:
+            while left := [at for at, end in self._ends.items() if self._next[at] < end]:
+                if self._read():
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > self._task.stall_s:
+                    raise UnavailableError(
+                        f"{self._task.topic}: nothing came for {self._task.stall_s:g} s below the cut "
+                        f"{ {at: self._ends[at] for at in left} }; check that the brokers run and can be reached"
+                    )
+                full = len(self._gathered) >= self._task.rows_max
+                if full or self._gathered.held_bytes >= self._task.bytes_max:
+                    self._write()
+            self._write()
+        finally:
+            self._fetcher.close()
+
+    def _read(self) -> bool:
+        came = False
+        for partition, (fetched, following, _) in self._fetcher.read(_POLL_S).items():
+            end = self._ends[partition]
+            records = fetched if following <= end else [one for one in fetched if one.offset < end]
+            if records:
+                self._gathered.take(partition, records)
+            came |= following > self._next[partition]
+            self._next[partition] = min(following, end)
+            if self._next[partition] == end:
+                self._fetcher.pause([partition])
+        return came
+
+    def _write(self) -> None:
+        rows = self._gathered.sorted_rows()
+        path = ""
+        if rows:
+            self._files += 1
+            path = str(Path(self._task.folder) / f"{self._task.slices[0].partition}-{self._files}.sst")
+            write_sorted(path, rows)
+        found = self._gathered
+        now = Done(dict(self._next), found.rows, found.digest, found.records, found.bytes)
+        told, self._told = self._told, now
+        more = (now.rows - told.rows, now.digest ^ told.digest, now.records - told.records, now.bytes - told.bytes)
+        self._tell(path, Done(now.next, *more))
+
+
+def write_sorted(path: str, rows: list[tuple[bytes, bytes]]) -> None:
+    """Rows in order as a file that RocksDB takes as it is. Raises MachineError when it cannot be written."""
+    try:
+        writer = SstFileWriter(Options(raw_mode=True))
+        writer.open(path)
+        for key, value in rows:
+            writer[key] = value
+        writer.finish()
+    except Exception as error:  # rocksdict raises the bare class
+        raise MachineError(
+            f"{path}: {error}. Check that the disk has room and that the folder can be written"
+        ) from None
+
+
+def main() -> int:
+    """Entry point; returns the exit code."""
+    task = Task.of(sys.stdin.readline())
+    goes_on: queue.Queue[None] = queue.Queue(maxsize=1)
+    threading.Thread(target=_listen, args=(goes_on,), name="listen", daemon=True).start()
+
+    def tell(path: str, done: Done) -> None:
+        _say({"file": path, "done": done.text()})
+        goes_on.get()  # the listener ends the process where nobody answers any more
+
+    try:
+        with rare_collections():
+            Worker(task, load_settings().cluster, tell).run()
+    except CutwaterError as error:
+        _say({"error": type(error).__name__, "text": str(error)})
+        return error.exit_code
+    _say({"ended": True})
+    return 0
+
+
+def _listen(goes_on: queue.Queue[None]) -> None:
+    for _ in sys.stdin:
+        goes_on.put(None)
+    _exit(GONE)
+
+
+def _say(told: dict[str, object]) -> None:
+    with suppress(BrokenPipeError):
+        print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,245 @@
+"""Bulk reads through aiokafka's parser, against confluent-kafka's reading of the same topic."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from confluent_kafka import Message, Producer
+
+from cutwater.adapters.admin import create_topics
+from cutwater.adapters.batches import Record, chunk, records, split
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.fetching import Fetcher
+from cutwater.adapters.kafka import bounds, make_consumer, read_range
+from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError
+from cutwater.core.topics import TopicSpec
+from cutwater.local.broker import Broker
+from cutwater.local.java import find_java
+from cutwater.local.supervisor import Supervisor
+
+Plain = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
+
+
+@pytest.fixture
+def topic(broker: Any, unique: Callable[[str], str]) -> str:
+    name = unique("fetched")
+    create_topics(broker.cluster, [TopicSpec(name, 2, ())])
+    return name
+
+
+def producer(cluster: Cluster, **settings: Any) -> Producer:
+    return Producer(
+        {**cluster.librdkafka(), "linger.ms": 5, **{k.replace("_", "."): v for k, v in settings.items()}}
+    )
+
+
+def fetched(cluster: Cluster, topic: str, ends: dict[int, int], firsts: dict[int, int]) -> dict[int, list[Plain]]:
+    """Everything below the ends."""
+    found: dict[int, list[Plain]] = {at: [] for at in ends}
+    following = dict(firsts)
+    deadline = time.monotonic() + 60
+    with closing(cluster.reader(Fetcher, topic)) as fetcher:
+        fetcher.assign(firsts)
+        while any(following[at] < end for at, end in ends.items()):
+            assert time.monotonic() < deadline, f"at {following} of {ends}"
+            for at, one in fetcher.read(1.0).items():
+                found[at] += [plain(record) for record in one.records]
+                following[at] = one.following
+    return found
+
+
+def plain(record: Record) -> Plain:
+    return record.offset, record.key, record.value, list(record.headers)
+
+
+def read(cluster: Cluster, topic: str, first: int = 0) -> dict[int, list[Plain]]:
+    """The same by confluent-kafka."""
+    consumer = make_consumer(cluster)
+    try:
+        return {at: [told(one) for one in read_range(consumer, topic, at, first)] for at in range(2)}
+    finally:
+        consumer.close()
+
+
+def told(message: Message) -> Plain:
+    return message.offset(), message.key(), message.value(), message.headers() or []
+
+
+def ends(cluster: Cluster, topic: str) -> dict[int, int]:
+    consumer = make_consumer(cluster)
+    try:
+        return {at: bounds(consumer, topic, at)[1] for at in range(2)}
+    finally:
+        consumer.close()
+
+
+def test_every_record_comes_whatever_its_form(broker: Any, topic: str) -> None:
+    """All codecs, nothing and empty things, headers, large ones; from the start, and from inside a batch."""
+    luck = random.Random(5)
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        writing = producer(broker.cluster, compression_type=codec)
+        for number in range(400):
+            key = luck.choice((None, b"", b"k%d" % number))
+            value = luck.choice(
+                (None, b"", luck.randbytes(luck.randint(1, 400)), b"x" * luck.choice((10, 200_000)))
+            )
+            headers = [("h", luck.choice((None, b"", b"v"))) for _ in range(luck.randint(0, 2))]
+            writing.produce(topic, key=key, value=value, headers=headers, partition=number % 2)
+            writing.poll(0)
+        assert writing.flush(30) == 0
+    last = ends(broker.cluster, topic)
+    assert fetched(broker.cluster, topic, last, {0: 0, 1: 0}) == read(broker.cluster, topic)
+    assert fetched(broker.cluster, topic, last, {0: 333, 1: 333}) == read(broker.cluster, topic, 333)
+
+
+def test_only_committed_records_come(broker: Any, topic: str, unique: Callable[[str], str]) -> None:
+    """Aborted transactions are left out, their markers too; an open one holds back what follows until it ends."""
+    writing = producer(broker.cluster, transactional_id=unique("tx"))
+    writing.init_transactions(30)
+    for number in range(30):
+        writing.begin_transaction()
+        for at in range(2):
+            writing.produce(topic, value=b"%d" % number, partition=at)
+        writing.flush(10)
+        (writing.abort_transaction if number % 3 else writing.commit_transaction)(30)
+    whole = ends(broker.cluster, topic)
+    found = fetched(broker.cluster, topic, whole, {0: 0, 1: 0})
+    assert [value for _, _, value, _ in found[0]] == [b"%d" % number for number in range(0, 30, 3)]
+    assert found == read(broker.cluster, topic)
+    writing.begin_transaction()
+    writing.produce(topic, value=b"open", partition=0)
+    writing.flush(10)
+    plain_writing = producer(broker.cluster)
+    plain_writing.produce(topic, value=b"behind", partition=0)
+    plain_writing.flush(10)
+    with closing(broker.cluster.reader(Fetcher, topic)) as fetcher:
+        fetcher.assign({0: whole[0]})
+        seen = fetcher.read(1.0)
+        assert not any(one.records for one in seen.values())
+        writing.commit_transaction(30)
+        values: list[bytes | None] = []
+        deadline = time.monotonic() + 30
+        while len(values) < 2 and time.monotonic() < deadline:
+            values += [record.value for one in fetcher.read(1.0).values() for record in one.records]
+    assert values == [b"open", b"behind"]
+
+
+def test_a_pause_holds_a_partition_and_an_end_is_told(broker: Any, topic: str) -> None:
+    writing = producer(broker.cluster)
+    for number in range(10):
+        writing.produce(topic, value=b"%d" % number, partition=number % 2)
+    assert writing.flush(10) == 0
+    with closing(broker.cluster.reader(Fetcher, topic)) as fetcher:
+        fetcher.assign({0: 0, 1: 0})
+        fetcher.pause([1])
+        seen = until_all(fetcher, {0})
+        assert seen == {0: 5}
+        fetcher.resume([1])
+        assert until_all(fetcher, {1})[1] == 5
+
+
+def until_all(fetcher: Fetcher, wanted: set[int]) -> dict[int, int]:
+    """The ends of the log that are told, once these partitions' are."""
+    found: dict[int, int] = {}
+    deadline = time.monotonic() + 30
+    while not wanted <= found.keys():
+        assert time.monotonic() < deadline
+        found |= {at: one.end for at, one in fetcher.read(1.0).items() if one.end is not None}
+    return found
+
+
+def test_an_offset_that_is_not_kept_is_an_error(broker: Any, topic: str) -> None:
+    with closing(broker.cluster.reader(Fetcher, topic)) as fetcher:
+        fetcher.assign({0: 77})
+        with pytest.raises(ProtocolError, match=f"{topic}/0"):
+            read_until_error(fetcher)
+
+
+def read_until_error(fetcher: Fetcher) -> None:
+    deadline = time.monotonic() + 40
+    while time.monotonic() < deadline:
+        fetcher.read(1.0)
+
+
+def test_a_topic_that_is_not_there_is_told(broker: Any, unique: Callable[[str], str]) -> None:
+    """Not at once: a broker that is just back knows no topic either."""
+    with closing(broker.cluster.reader(Fetcher, unique("none"))) as fetcher:
+        fetcher.assign({0: 0})
+        with pytest.raises(CutwaterError, match="none"):
+            read_until_error(fetcher)
+
+
+def _batch(*values: bytes, base: int = 0) -> bytes:
+    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 20)
+    for offset, value in enumerate(values):
+        builder.append(offset, 1, None, value, [])
+    made = bytearray(builder.build())
+    made[:8] = base.to_bytes(8, "big")  # the checksum does not cover it
+    return bytes(made)
+
+
+def test_a_damaged_batch_is_never_handed_out() -> None:
+    """Whichever byte behind the length is another: a checksum, or a refusal; never other records."""
+    sound = _batch(b"one", b"two")
+    assert [one.value for one in records(chunk("t/0", sound, 0, 2))] == [b"one", b"two"]
+    for at in range(21, len(sound)):
+        damaged = bytearray(sound)
+        damaged[at] ^= 0x10
+        with pytest.raises(UnavailableError, match="checksum of the batch at offset 0 is wrong"):
+            chunk("t/0", bytes(damaged), 0, 2)
+
+
+def test_batches_are_made_records_a_piece_at_a_time() -> None:
+    raw = b"".join(_batch(*[b"v"] * 10, base=10 * number) for number in range(7))
+    whole = chunk("t/0", raw, 5, 70)
+    assert (whole.following, whole.end) == (70, 70)
+    pieces, rest = [], whole
+    while rest is not None:
+        piece, rest = split(rest, 20)
+        pieces.append(piece)
+    assert [piece.following for piece in pieces] == [30, 50, 70]
+    assert [one.offset for piece in pieces for one in records(piece)] == list(range(5, 70))
+    assert [piece.end for piece in pieces] == [None, None, 70]
+
+
+@pytest.fixture
+def own_broker(kafka_jars: list[Path], tmp_path: Path) -> Broker:
+    return Broker(tmp_path / "broker", find_java(), kafka_jars)
+
+
+def test_a_broker_that_goes_and_comes_back(own_broker: Broker, unique: Callable[[str], str]) -> None:
+    """Nothing is raised and nothing is lost: reading goes on where it was."""
+    name = unique("away")
+    with Supervisor([own_broker.supervised()]) as supervisor:
+        supervisor.start(threading.Event())
+        create_topics(own_broker.cluster, [TopicSpec(name, 1, ())])
+        writing = producer(own_broker.cluster)
+        writing.produce(name, value=b"before")
+        assert writing.flush(20) == 0
+        with closing(own_broker.cluster.reader(Fetcher, name)) as fetcher:
+            fetcher.assign({0: 0})
+            assert until_values(fetcher, 1) == [b"before"]
+            supervisor.stop()
+            fetcher.read(2.0)
+            with Supervisor([own_broker.supervised()]) as again:
+                again.start(threading.Event())
+                writing.produce(name, value=b"after")
+                assert writing.flush(30) == 0
+                assert until_values(fetcher, 1) == [b"after"]
+
+
+def until_values(fetcher: Fetcher, count: int) -> list[bytes | None]:
+    values: list[bytes | None] = []
+    deadline = time.monotonic() + 60
+    while len(values) < count:
+        assert time.monotonic() < deadline
+        values += [record.value for one in fetcher.read(1.0).values() for record in one.records]
+    return values
