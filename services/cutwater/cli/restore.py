@@ -1,0 +1,145 @@
+"""`restore`: a view's folder at one milestone, made from the changelog."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.process import now_ms
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
+from cutwater.cli.output import err, handled, iso, out, print_json, say, table
+from cutwater.core.bulk import Done
+from cutwater.core.errors import UsageError
+from cutwater.core.restore_plan import Plan, Target, plan
+from cutwater.core.sharing import Partitions
+from cutwater.views.applier import Applied
+from cutwater.views.rebuilding import Rebuild, known
+from cutwater.views.store import folder_of
+
+
+@handled
+def restore(
+    job_file: Annotated[Path, typer.Argument(help="The job file.")],
+    to: Annotated[
+        str, typer.Option(help="latest, a token, or a moment: the newest milestone committed by then.")
+    ] = "latest",
+    partitions: Annotated[
+        str | None, typer.Option(help="Only these partitions of the changelog, comma separated.")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="Processes; else CUTWATER_RESTORE_WORKERS."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be read, and read nothing.")] = False,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a view at one milestone in a folder, from the changelog, while no rehydrator serves from it.
+
+    For a rehydrator that shall start warm, and for a look at an older milestone. The folder is
+    DATA_DIR/views/JOB/GENERATION. Broken off at any moment, the same command goes on where it was. Milestones that
+    compaction has overtaken are refused with the list of those that can be had.
+
+    Examples:  cutwater restore job.yaml --dry-run  ·  cutwater restore job.yaml --data-dir /var/lib/cutwater
+    ·  cutwater restore job.yaml --to g1-local-00000000:42 --data-dir look
+    ·  cutwater restore job.yaml --to 2026-01-31T08:00:00Z --partitions 0,2 --json
+    """
+    settings, job, target = settings_for(data_dir, bootstrap_servers), load_job(job_file), Target.of(to)
+    wanted = _partitions(partitions, job.shards.partitions)
+    with err.status("looking at the commit stream"):
+        there = known(settings.cluster, job, settings.generation, wanted, now_ms())
+    folder = folder_of(settings.data_dir, job.name, settings.generation)
+    if dry_run and not folder.exists():
+        _tell(plan(target, there), workers or settings.restore_workers, folder, None, as_json)
+        return
+    watching = _Watching()
+    with closing(
+        Rebuild(
+            settings.cluster,
+            job,
+            settings.generation,
+            folder,
+            wanted,
+            now_ms,
+            watching,
+            workers or settings.restore_workers,
+        )
+    ) as rebuild:
+        made = plan(target, there, rebuild.applied)
+        done = None
+        if not dry_run and not rebuild.shows(made.to.milestone):
+            with watching.bar(made.records_max):
+                done = rebuild.run(made)
+        _tell(made, rebuild.workers, folder, done, as_json)
+
+
+class _Watching:
+    """A bar with rate and time left, on standard error."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("restoring"),
+            BarColumn(),
+            TaskProgressColumn(show_speed=True),
+            TextColumn("{task.fields[size]}"),
+            TimeRemainingColumn(),
+            console=err,
+            transient=True,
+        )
+        self._task: Any = None
+
+    def bar(self, records_max: int) -> Progress:
+        self._task = self._progress.add_task("", total=records_max, size="")
+        return self._progress
+
+    def loaded(self, done: Done, _records_max: int) -> None:
+        self._progress.update(self._task, completed=done.records, size=f"{done.bytes / 1e6:,.0f} MB")
+
+
+def _partitions(text: str | None, count: int) -> Partitions | None:
+    if text is None:
+        return None
+    try:
+        found = frozenset(int(one) for one in text.split(","))
+    except ValueError:
+        raise UsageError(f"--partitions {text}: write numbers, comma separated, as 0,2") from None
+    if not found or min(found) < 0 or max(found) >= count:
+        raise UsageError(f"--partitions {text}: the changelog has partitions 0 to {count - 1}")
+    return found
+
+
+def _tell(made: Plan, workers: int, folder: Path, done: Applied | None, as_json: bool) -> None:
+    milestone = made.to.milestone
+    told: dict[str, Any] = {
+        "token": str(milestone.token),
+        "committed": iso(milestone.committed_ms),
+        "watermark": iso(milestone.watermark_ms),
+        "folder": str(folder),
+        "from": str(made.since.token) if made.since else None,
+        "partitions": [one._asdict() for one in made.slices],
+        "records_max": made.records_max,
+        "seconds_expected": round(made.seconds(workers), 1),
+        "restored": asdict(done) if done else None,
+    }
+    if as_json:
+        print_json(told)
+        return
+    rows = ((one.partition, one.first, one.end, one.records_max) for one in made.slices)
+    out.print(table(f"{milestone.token} in {folder}", ["partition", "from", "to", "records at most"], rows))
+    if done:
+        say(f"restored: {done.records:,} records, {done.bytes / 1e6:,.0f} MB in {done.seconds:.1f} s")
+    elif made.since and made.since == milestone:
+        say("the folder is there already")
+    else:
+        say(f"to be read: {made.records_max:,} records at most, about {told['seconds_expected']} s")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(restore)

@@ -1,0 +1,168 @@
+"""What a view at a wanted milestone is made of, before anything is read: which milestones can be had, and how.
+
+A milestone can be read from the changelog as long as compaction has spared every value below its cut: nothing
+follows the cut, or what follows is younger than the compaction lag (`core.restore.contained`, which is asked again
+when the reading passes the cut). A milestone that the view in the folder is at already needs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from cutwater.core.bulk import Slice
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Token
+from cutwater.core.records import Milestone
+from cutwater.core.restore import Entry, contained
+from cutwater.core.sharing import Partitions
+
+RECORDS_PER_S = 200_000
+"""Of one worker, roughly; the machine and the rows decide."""
+_SHOWN_MAX = 5
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is wanted: one milestone, or the newest that was committed by a moment, or the newest of all."""
+
+    token: Token | None = None
+    at_ms: int | None = None
+
+    @staticmethod
+    def of(text: str) -> Target:
+        """`latest`, a token, or a moment as ISO 8601 (UTC where it has no offset). Raises UsageError."""
+        if text == "latest":
+            return Target()
+        try:
+            return Target(token=Token.parse(text))
+        except (UsageError, ValueError):
+            pass
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise UsageError(
+                f"'{text}' is no target: write latest, a token such as g1-local-00000000:42, or a moment such as "
+                "2026-01-31T08:00:00Z"
+            ) from None
+        return Target(at_ms=round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
+
+
+@dataclass(frozen=True)
+class Known:
+    """What there is to restore from."""
+
+    stream: Sequence[Entry]
+    """The milestones of one generation that are kept, oldest first."""
+    starts: Mapping[int, int]
+    """First offset that is kept, by partition of the changelog."""
+    ends: Mapping[int, int]
+    now_ms: int
+    partitions: Partitions | None = None
+    """Those that are wanted; None for all."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to get there."""
+
+    to: Entry
+    since: Milestone | None
+    """What the folder holds already."""
+    slices: tuple[Slice, ...]
+    """What is read of the changelog; compaction has left fewer records than offsets."""
+
+    @property
+    def records_max(self) -> int:
+        return sum(one.records_max for one in self.slices)
+
+    def seconds(self, workers: int) -> float:
+        """A guess: the largest share of one worker at `RECORDS_PER_S`."""
+        return self.records_max / RECORDS_PER_S / max(1, min(workers, len(self.slices)))
+
+
+def restorable(known: Known) -> list[Entry]:
+    """The milestones that the changelog still holds whole, oldest first."""
+    return [entry for at, entry in enumerate(known.stream) if _held(known, at)]
+
+
+def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
+    """Raises UsageError where the milestone is not there, cannot be had any more, or lies behind the view."""
+    entry = _wanted(target, known)
+    milestone = entry.milestone
+    if since is not None and since.sequence > milestone.sequence:
+        raise UsageError(
+            f"the folder holds a view at {since.token}, beyond {milestone.token}: views do not go back. Name "
+            "another --data-dir"
+        )
+    slices = _slices(known, milestone, since.changelog_cut if since else Cut())
+    lost = [one for one in slices if one.first < known.starts.get(one.partition, 0)]
+    if lost:
+        first = lost[0]
+        raise UsageError(
+            f"partition {first.partition} of the changelog begins at {known.starts[first.partition]}, and offsets "
+            f"from {first.first} are needed: records were deleted. Start a new generation"
+        )
+    return Plan(entry, since, slices)
+
+
+def _slices(known: Known, milestone: Milestone, since: Cut) -> tuple[Slice, ...]:
+    before = since.as_dict()
+    return tuple(
+        Slice(place.partition, before.get(place, 0), end)
+        for place, end in milestone.changelog_cut
+        if known.partitions is None or place.partition in known.partitions
+    )
+
+
+def _wanted(target: Target, known: Known) -> Entry:
+    if not known.stream:
+        raise UsageError("the commit stream holds no milestone of this generation yet")
+    found = [at for at, entry in enumerate(known.stream) if _is_meant(target, entry.milestone)]
+    if not found:
+        wanted = target.token or f"a milestone committed by {_iso(target.at_ms or 0)}"
+        raise UsageError(f"the commit stream does not hold {wanted}; {_those(known.stream)}")
+    if target == Target():  # of the newest ones any will do
+        found = [at for at in found if _held(known, at)] or found
+    if not _held(known, found[-1]):
+        raise UsageError(
+            f"{known.stream[found[-1]].milestone.token} cannot be restored: compaction may have taken values "
+            f"below its cut; {_those(restorable(known))}"
+        )
+    return known.stream[found[-1]]
+
+
+def _is_meant(target: Target, milestone: Milestone) -> bool:
+    if target.token is not None:
+        return milestone.token == target.token
+    return target.at_ms is None or milestone.committed_ms <= target.at_ms
+
+
+def _held(known: Known, at: int) -> bool:
+    milestone = known.stream[at].milestone
+    following = any(known.ends.get(place.partition, 0) > end for place, end in milestone.changelog_cut)
+    # What follows a cut was written by the next epoch: not before that began, or before the cut's own rows were.
+    later = known.stream[at + 1].milestone.epoch_started_ms if at + 1 < len(known.stream) else milestone.written_ms
+    return contained([later if following else None], known.now_ms)
+
+
+def _those(entries: Sequence[Entry]) -> str:
+    """Which ones there are, in a few words: contiguous ones as ranges."""
+    if not entries:
+        return "none of those that are kept can be had: wait for the next milestone"
+    ranges: list[list[Token]] = []
+    for entry in entries:
+        token = entry.milestone.token
+        if ranges and token.sequence == ranges[-1][-1].sequence + 1:
+            ranges[-1] = [ranges[-1][0], token]
+        else:
+            ranges.append([token])
+    shown = [f"{one[0]} to {one[-1]}" if len(one) > 1 else str(one[0]) for one in ranges[-_SHOWN_MAX:]]
+    more = f"{len(ranges) - _SHOWN_MAX} ranges before, " if len(ranges) > _SHOWN_MAX else ""
+    return f"there are {more}{', '.join(shown)}"
+
+
+def _iso(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

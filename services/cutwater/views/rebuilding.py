@@ -1,0 +1,132 @@
+"""A view made at one wanted milestone, without a service: `cutwater restore`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import bounds, make_consumer, partition_count
+from cutwater.core import topics
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.records import Milestone
+from cutwater.core.restore import Entry, Jump
+from cutwater.core.restore_plan import Known, Plan
+from cutwater.core.sharing import Partitions
+from cutwater.views.applier import Applied, Applier
+from cutwater.views.bulk import BULK_RECORDS, Bulk, Observer
+from cutwater.views.proving import Overtaken
+from cutwater.views.ranges import Ranges
+from cutwater.views.store import Store
+from cutwater.views.stream import MilestoneFeed
+
+KEPT_MAX = 100_000
+"""Milestones that are looked at, the newest ones."""
+_POLL_S = 1.0
+_SILENT_MAX = 30
+
+
+def known(cluster: Cluster, job: Job, generation: Generation, partitions: Partitions | None, now_ms: int) -> Known:
+    """What there is to restore from. Raises UnavailableError when the brokers do not answer."""
+    changelog = topics.changelog(job.name, generation)
+    count = partition_count(cluster, changelog)
+    with closing(make_consumer(cluster)) as consumer:
+        found = {number: bounds(consumer, changelog, number) for number in range(count)}
+    return Known(
+        stream=_stream(cluster, job, generation),
+        starts={number: low for number, (low, _) in found.items()},
+        ends={number: high for number, (_, high) in found.items()},
+        now_ms=now_ms,
+        partitions=partitions,
+    )
+
+
+def _stream(cluster: Cluster, job: Job, generation: Generation) -> list[Entry]:
+    topic = topics.milestones(job.name)
+    partition_count(cluster, topic)
+    entries: list[Entry] = []
+    silent = 0
+    with closing(MilestoneFeed(cluster, topic, None)) as feed:
+        while not feed.at_end:
+            came = [one for one in feed.poll(_POLL_S) if isinstance(one, Entry)]
+            silent = 0 if came else silent + 1
+            if silent > _SILENT_MAX:
+                raise UnavailableError(f"{topic}: {feed.trouble or 'nothing comes'}; check that the brokers run")
+            entries += [one for one in came if one.milestone.generation == generation]
+            del entries[:-KEPT_MAX]
+    return entries
+
+
+class Rebuild:
+    """One view's folder, on the way to a milestone."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        generation: Generation,
+        folder: Path,
+        partitions: Partitions | None,
+        now_ms: Callable[[], int],
+        observer: Observer,
+        workers: int = 0,
+        least_records: int = BULK_RECORDS,
+    ) -> None:
+        """Opens the folder, or makes it; raises as `Store` does. `workers`: 0 takes one per core."""
+        self._cluster = cluster
+        self._job = job
+        self._partitions = partitions
+        self._now_ms = now_ms
+        self._observer = observer
+        self.workers = workers or os.cpu_count() or 1
+        self._topic = topics.changelog(job.name, generation)
+        self._least_records = least_records
+        self._store = Store(folder, job, generation, partitions=partitions)
+
+    @property
+    def applied(self) -> Milestone | None:
+        """What the folder holds, and perhaps a part of a later one."""
+        return self._store.applied.milestone if self._store.applied else None
+
+    def shows(self, milestone: Milestone) -> bool:
+        """Is the folder at it, whole?"""
+        return self.applied == milestone and self._store.applying is None
+
+    def run(self, plan: Plan) -> Applied:
+        """Bring the folder to the plan's milestone.
+
+        Raises UsageError where it holds a part of a later one; DivergenceError where the changelog is not what the
+        milestone proves; UnavailableError where the brokers do not answer, or compaction was faster than the
+        reading: try again, for a later milestone.
+        """
+        begun, milestone = self._store.applying, plan.to.milestone
+        if begun is not None and begun.milestone.sequence > milestone.sequence:
+            raise UsageError(
+                f"{self._store.folder} holds a part of {begun.milestone.token}, beyond {milestone.token}: restore "
+                "that one or a later one, or name another --data-dir"
+            )
+        ranges = Ranges(self._cluster, self._topic, partitions=self._partitions)
+        bulk = Bulk(
+            self._cluster,
+            self._job,
+            self._topic,
+            self._store,
+            self._observer,
+            self.workers,
+            least_records=self._least_records,
+        )
+        try:
+            return Applier(self._store, self._job, ranges, self._now_ms, bulk=bulk).apply(Jump(plan.to))
+        except Overtaken:
+            raise UnavailableError(
+                f"compaction has overtaken {milestone.token} while it was read: restore a later one"
+            ) from None
+        finally:
+            ranges.close()
+
+    def close(self) -> None:
+        self._store.close()

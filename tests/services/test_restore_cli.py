@@ -1,0 +1,144 @@
+"""`cutwater restore` on a real broker: a folder at one milestone, or a refusal in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, following, make_job, now_ms
+from typer.testing import CliRunner, Result
+
+from cutwater.cli.main import app
+from cutwater.views.bulk import Bulk
+from cutwater.views.store import Store, folder_of
+from cutwater.views.view import View
+
+SHOPS = [f"s{number}" for number in range(60)]
+
+
+class Command:
+    """The verb on one job."""
+
+    def __init__(self, writing: Writing, job_file: Path, data: Path) -> None:
+        self.writing, self.job_file, self.data = writing, job_file, data
+
+    def __call__(self, *arguments: str) -> Result:
+        fixed = ["--data-dir", str(self.data), "--bootstrap-servers", self.writing.cluster.bootstrap]
+        return CliRunner().invoke(app, ["restore", str(self.job_file), *fixed, *arguments])
+
+    def json(self, *arguments: str) -> dict[str, Any]:
+        done = self(*arguments, "--json")
+        assert done.exit_code == 0, done.output
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    @property
+    def folder(self) -> Path:
+        return folder_of(self.data, self.writing.job.name, GENERATION)
+
+    def rows(self, partitions: frozenset[int] | None = None) -> tuple[int, Rows]:
+        """What the folder holds."""
+        view = View(Store(self.folder, self.writing.job, GENERATION, partitions=partitions), self.writing.job)
+        try:
+            milestone, rows = view.rows()
+            return milestone.sequence, {(row["key"], row["window_start"]): row["pieces"] for row in rows}
+        finally:
+            view.close()
+
+
+@pytest.fixture
+def restore(broker: Any, tmp_path: Path) -> Iterator[Command]:
+    job, path = make_job(tmp_path)
+    writing = Writing(broker.cluster, job)
+    for epoch in range(3):
+        writing.epoch(Sold(shop, 1 + epoch, 10 * epoch + at) for at, shop in enumerate(SHOPS))
+    yield Command(writing, path, tmp_path / "data")
+    writing.close()
+
+
+def test_a_dry_run_says_what_would_be_read_and_makes_nothing(restore: Command) -> None:
+    told = restore.json("--dry-run")
+    assert (told["token"], told["records_max"], told["restored"]) == ("g1-local-00000000:3", 180, None)
+    assert sum(one["end"] - one["first"] for one in told["partitions"]) == 180
+    assert not restore.data.exists()
+    assert "180 records at most" in restore("--dry-run").output
+
+
+def test_the_newest_and_then_what_came_since(restore: Command) -> None:
+    """A folder that is there is brought on, not made anew; a view that follows goes on from it."""
+    assert restore.json()["restored"]["records"] == 180
+    assert restore.rows() == (3, restore.writing.by_sequence[3])
+    assert restore.json()["restored"] is None
+    assert "is there already" in restore().output
+    restore.writing.epoch([Sold("new", 9, 1)])
+    told = restore.json()
+    assert (told["from"], told["restored"]["records"]) == ("g1-local-00000000:3", 1)
+    with following(restore.writing.cluster, restore.writing.job, restore.folder) as view:
+        assert view.rows() == (4, restore.writing.by_sequence[4])
+        last = restore.writing.epoch([Sold("newer", 9, 1)])
+        view.wait_for(last.sequence)
+        assert view.rows() == (5, restore.writing.by_sequence[5])
+
+
+def test_an_older_milestone(restore: Command) -> None:
+    """By its token; then only forwards."""
+    restore.json("--to", "g1-local-00000000:2")
+    assert restore.rows() == (2, restore.writing.by_sequence[2])
+    refused = restore("--to", "g1-local-00000000:1")
+    assert refused.exit_code == 2
+    assert "views do not go back" in refused.output
+    restore.json()
+    assert restore.rows() == (3, restore.writing.by_sequence[3])
+
+
+def test_some_partitions(restore: Command) -> None:
+    restore.json("--partitions", "0,2")
+    part = frozenset({0, 2})
+    whole = restore.writing.by_sequence[3]
+    assert restore.rows(part) == (
+        3,
+        {at: one for at, one in whole.items() if restore.writing.partition(at[0]) in part},
+    )
+
+
+def test_by_workers_too(restore: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Much is loaded by processes of their own."""
+    monkeypatch.setattr(Bulk, "pays", lambda _self, _slices: True)
+    assert restore.json("--workers", "2")["restored"]["records"] == 180
+    assert restore.rows() == (3, restore.writing.by_sequence[3])
+
+
+def test_a_milestone_that_compaction_has_overtaken_is_refused_with_those_that_can_be_had(restore: Command) -> None:
+    old = now_ms() - 48 * HOUR_MS
+    restore.writing.epoch([Sold("old", 1, 1)], written_ms=old, epoch_started_ms=old)
+    restore.writing.epoch([Sold("new", 1, 1)])
+    refused = restore("--to", "g1-local-00000000:3")
+    assert refused.exit_code == 2
+    assert "cannot be restored" in refused.output
+    assert "there are g1-local-00000000:1 to g1-local-00000000:2" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--to", "yesterday"], "is no target"),
+        (["--to", "g1-local-00000000:77"], "does not hold g1-local-00000000:77"),
+        (["--partitions", "0,9"], "has partitions 0 to 2"),
+        (["--partitions", "a"], "write numbers"),
+    ],
+)
+def test_mistakes_are_one_line(restore: Command, arguments: list[str], says: str) -> None:
+    refused = restore(*arguments)
+    assert refused.exit_code == 2
+    assert says in " ".join(refused.output.split())
+
+
+def test_a_folder_that_a_rehydrator_serves_from_is_refused(restore: Command) -> None:
+    with following(restore.writing.cluster, restore.writing.job, restore.folder) as view:
+        view.wait_for(3)
+        refused = restore()
+    assert refused.exit_code == 3
+    assert "Another process serves from this folder" in " ".join(refused.output.split())
