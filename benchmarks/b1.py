@@ -1,6 +1,6 @@
 """B1, rehydrate: a changelog is restored to a RocksDB that can be asked, beside Kafka Streams on the same topic.
 
-python -m benchmarks.b1 --pairs 3 --size 2000000
+python -m benchmarks.b1 --pairs 5 --size 2000000
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CONTENDERS = (CUTWATER, *SETTINGS)
 DEFAULT_CONTENDERS = CONTENDERS[:3]
 BY_NAME = {one.name: one for one in WORKLOADS}
 DEFAULT_WORKLOADS = ("log-unique", "log-16-updates")
-PAIRS, SIZE, SIZE_MAX = 3, 2_000_000, 20_000_000
+PAIRS, SIZE, SIZE_MAX = 5, 2_000_000, 20_000_000
 
 
 @dataclass(frozen=True)

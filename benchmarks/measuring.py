@@ -45,8 +45,8 @@ class Sampler:
     """Samples a process tree from a thread of its own, inside a `with` block."""
 
     def __init__(self, pids: Callable[[], list[int]], waited: bool = False) -> None:
-        """`waited`: what a process used that has ended is asked of the parent that waited for it, which is exact for
-        short-lived ones too. Else it is what it had used when last seen.
+        """`waited`: what a process used that has ended is asked of the parent that waited for it: exact, however
+        short it lived. Else it is what it had used when last seen.
         """
         self._pids = pids
         self._waited = waited

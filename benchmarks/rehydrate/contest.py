@@ -57,6 +57,9 @@ class Contents(NamedTuple):
     rows: int
     digest: int
 
+    def __str__(self) -> str:
+        return f"{self.rows:,} rows with digest {self.digest:016x}"
+
 
 @dataclass(frozen=True)
 class Stage:
