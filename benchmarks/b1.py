@@ -19,6 +19,7 @@ from benchmarks.command import Command, between, order, ratio_lines, say
 from benchmarks.figures import Column, Figure, Run, document, markdown, ratios
 from benchmarks.latency.running import broker
 from benchmarks.rehydrate.contest import Contest, Restore, Stage
+from benchmarks.rehydrate.ingest import ingest_rate
 from benchmarks.rehydrate.log import Log
 from benchmarks.rehydrate.streams import SETTINGS, StreamsContest
 from benchmarks.rehydrate.view import ViewContest
@@ -137,7 +138,7 @@ def bench(options: Any) -> dict[str, Any]:
 
 
 def prepare(options: Options, stage: Stage, notes: list[str]) -> Iterator[Log]:
-    """Write each log once; notes what it holds, and how fast it can be read at all."""
+    """Write each log once; notes what it holds, and how fast it could be read, and rows be stored, at best."""
     for name in options.workloads:
         log = Log(stage.cluster, BY_NAME[name], options.size, options.seed, stage.folder)
         rate = limits.consumer_rate(stage.java, jars("kafka"), stage.cluster, log.topic, log.records)
@@ -147,6 +148,9 @@ def prepare(options: Options, stage: Stage, notes: list[str]) -> Iterator[Log]:
         )
         say(f"{notes[-1]} Written in {log.seconds:.1f} s.")
         yield log
+    rate = ingest_rate(log.job, stage.folder / "ingest")
+    notes.append(f"Sorted rows into a file that RocksDB takes in, one thread of Python: {rate:,.0f} rows/s.")
+    say(notes[-1])
 
 
 def contest(stage: Stage, log: Log, name: str, pair: int) -> Contest:
