@@ -98,7 +98,10 @@ def _plain(run: Run) -> dict[str, Any]:
     return {name: round(one, 3) if isinstance(one, float) else one for name, one in (asdict(run) | rates).items()}
 
 
-_COLUMNS: tuple[tuple[str, Callable[[Run], float | None], str], ...] = (
+Column = tuple[str, Callable[[Run], float | None], str]
+"""A column of the table: its name, the figure, how it is written."""
+
+COLUMNS: tuple[Column, ...] = (
     ("events/s", lambda run: run.events_per_s, ",.0f"),
     ("warm events/s", lambda run: run.warm_events_per_s, ",.0f"),
     ("events per CPU-s", lambda run: run.events_per_cpu_s, ",.0f"),
@@ -111,28 +114,38 @@ _COLUMNS: tuple[tuple[str, Callable[[Run], float | None], str], ...] = (
 )
 
 
-def markdown(title: str, written: Mapping[str, Any], runs: Sequence[Run], limits: Sequence[str]) -> str:
-    """The same for people: medians per contender, then the ratios, then what to hold them against."""
+def markdown(
+    title: str,
+    written: Mapping[str, Any],
+    runs: Sequence[Run],
+    limits: Sequence[str],
+    columns: Sequence[Column] = COLUMNS,
+    of: Callable[[Run], str] = lambda run: run.contender,
+) -> str:
+    """The same for people: medians per contender, then the ratios, then what to hold them against.
+
+    `of`: what runs have in common whose medians are taken.
+    """
     machine = ", ".join(f"{name} {value}" for name, value in written["machine"].items())
     lines = [f"# {title}", "", f"{machine}; every run exact: {'yes' if written['exact'] else '**no**'}.", ""]
-    lines += _table(["median", *(name for name, _, _ in _COLUMNS)], _medians(runs))
+    lines += _table(["median", *(name for name, _, _ in columns)], _medians(runs, columns, of))
     lines += ["", "A ratio above 1 means that we are better.", ""]
     lines += _table(
         ["ratio", "median", "min", "max", "pairs"],
         [[name, *(str(one[part]) for part in ("median", "min", "max", "pairs"))] for name, one in
          written["ratios"].items()],
     )  # fmt: skip
-    faults = [f"- {run.contender}, pair {run.pair}: {run.fault}" for run in runs if run.fault]
+    faults = [f"- {of(run)}, pair {run.pair}: {run.fault}" for run in runs if run.fault]
     lines += ["", *(f"- {limit}" for limit in limits), *faults]
     return "\n".join(lines) + "\n"
 
 
-def _medians(runs: Sequence[Run]) -> list[list[str]]:
+def _medians(runs: Sequence[Run], columns: Sequence[Column], of: Callable[[Run], str]) -> list[list[str]]:
     rows = []
-    for contender in dict.fromkeys(run.contender for run in runs):
-        row = [contender]
-        for _, value, form in _COLUMNS:
-            known = [one for one in (value(run) for run in runs if run.contender == contender) if one is not None]
+    for name in dict.fromkeys(map(of, runs)):
+        row = [name]
+        for _, value, form in columns:
+            known = [one for one in (value(run) for run in runs if of(run) == name) if one is not None]
             row.append(format(median(known), form) if known else "-")
         rows.append(row)
     return rows

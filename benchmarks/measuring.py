@@ -44,8 +44,12 @@ def cpu_between(samples: Sequence[Sample], first_s: float, last_s: float) -> flo
 class Sampler:
     """Samples a process tree from a thread of its own, inside a `with` block."""
 
-    def __init__(self, pids: Callable[[], list[int]]) -> None:
+    def __init__(self, pids: Callable[[], list[int]], waited: bool = False) -> None:
+        """`waited`: what a process used that has ended is asked of the parent that waited for it: exact, however
+        short it lived. Else it is what it had used when last seen.
+        """
         self._pids = pids
+        self._waited = waited
         self._cpu: dict[int, float] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -64,19 +68,25 @@ class Sampler:
         self._thread.join(timeout=10)
 
     def sample(self) -> None:
-        """Take a sample now. Processes that have ended keep the CPU time they had when last seen."""
+        """Take a sample now."""
         with self._lock:
-            memory = 0
+            memory, before = 0, self.samples[-1].cpu_s if self.samples else 0.0
+            if self._waited:
+                self._cpu = {}
             for pid in self._pids():
                 try:
                     process = psutil.Process(pid)
                     times = process.cpu_times()
-                    self._cpu[pid] = times.user + times.system
+                    ended = times.children_user + times.children_system if self._waited else 0.0
+                    self._cpu[pid] = times.user + times.system + ended
                     if time.time() - process.create_time() >= SETTLED_S:
                         memory += process.memory_info().rss
                 except psutil.Error:
                     continue
-            self.samples.append(Sample(time.time(), sum(self._cpu.values()), memory / 1024**2))
+            cpu = max(
+                before, sum(self._cpu.values())
+            )  # one that has ended is in no account until it is waited for
+            self.samples.append(Sample(time.time(), cpu, memory / 1024**2))
 
     def _run(self) -> None:
         while not self._stop.wait(PERIOD_S):

@@ -10,7 +10,8 @@ from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.core.job import Job
 
-SOURCE = Path(__file__).with_name("java") / "B2Streams.java"
+JAVA_FOLDER = Path(__file__).with_name("java")
+SOURCE = JAVA_FOLDER / "B2Streams.java"
 HEAP = "1g"
 """Largest heap of each contender's JVM."""
 

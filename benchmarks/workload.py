@@ -62,8 +62,8 @@ def encode(events: Events, header: bytes) -> Iterator[bytes]:
     prefix = np.frombuffer(header + bytes([2 * names.shape[1]]), dtype=np.uint8)
     for first in range(0, len(events), _CHUNK):
         part = slice(first, first + _CHUNK)
-        times, time_lengths = _varints(events.time_ms[part])
-        values, value_lengths = _varints(events.value[part])
+        times, time_lengths = varints(events.time_ms[part])
+        values, value_lengths = varints(events.value[part])
         if len(set(time_lengths.tolist())) != 1:
             raise ValueError("event times must all take the same number of bytes: choose a nearer START_MS")
         times = times[:, : int(time_lengths[0])]
@@ -73,7 +73,7 @@ def encode(events: Events, header: bytes) -> Iterator[bytes]:
             yield data[row * width : row * width + length]
 
 
-def _varints(numbers: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def varints(numbers: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Avro's longs (zigzag, seven bits a byte, lowest first), one row each, and how many bytes each takes."""
     rest = (numbers << 1) ^ (numbers >> 63)
     length = max(1, -(-int(rest.max()).bit_length() // 7))

@@ -38,7 +38,7 @@ def test_arguments_have_defaults_and_bounds(part: Any, capsys: pytest.CaptureFix
     assert "is not a number from 1,000 to 10,000,000" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["b2", "b5", "publish"])
+@pytest.mark.parametrize("name", ["b1", "b2", "b5", "publish"])
 def test_a_benchmark_that_cannot_run_says_why_and_gives_the_error_s_code(
     part: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,6 +157,24 @@ def test_cpu_time_is_read_between_samples(part: Any) -> None:
     assert measuring.cpu_between(samples, 10.5, 11.5) == pytest.approx(1.5)
     assert measuring.cpu_at(samples, 5.0) == 1.0
     assert measuring.cpu_at(samples, 50.0) == 4.0
+
+
+def test_what_a_process_used_that_has_ended_is_asked_of_its_parent(part: Any) -> None:
+    """A worker that lived between two samples only is in the account: its parent has waited for it."""
+    import os
+    import subprocess
+    import sys
+
+    measuring, busy = part("measuring"), "import time\nwhile time.process_time() < 0.4: pass"
+
+    def used(waited: bool) -> float:
+        sampler = measuring.Sampler(lambda: [os.getpid()], waited=waited)
+        sampler.sample()
+        subprocess.run([sys.executable, "-c", busy], check=True)
+        sampler.sample()
+        return float(sampler.samples[1].cpu_s - sampler.samples[0].cpu_s)
+
+    assert used(waited=True) > 0.3 > used(waited=False)
 
 
 def test_the_drain_is_read_from_the_checkpoint(part: Any, tmp_path: Path) -> None:

@@ -1,0 +1,175 @@
+"""B1, rehydrate: a changelog is restored to a RocksDB that can be asked, beside Kafka Streams on the same topic.
+
+python -m benchmarks.b1 --pairs 5 --size 2000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import limits, machine
+from benchmarks.b2 import STREAMS_JARS
+from benchmarks.command import Command, between, order, ratio_lines, say
+from benchmarks.figures import Column, Figure, Run, document, markdown, ratios
+from benchmarks.latency.running import broker
+from benchmarks.rehydrate.contest import Contest, Restore, Stage
+from benchmarks.rehydrate.ingest import ingest_rate
+from benchmarks.rehydrate.log import Log
+from benchmarks.rehydrate.streams import SETTINGS, StreamsContest
+from benchmarks.rehydrate.view import ViewContest
+from benchmarks.rehydrate.workloads import WORKLOADS
+from cutwater.local.jars import jars, jars_from
+from cutwater.local.java import find_java
+
+TITLE = "B1: a changelog restored to a RocksDB that can be asked"
+CUTWATER = "cutwater"
+CONTENDERS = (CUTWATER, *SETTINGS)
+DEFAULT_CONTENDERS = CONTENDERS[:3]
+BY_NAME = {one.name: one for one in WORKLOADS}
+DEFAULT_WORKLOADS = ("log-unique", "log-16-updates")
+PAIRS, SIZE, SIZE_MAX = 5, 2_000_000, 20_000_000
+
+
+@dataclass(frozen=True)
+class Options:
+    pairs: int
+    size: int
+    seed: int
+    contenders: tuple[str, ...]
+    workloads: tuple[str, ...]
+    out: Path
+
+
+@dataclass(frozen=True)
+class RestoreCommand(Command):
+    """Has workloads beside contenders, and a table with a line for each of both."""
+
+    def parse(self, arguments: Sequence[str]) -> Any:
+        """Exits with code 2 and the allowed values when an argument does not fit."""
+        parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{self.name}", description=self.title)
+        add = parser.add_argument
+        add("--pairs", type=between(1, 100), default=PAIRS, help=f"runs of each contender (default {PAIRS})")
+        add("--size", type=between(1_000, self.size_max), default=SIZE,
+            help=f"records of each log, about (default {SIZE:,})")  # fmt: skip
+        add("--seed", type=int, default=7, help="of the generated rows (default 7)")
+        add("--contenders", nargs="+", choices=CONTENDERS, default=DEFAULT_CONTENDERS,
+            help=f"default: {' '.join(DEFAULT_CONTENDERS)}")  # fmt: skip
+        add("--workloads", nargs="+", choices=sorted(BY_NAME), default=DEFAULT_WORKLOADS,
+            help=f"default: {' '.join(DEFAULT_WORKLOADS)}")  # fmt: skip
+        add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
+        one = parser.parse_args(arguments)
+        return Options(one.pairs, one.size, one.seed, tuple(one.contenders), tuple(one.workloads), one.out)
+
+    def write(self, out: Path, written: Mapping[str, Any], runs: Sequence[Run], notes: Sequence[str]) -> None:
+        (out / "b1.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        (out / "b1.md").write_text(markdown(TITLE, written, runs, notes, COLUMNS, place), encoding="utf-8")
+
+
+COMMAND = RestoreCommand("b1", TITLE, CONTENDERS, SIZE, SIZE_MAX, of="records")
+
+
+def of(value: Callable[[Restore], float]) -> Callable[[Run], float | None]:
+    """A figure of a restore."""
+    return lambda run: value(run) if isinstance(run, Restore) else None
+
+
+COLUMNS: tuple[Column, ...] = (
+    ("records/s", lambda run: run.events_per_s, ",.0f"),
+    ("restore s", lambda run: run.drain_s, ".2f"),
+    ("first read s", of(lambda run: run.first_read_s), ".2f"),
+    ("start s", lambda run: run.start_s, ".2f"),
+    ("CPU-s", lambda run: run.cpu_s, ".1f"),
+    ("owed s", of(lambda run: run.settle_s), ".1f"),
+    ("owed CPU-s", of(lambda run: run.settle_cpu_s), ".1f"),
+    ("start CPU-s", lambda run: run.start_cpu_s, ".1f"),
+    ("broker CPU-s", lambda run: run.broker_cpu_s, ".1f"),
+    ("peak MB", lambda run: run.memory_mb_peak, ",.0f"),
+)
+FIGURES: tuple[tuple[str, Callable[[Run], float | None]], ...] = (
+    ("", lambda run: run.events_per_s),
+    ("-first-read", of(lambda run: 1 / run.first_read_s)),
+    ("-cpu", of(lambda run: run.events / max(run.all_cpu_s, 1e-3))),
+    ("-memory", lambda run: 1 / run.memory_mb_peak),
+)
+"""What follows the workload's name in that of a ratio, and the figure that is compared."""
+
+
+def place(run: Run) -> str:
+    """What a line of the table is about."""
+    return f"{run.workload}: {run.contender}" if isinstance(run, Restore) else run.contender
+
+
+def compared(runs: Sequence[Restore]) -> dict[str, dict[str, float]]:
+    """Every figure of every workload beside every peer."""
+    found: dict[str, dict[str, float]] = {}
+    for workload in dict.fromkeys(run.workload for run in runs):
+        same = [run for run in runs if run.workload == workload]
+        figures = [Figure(f"{workload}{name}", peer, value) for name, value in FIGURES for peer in SETTINGS]
+        found |= ratios(same, CUTWATER, figures)
+    return found
+
+
+def bench(options: Any) -> dict[str, Any]:
+    """The whole benchmark; returns the document that it wrote."""
+    about, java = machine.describe(), find_java()
+    peers = any(name in SETTINGS for name in options.contenders)
+    if peers:
+        machine.require_compiler(java)
+    streams_jars = jars_from(STREAMS_JARS) if peers else ()
+    runs: list[Restore] = []
+    notes: list[str] = []
+    with broker(options.out / "b1-work") as (started, pids, folder):
+        stage = Stage(started.cluster, pids, folder, java, streams_jars)
+        logs = list(prepare(options, stage, notes))
+        for pair in range(1, options.pairs + 1):
+            for log in logs:
+                for name in order(options.contenders, pair):
+                    runs.append(contest(stage, log, name, pair).run())
+                    say(describe(runs[-1], options.pairs))
+            written = document("b1", about, runs, compared(runs))
+            COMMAND.write(options.out, written, runs, notes)  # after each pair: an interrupted run has results too
+    return written
+
+
+def prepare(options: Options, stage: Stage, notes: list[str]) -> Iterator[Log]:
+    """Write each log once; notes what it holds, and how fast it could be read, and rows be stored, at best."""
+    for name in options.workloads:
+        log = Log(stage.cluster, BY_NAME[name], options.size, options.seed, stage.folder)
+        rate = limits.consumer_rate(stage.java, jars("kafka"), stage.cluster, log.topic, log.records)
+        notes.append(
+            f"{name}: {log.records:,} records, {log.rows:,} rows at the end, {log.milestones} milestones. "
+            f"Reading them and no more (ConsumerPerformance): {rate:,.0f} records/s."
+        )
+        say(f"{notes[-1]} Written in {log.seconds:.1f} s.")
+        yield log
+    rate = ingest_rate(log.job, stage.folder / "ingest")
+    notes.append(f"Sorted rows into a file that RocksDB takes in, one thread of Python: {rate:,.0f} rows/s.")
+    say(notes[-1])
+
+
+def contest(stage: Stage, log: Log, name: str, pair: int) -> Contest:
+    return (StreamsContest if name in SETTINGS else ViewContest)(stage, log, name, pair)
+
+
+def describe(run: Restore, pairs: int) -> str:
+    verdict = "exact" if run.exact else f"NOT EXACT: {run.fault}"
+    return (
+        f"pair {run.pair}/{pairs} {run.workload:14} {run.contender:19} {run.events_per_s:9,.0f} records/s, first "
+        f"read after {run.first_read_s:.1f} s, {run.cpu_s:.1f} + {run.settle_cpu_s:.1f} CPU-s, "
+        f"{run.memory_mb_peak:,.0f} MB, {verdict}"
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit code."""
+    return COMMAND.run(arguments, bench, ratio_lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

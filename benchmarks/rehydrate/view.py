@@ -1,0 +1,122 @@
+"""Cutwater: the rehydrator's own process, from an empty folder to the newest milestone, with all its proofs."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import httpx
+
+from benchmarks.rehydrate.contest import STOP_S, Contents, Contest, Moments, Wrong
+from benchmarks.rehydrate.log import GENERATION, Log
+from benchmarks.rehydrate.workloads import group_name
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.hashing import rows_hash
+from cutwater.core.errors import UnavailableError
+from cutwater.core.job import PLAIN_KEY_SCHEMA
+from cutwater.local.children import Child
+from cutwater.local.ports import free_ports
+from cutwater.local.restarts import RestartPolicy
+from cutwater.views.changelog import KeyReader
+from cutwater.views.layout import WINDOWS_END, Window, parse, segment_prefix
+from cutwater.views.rows import Presenter, iso
+from cutwater.views.store import Store, folder_of
+
+_APPLIED = re.compile(r"^cutwater_view_apply_seconds_sum (\S+)$", re.MULTILINE)
+_PIECE_ROWS = 50_000
+_WAIT_MS = 30_000
+
+
+class ViewContest(Contest):
+    def child(self) -> Child:
+        self._port = free_ports(1)[0]
+        env = {
+            "CUTWATER_BOOTSTRAP_SERVERS": self.stage.cluster.bootstrap,
+            "CUTWATER_DATA_DIR": str(self.folder / "state"),
+            "CUTWATER_REGION": GENERATION.region,
+            "CUTWATER_PORT": str(self._port),
+        }
+        argv = [sys.executable, "-m", "cutwater.rehydrator", str(self.log.job_file)]
+        return Child(self.name, argv, env, self.folder / "log.txt", RestartPolicy(), terminate_leader_only=True)
+
+    def first_read(self, child: Child) -> Moments:
+        """The restore's own seconds are those that the rehydrator counts; a read's are added."""
+        with httpx.Client(base_url=f"http://127.0.0.1:{self._port}", timeout=2 * _WAIT_MS / 1000) as api:
+            found = self._ask(api, child)
+            read_s, asked = time.time(), time.monotonic()
+            self._rows(api)
+            one_read_s = time.monotonic() - asked
+            applied = _APPLIED.search(api.get("/metrics").text)
+        if applied is None:
+            raise UnavailableError(f"{self.name} tells no time of its restore")
+        moments = Moments(read_s - float(applied[1]) - one_read_s, read_s)
+        if found != (expected := _expected(self.log)):
+            raise Wrong(moments, f"the first read gave {found} instead of {expected}")
+        return moments
+
+    def contents(self, child: Child) -> Contents:
+        """Of the store, opened once its process has ended: it must be at the log's last milestone, whole."""
+        child.stop(STOP_S)
+        job = self.log.job
+        store = Store(folder_of(self.folder / "state", job.name, GENERATION), job, GENERATION)
+        try:
+            if store.applying or store.applied is None or store.applied.milestone != self.log.last:
+                return Contents(0, 0)
+            return _contents(store.pin().rows(segment_prefix(-(1 << 63)), WINDOWS_END, _PIECE_ROWS))
+        finally:
+            store.close()
+
+    def _ask(self, api: httpx.Client, child: Child) -> Any:
+        """The rows of the probe, as soon as the log's last milestone is shown: the API itself waits for it."""
+        while True:
+            try:
+                answer = self._rows(api, at_least=str(self.log.last.token), wait_ms=_WAIT_MS)
+            except httpx.TransportError:
+                pass  # it does not listen yet
+            else:
+                if answer.is_success:
+                    return answer.json()["rows"]
+            self.waiting(child, "the first read")
+
+    def _rows(self, api: httpx.Client, **query: Any) -> httpx.Response:
+        return api.get(f"/v1/state/{group_name(0)}", params=query)
+
+
+def _expected(log: Log) -> list[dict[str, Any]]:
+    """The probe's rows as the API shows them."""
+    keys, presenter = KeyReader(), Presenter(log.job)
+    rows = sorted((keys.window(key), value) for key, value in log.probe.items())
+    return [
+        {**presenter.row(at, value), "window_start": iso(at.start_ms), "window_end": iso(at.end_ms)}
+        for at, value in rows
+    ]
+
+
+def _contents(rows: Iterator[tuple[bytes, bytes]]) -> Contents:
+    """The digest is that of the changelog's keys, so that it can be compared with any other store's."""
+    count, digest, key = 0, 0, _KeyWriter()
+    while piece := list(islice(rows, _PIECE_ROWS)):
+        count += len(piece)
+        digest ^= rows_hash((key.bytes(parse(at)) for at, _ in piece), (value for _, value in piece))
+    return Contents(count, digest)
+
+
+class _KeyWriter:
+    """Keys of the changelog, made from windows: there are few of these, and many groups."""
+
+    def __init__(self) -> None:
+        self._codec = Codec(PLAIN_KEY_SCHEMA)
+        self._known: dict[tuple[int, int, int], tuple[bytes, bytes]] = {}
+
+    def bytes(self, window: Window) -> bytes:
+        place = (len(window.key), window.start_ms, window.end_ms)
+        if place not in self._known:
+            whole = self._codec.encode({"key": window.key, "window_start": place[1], "window_end": place[2]})
+            before, after = whole.split(window.key.encode(), 1)
+            self._known[place] = (before, after)
+        before, after = self._known[place]
+        return before + window.key.encode() + after
