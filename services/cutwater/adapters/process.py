@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,21 +34,6 @@ Build = Callable[[Job, Settings, Any], Service]
 def now_ms() -> int:
     """The clock of a process, ms since 1970."""
     return time.time_ns() // 1_000_000
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Inside, Python looks for reference cycles every 100,000 new objects, not every 700.
-
-    Kafka's messages are objects that could be in cycles, and never are: with tens of thousands of them at hand,
-    looking at each again and again took half of a reader's CPU time.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(100_000, 50, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def listen(service: Service) -> None:

@@ -15,8 +15,9 @@ from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.framing import OutputHeaders, output_headers_of
 from cutwater.adapters.kafka import partition_count, wait_for_broker
+from cutwater.adapters.memory import rare_collections
 from cutwater.adapters.metering import serve
-from cutwater.adapters.process import now_ms, rare_collections, run_service
+from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
 from cutwater.core import topics

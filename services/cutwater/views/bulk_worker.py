@@ -23,7 +23,7 @@ from rocksdict import Options, SstFileWriter
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.fetching import Fetcher
-from cutwater.adapters.process import rare_collections
+from cutwater.adapters.memory import rare_collections
 from cutwater.adapters.settings import load_settings
 from cutwater.core.bulk import Done, Task
 from cutwater.core.errors import CutwaterError, MachineError, UnavailableError
