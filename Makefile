@@ -46,7 +46,8 @@ $(CLASSES): $(STAMP)
 	@$(BIN)/python -m cutwater_spark.classes $@ >$(VENV)/classes.log 2>&1 || { tail -5 $(VENV)/classes.log; exit 1; }
 
 test: $(STAMP) $(CLASSES) ## Run the tests, on real brokers and real Spark (PART=2/4: of the costliest a quarter only)
-	CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=tests/containers $(if $(PART),--part $(PART)) --durations=20 --durations-min=20
+	CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=tests/containers $(if $(PART),--part $(PART)) --durations=20 --durations-min=20; \
+	  code=$$?; mkdir -p build; echo $$code >build/test.code; exit $$code
 
 test-containers: $(STAMP) ## Run the tests in containers (Docker and debootstrap are needed: docs/CONTAINERS.md)
 	$(BIN)/pytest tests/containers --timeout=1200 --durations=20

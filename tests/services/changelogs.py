@@ -241,10 +241,10 @@ class Writing:
         self.by_sequence[milestone.sequence] = dict(self.state)
         return milestone
 
-    def heartbeat(self, at_ms: int) -> None:
+    def heartbeat(self, at_ms: int, times: int = 1) -> None:
         assert self.last is not None
         beat = Heartbeat(self.job.name, GENERATION, 1, self.last.epoch, at_ms)
-        self._signal.write(topics.milestones(self.job.name), [wire.encode(beat)])
+        self._signal.write(topics.milestones(self.job.name), [wire.encode(beat)] * times)
 
 
 class Seen:
@@ -285,6 +285,11 @@ class Following:
             self._follower.run()
         except BaseException as error:
             self._error = error
+
+    @property
+    def error(self) -> BaseException | None:
+        """What has ended the following."""
+        return self._error
 
     def end(self) -> None:
         self._follower.stop()

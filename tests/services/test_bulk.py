@@ -7,18 +7,21 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from changelogs import GENERATION, HOUR_MS, Sold, Writing, encoded, following, make_job, now_ms, until
 
 from cutwater.core import topics
 from cutwater.core.bulk import Done
 from cutwater.core.cuts import Cut
+from cutwater.core.errors import MachineError
 from cutwater.core.proof import Writer
 from cutwater.views.bulk import Bulk
-from cutwater.views.store import Store
+from cutwater.views.store import Store, loading_folder
 
 ROWS = 6_000
 SHOPS = [f"s{number}" for number in range(60)]
@@ -125,7 +128,9 @@ def test_foreign_records_stop_the_view(writing: Writing, restoring: Restoring) -
     assert f"{writing.topic}/{at}@0 was written by g9-x/1/0" in reason
 
 
-@pytest.mark.parametrize("headers", [[], [("other", b"1")], [("writer", b"x"), ("writer", b"y")]])
+@pytest.mark.parametrize(
+    "headers", [[], [("other", b"g1-local-00000000/1/0")], [("writer", b"x"), ("writer", b"y")]]
+)
 def test_records_without_a_writer_stop_the_view(
     writing: Writing, restoring: Restoring, headers: list[tuple[str, bytes]]
 ) -> None:
@@ -144,6 +149,18 @@ def test_what_is_no_row_stops_the_view(writing: Writing, restoring: Restoring) -
     writing.record(2, key, b"\xc3\x01" + bytes(9), *header)
     writing.epoch(rows)
     assert f"{writing.topic}/2@0 has a value of schema c3010000000000000000" in refused(writing, restoring)
+
+
+@pytest.mark.parametrize("key", [b"", b"short", b"\xc3\x01 not a header of ours", "cut"])
+def test_what_is_no_key_stops_the_view(writing: Writing, restoring: Restoring, key: bytes | str) -> None:
+    """As it does in a small restore: the last good milestone is served, and somebody must look."""
+    rows = [Sold(shop, 1, 1) for shop in SHOPS]
+    whole, value = encoded(writing.job, rows[0])
+    writing.record(
+        1, whole[:-3] if isinstance(key, str) else key, value, ("writer", Writer(GENERATION, 1, 0).header)
+    )
+    writing.epoch(rows)
+    assert f"{writing.topic}" in refused(writing, restoring)
 
 
 def test_tombstones_are_garbage_below_the_horizon_and_a_breach_above(
@@ -174,6 +191,46 @@ def test_an_old_milestone_with_rows_above(writing: Writing, restoring: Restoring
     with restoring() as view:
         view.wait_for(1)
         assert view.rows() == (1, writing.by_sequence[1])
+
+
+def test_a_milestone_that_compaction_has_overtaken_is_not_shown(writing: Writing, restoring: Restoring) -> None:
+    """Containment: what follows the cut has grown too old; a later milestone, which nothing follows, is shown."""
+    writing.epoch(Sold(shop, 1, 1) for shop in SHOPS)
+    writing.rows([Sold(SHOPS[0], 1, 99)], epoch=1)
+    with restoring(clock=lambda: now_ms() + 48 * HOUR_MS) as view:
+        until(lambda: "compaction has overtaken" in view.view.status.reason, "the view to see it")
+        assert view.view.milestone is None
+        last = writing.epoch([Sold(SHOPS[0], 1, 99)], attempt=2)
+        view.wait_for(last.sequence)
+        assert view.rows() == (last.sequence, writing.by_sequence[last.sequence])
+
+
+def workers(folder: Path) -> list[psutil.Process]:
+    """The living workers of a store."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if str(loading_folder(folder)) in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def test_a_worker_that_is_killed_is_told(writing: Writing, restoring: Restoring, tmp_path: Path) -> None:
+    """The view's process ends with what happened, and its supervisor begins again; nothing is left behind."""
+    rows = [Sold(shop, 1, 1) for shop in SHOPS]
+    cut = Cut.of_topic(writing.topic, [end + 1 for end in writing.ends().values()])
+    writing.milestone(rows, [encoded(writing.job, row) for row in rows], changelog_cut=cut)
+
+    def kill_one() -> None:
+        with restoring() as view:
+            until(lambda: workers(tmp_path / "view"), "a worker, which waits for records")
+            workers(tmp_path / "view")[0].kill()
+            until(lambda: view.error, "the end")
+
+    with pytest.raises(MachineError, match="a worker of the restore ended with -9"):
+        kill_one()
+    assert not workers(tmp_path / "view")
+    assert not loading_folder(tmp_path / "view").exists()
 
 
 def test_records_that_are_missing_below_the_cut_are_waited_for(writing: Writing, restoring: Restoring) -> None:
@@ -245,6 +302,7 @@ def test_killed_at_ten_moments_it_ends_as_if_undisturbed(
             capture_output=True, text=True, timeout=90, check=False,
         )  # fmt: skip
         assert done.returncode == -signal.SIGKILL, f"the kill of seed {seed} did not happen: {done.stderr[-2000:]}"
+        until(lambda: not workers(tmp_path / "view"), "the workers to leave", 20)
     with restoring() as view:
         view.wait_for(8)
         assert view.rows() == (8, writing.by_sequence[8])

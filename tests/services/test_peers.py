@@ -9,13 +9,21 @@ from typing import Any
 
 import pytest
 from changelogs import GENERATION, Sold, Writing, encoded, following, make_job, until
+from fastapi import HTTPException
 from rehydrating import Process, running
 
+from cutwater.core.shards import ShardMap
 from cutwater.core.sharing import held_by, owners
 from cutwater.local.ports import free_ports
+from cutwater.rehydrator import questions
+from cutwater.rehydrator.metrics import Metrics
+from cutwater.rehydrator.peers import Peers as AllPeers
+from cutwater.rehydrator.peers import path_of
 from cutwater.views.store import Store
 
 TOKEN = "a-token-of-enough-letters"
+ODD = ["a/b", "ü?x=1", "..", ".", "a/../b", "%2E%2E/x", "a b+c", "#", "x;y=1"]
+"""Keys that a path may lose."""
 SHOPS = [f"s{number}" for number in range(60)]
 
 
@@ -128,7 +136,7 @@ def test_any_peer_answers_for_all(broker: Any, tmp_path: Path) -> None:
     """Keys and scans are passed on, tokens are waited for; a peer that is away takes its own part away only."""
     job, path = make_job(tmp_path)
     writing = Writing(broker.cluster, job)
-    writing.epoch(Sold(shop, 1, number) for number, shop in enumerate([*SHOPS, "a/b", "ü?x=1"]))
+    writing.epoch(Sold(shop, 1, number) for number, shop in enumerate([*SHOPS, *ODD]))
     peers = Peers(writing, path, tmp_path)
     with peers.running(0) as one:
         with peers.running(1) as other:
@@ -141,7 +149,7 @@ def test_any_peer_answers_for_all(broker: Any, tmp_path: Path) -> None:
             wanted = {shop: pieces for (shop, _), pieces in writing.by_sequence[2].items()}
             for peer in (one, other):
                 for shop, pieces in wanted.items():
-                    answer = peer.get(f"/v1/state/{shop.replace('?', '%3F')}", at_least=token)
+                    answer = peer.get(path_of(shop), at_least=token)
                     assert [row["pieces"] for row in answer.json()["rows"]] == [pieces], shop
                     assert answer.json()["milestone"]["token"] == token
                 assert scanned(peer, 7) == wanted
@@ -169,10 +177,27 @@ def test_peers_that_do_not_agree_say_so(broker: Any, tmp_path: Path) -> None:
     )
     with peers.running(0) as one, peers.running(1, CUTWATER_PEERS=f"{peers.urls[1]},{stranger}"):
         answers = [one.get(f"/v1/state/{shop}") for shop in SHOPS]
+        scan = one.get("/v1/state", limit=7)
+        while scan.status_code == 200 and scan.json()["next"]:
+            scan = one.get("/v1/state", limit=7, after=scan.json()["next"])
     refused = [answer.text for answer in answers if answer.status_code == 421]
     assert refused
     assert "compare CUTWATER_PEERS" in refused[0]
+    assert scan.status_code == 421, "a part of the rows would be left out, and nobody would know"
     writing.close()
+
+
+def test_a_cursor_of_another_division_is_refused() -> None:
+    """Between two pages the list of peers has changed: rows would be left out, or come twice."""
+    before, now = (
+        AllPeers(ShardMap(1024, 3), urls, urls[0], "", Metrics()).agreed
+        for urls in (["http://a:1", "http://b:1"], ["http://a:1", "http://c:1"])
+    )
+    text = questions.cursor_text(before, 1, b"place")
+    assert questions.cursor(text, before) == (1, b"place")
+    with pytest.raises(HTTPException, match="divided anew") as refused:
+        questions.cursor(text, now)
+    assert refused.value.status_code == 400
 
 
 @pytest.mark.parametrize(

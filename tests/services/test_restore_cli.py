@@ -11,7 +11,10 @@ import pytest
 from changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, following, make_job, now_ms
 from typer.testing import CliRunner, Result
 
+from cutwater.adapters import wire
 from cutwater.cli.main import app
+from cutwater.core.restore import Entry
+from cutwater.core.sharing import held_by, owners
 from cutwater.views.bulk import Bulk
 from cutwater.views.store import Store, folder_of
 from cutwater.views.view import View
@@ -102,6 +105,56 @@ def test_some_partitions(restore: Command) -> None:
         3,
         {at: one for at, one in whole.items() if restore.writing.partition(at[0]) in part},
     )
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--json"])
+def test_a_view_of_other_partitions_stays_as_it_is(restore: Command, option: str) -> None:
+    """Refused, with both named: a rehydrator would empty it, which nobody has asked for here."""
+    restore.json()
+    refused = restore("--partitions", "0,2", option)
+    assert refused.exit_code == 2
+    assert "holds the partitions of all, not 0, 2" in " ".join(refused.output.split())
+    assert restore.rows() == (3, restore.writing.by_sequence[3])
+
+
+def test_a_dry_run_over_a_folder(restore: Command) -> None:
+    restore.json("--to", "g1-local-00000000:2")
+    told = restore.json("--dry-run")
+    assert (told["from"], told["records_max"]) == ("g1-local-00000000:2", 60)
+    assert restore.rows() == (2, restore.writing.by_sequence[2])
+
+
+def test_of_the_partitions_that_the_settings_name(restore: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of a rehydrator that shares them is brought on by the same settings."""
+    peers = ["http://a:1", "http://b:1"]
+    monkeypatch.setenv("CUTWATER_PEERS", ",".join(peers))
+    monkeypatch.setenv("CUTWATER_PEER", "http://b:1")
+    part = held_by("http://b:1", owners(peers, 3))
+    assert {one["partition"] for one in restore.json()["partitions"]} == part
+    assert restore.rows(part)[0] == 3
+
+
+def test_a_part_of_a_later_milestone_is_not_taken_for_an_earlier_one(restore: Command) -> None:
+    """A restore that was broken off may hold rows above the cut that is wanted now."""
+    folder, job = restore.folder, restore.writing.job
+    restore.json("--to", "g1-local-00000000:1")
+    store = Store(folder, job, GENERATION)
+    last = restore.writing.last
+    assert last is not None
+    store.begin(Entry(last, wire.encode(last), 2))
+    store.close()
+    refused = restore("--to", "g1-local-00000000:2")
+    assert refused.exit_code == 2
+    assert "holds a part of g1-local-00000000:3" in " ".join(refused.output.split())
+    restore.json()
+    assert restore.rows() == (3, restore.writing.by_sequence[3])
+
+
+def test_a_job_that_has_been_idle_for_long(restore: Command) -> None:
+    """Its stream ends with thousands of heartbeats."""
+    for _ in range(8):
+        restore.writing.heartbeat(now_ms(), times=1_000)
+    assert restore.json("--dry-run")["token"] == "g1-local-00000000:3"
 
 
 def test_by_workers_too(restore: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.adapters import wire
+from cutwater.core.bulk import Done
 from cutwater.core.chain import ROOT_HASH
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import MachineError, UsageError
-from cutwater.core.generations import Generation
+from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
@@ -70,6 +71,18 @@ def rows(job: Job, store: Store, sold: list[Sold]) -> dict[bytes, bytes]:
 
 def pieces(view: View) -> dict[tuple[str, int], int]:
     return {(row["key"], row["window_start"] // HOUR_MS): row["pieces"] for row in view.rows()[1]}
+
+
+def test_what_a_broken_off_load_counted_is_of_its_own_milestone(tmp_path: Path) -> None:
+    """How far it reaches holds for any; the rows that it counted belong to the milestone that it was for."""
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    one, other = Token(GENERATION, 1), Token(GENERATION, 2)
+    done = Done({0: 5, 2: 7}, rows=3, digest=9, records=12, bytes=300)
+    store.load([], one, done)
+    assert store.loaded(one) == done
+    assert store.loaded(other) == Done({0: 5, 2: 7}, rows=0, digest=0, records=12, bytes=300)
+    store.close()
 
 
 @given(windows, windows, st.integers(1, 1 << 40))

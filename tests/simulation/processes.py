@@ -86,6 +86,8 @@ class Process:
         if fiber.dead and fiber in self._passing:
             self._fibers.pop(fiber)
             self._passing.discard(fiber)
+            # Whoever waits for the outside does so for a moment only, and then looks what has become of the job.
+            self._fibers = dict.fromkeys(self._fibers)
         elif fiber.dead:
             self.kill()
         return True

@@ -26,7 +26,7 @@ from cutwater.adapters.batches import Chunk, Record
 from cutwater.adapters.kafka import TIMEOUT_S, raise_read_error
 from cutwater.core.errors import CutwaterError, UnavailableError
 
-QUEUED_BYTES = 32 << 20
+QUEUED_BYTES = 16 << 20
 """Kept ahead of the reader, of all partitions together and as stored; besides, one answer of each broker."""
 PARTITION_BYTES = 1 << 20
 """Asked of a partition at a time; a batch that is larger comes all the same."""
@@ -96,6 +96,8 @@ class Fetcher:
         self._failure: BaseException | None = None
         self._unknown_since: float | None = None
         self._closed = False
+        self.trouble = ""
+        """Why brokers could not be asked the last time; empty since they could."""
         self._turn = 0
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -170,7 +172,8 @@ class Fetcher:
                 try:
                     await client.bootstrap()
                     break
-                except (ClientError, OSError):
+                except (ClientError, OSError) as error:
+                    self.trouble = f"no connection: {error!r}"
                     await self._pause()
             if not self._closed:
                 await self._fetch_all(client)
@@ -225,10 +228,12 @@ class Fetcher:
         topics = [(self._topic, [(partition, first, most) for partition, first in asked.items()])]
         try:
             answer = await client.send(node, FetchRequest(_WAIT_MS, 1, QUEUED_BYTES, _READ_COMMITTED, topics))
-        except (ClientError, OSError):
+        except (ClientError, OSError) as error:
+            self.trouble = f"broker {node} does not answer: {error!r}"
             client.force_metadata_update()
             await self._pause()
             return
+        self.trouble = ""
         for _, partitions in answer.topics:
             for partition, code, _high, stable_end, *more, raw in partitions:
                 # Since version 5 the start of the log stands before the aborted ones, since 11 a replica behind.

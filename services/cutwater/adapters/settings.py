@@ -58,7 +58,10 @@ class Settings(BaseSettings):
     )
     peer: str = Field("", description="Which of the peers this rehydrator is: its URL as it stands among them.")
     restore_workers: int = Field(
-        0, ge=0, le=64, description="Processes that a rehydrator restores much state with; 0 takes one per core."
+        0,
+        ge=0,
+        le=64,
+        description="Processes that restore much state at once; 0: one per core, 4 at most.",
     )
     driver_port: int = Field(
         0, ge=0, le=65_535, description="Port of the driver's Prometheus metrics; 0 turns them off."

@@ -12,13 +12,16 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
+from cutwater.adapters.settings import Settings
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.core.bulk import Done
 from cutwater.core.errors import UsageError
+from cutwater.core.job import Job
 from cutwater.core.restore_plan import Plan, Target, plan
-from cutwater.core.sharing import Partitions
+from cutwater.core.sharing import Partitions, held_by, owners
 from cutwater.views.applier import Applied
+from cutwater.views.bulk import workers_by_default
 from cutwater.views.rebuilding import Rebuild, known
 from cutwater.views.store import folder_of
 
@@ -30,7 +33,8 @@ def restore(
         str, typer.Option(help="latest, a token, or a moment: the newest milestone committed by then.")
     ] = "latest",
     partitions: Annotated[
-        str | None, typer.Option(help="Only these partitions of the changelog, comma separated.")
+        str | None,
+        typer.Option(help="Only these partitions of the changelog, as 0,2; else CUTWATER_PEER's."),
     ] = None,
     workers: Annotated[
         int | None,
@@ -52,12 +56,13 @@ def restore(
     ·  cutwater restore job.yaml --to 2026-01-31T08:00:00Z --partitions 0,2 --json
     """
     settings, job, target = settings_for(data_dir, bootstrap_servers), load_job(job_file), Target.of(to)
-    wanted = _partitions(partitions, job.shards.partitions)
+    wanted = _partitions(partitions, job.shards.partitions) if partitions else _own(settings, job)
+    crew = workers or settings.restore_workers or workers_by_default()
     with err.status("looking at the commit stream"):
         there = known(settings.cluster, job, settings.generation, wanted, now_ms())
     folder = folder_of(settings.data_dir, job.name, settings.generation)
     if dry_run and not folder.exists():
-        _tell(plan(target, there), workers or settings.restore_workers, folder, None, as_json)
+        _tell(plan(target, there), crew, folder, None, as_json)
         return
     watching = _Watching()
     with closing(
@@ -69,7 +74,7 @@ def restore(
             wanted,
             now_ms,
             watching,
-            workers or settings.restore_workers,
+            crew,
         )
     ) as rebuild:
         made = plan(target, there, rebuild.applied)
@@ -77,7 +82,7 @@ def restore(
         if not dry_run and not rebuild.shows(made.to.milestone):
             with watching.bar(made.records_max):
                 done = rebuild.run(made)
-        _tell(made, rebuild.workers, folder, done, as_json)
+        _tell(made, crew, folder, done, as_json)
 
 
 class _Watching:
@@ -103,9 +108,13 @@ class _Watching:
         self._progress.update(self._task, completed=done.records, size=f"{done.bytes / 1e6:,.0f} MB")
 
 
-def _partitions(text: str | None, count: int) -> Partitions | None:
-    if text is None:
-        return None
+def _own(settings: Settings, job: Job) -> Partitions | None:
+    """What a rehydrator with these settings would hold."""
+    peers = settings.peer_urls
+    return held_by(settings.peer, owners(peers, job.shards.partitions)) if peers else None
+
+
+def _partitions(text: str, count: int) -> Partitions:
     try:
         found = frozenset(int(one) for one in text.split(","))
     except ValueError:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from cutwater.core.bulk import Slice
+from cutwater.core.bulk import Slice, divided
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
@@ -80,7 +80,8 @@ class Plan:
 
     def seconds(self, workers: int) -> float:
         """A guess: the largest share of one worker at `RECORDS_PER_S`."""
-        return self.records_max / RECORDS_PER_S / max(1, min(workers, len(self.slices)))
+        shares = (sum(one.records_max for one in part) for part in divided(self.slices, workers))
+        return max(shares, default=0) / RECORDS_PER_S
 
 
 def restorable(known: Known) -> list[Entry]:
@@ -144,6 +145,7 @@ def _held(known: Known, at: int) -> bool:
     milestone = known.stream[at].milestone
     following = any(known.ends.get(place.partition, 0) > end for place, end in milestone.changelog_cut)
     # What follows a cut was written by the next epoch: not before that began, or before the cut's own rows were.
+    # (An attempt that was killed may have written some of it sooner: found when the reading passes the cut.)
     later = known.stream[at + 1].milestone.epoch_started_ms if at + 1 < len(known.stream) else milestone.written_ms
     return contained([later if following else None], known.now_ms)
 

@@ -20,7 +20,7 @@ from cutwater.rehydrator import questions
 from cutwater.rehydrator.access import TokenGuard
 from cutwater.rehydrator.export import EXPORTS_MAX, Export
 from cutwater.rehydrator.metrics import Metrics
-from cutwater.rehydrator.peers import Peers
+from cutwater.rehydrator.peers import Peers, path_of
 from cutwater.views.rows import Row, iso
 from cutwater.views.view import View
 
@@ -61,8 +61,9 @@ class Api:
     ) -> Response:
         """The windows of one key that start in [from, to), oldest first; `next_from` when there are more."""
         first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
+        self._peers.require_agreed(request)
         if peer := self._peers.elsewhere(key):
-            return await self._peers.pass_on(peer, request)
+            return await self._peers.pass_on(peer, path_of(key), request)
         await self._reach(at_least, wait_ms)
 
         def read() -> dict[str, Any]:
@@ -81,17 +82,18 @@ class Api:
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
     ) -> Response:
         """All rows, page by page: pass `next` as `after`. Pages may be of different milestones: compare them."""
-        turn, place = questions.cursor(after)
+        self._peers.require_agreed(request)
+        turn, place = questions.cursor(after, self._peers.agreed)
         if peer := self._peers.at(turn):
-            return await self._peers.pass_on(peer, request)
+            return await self._peers.pass_on(peer, "/v1/state", request)
         await self._reach(at_least, wait_ms)
 
         def read() -> dict[str, Any]:
             page = self._view.scan(place, limit)
             if page.after is None and self._peers.follows(turn):
-                following = questions.cursor_text(turn + 1, b"")
+                following = questions.cursor_text(self._peers.agreed, turn + 1, b"")
             else:
-                following = questions.cursor_text(turn, page.after)
+                following = questions.cursor_text(self._peers.agreed, turn, page.after)
             return {**self._page(page.milestone, page.rows), "next": following}
 
         return await run_in_threadpool(_json, read)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 from fastapi import HTTPException, Request, Response
@@ -20,7 +21,11 @@ PASSED_ON = "cutwater-passed-on"
 CONNECT_S = 2.0
 ANSWER_S = 60.0
 """Longer than the longest wait that a question may ask for."""
-CONNECTIONS_MAX = 64
+CONNECTIONS_MAX = 512
+"""As many as ask us: questions may wait for a milestone."""
+ANSWER_BYTES_MAX = 64 << 20
+AGREED_BYTES = 4
+_COMPARE = "compare CUTWATER_PEERS of the peers"
 
 
 class Peers:
@@ -32,10 +37,12 @@ class Peers:
         self._own = own.rstrip("/")
         self._owners = owners((_url(one) for one in peers), shards.partitions) if peers else ()
         self._names = tuple(sorted(set(self._owners)))
+        self.agreed = hashlib.sha256("\n".join(self._owners).encode()).digest()[:AGREED_BYTES]
+        """A mark of who holds what: questions and cursors of another division are refused."""
         self.partitions: Partitions | None = held_by(self._own, self._owners) if peers else None
         """Those that this one holds; None for all."""
         self._metrics = metrics
-        self._headers = {PASSED_ON: "1"} | ({"authorization": f"Bearer {token}"} if token else {})
+        self._headers = {PASSED_ON: self.agreed.hex()} | ({"authorization": f"Bearer {token}"} if token else {})
         self._clients: dict[str, httpx.AsyncClient] = {}
 
     @staticmethod
@@ -58,31 +65,35 @@ class Peers:
             raise HTTPException(400, "after: this cursor is of other peers than there are now: begin anew")
         return None if self._names[place] == self._own else self._names[place]
 
+    def require_agreed(self, request: Request) -> None:
+        """421 where a peer passes on a question by another division of the partitions than ours."""
+        if request.headers.get(PASSED_ON, self.agreed.hex()) != self.agreed.hex():
+            raise HTTPException(421, f"{self._own} divides the partitions otherwise: {_COMPARE}")
+
     def follows(self, place: int) -> bool:
         """Does a scan go on with another peer after this one?"""
         return place + 1 < len(self._names)
 
-    async def pass_on(self, peer: str, request: Request) -> Response:
-        """The answer of the peer that holds what is asked for.
+    async def pass_on(self, peer: str, path: str, request: Request) -> Response:
+        """The answer of the peer that holds what is asked for; of the request only the query is taken over.
 
-        421 where the question was passed on already: the two do not agree on who holds what. Raises
-        UnavailableError when the peer does not answer.
+        421 where the question was passed on already: it is passed on once only. Raises UnavailableError when the
+        peer does not answer, or with too much.
         """
         if PASSED_ON in request.headers:
-            raise HTTPException(421, f"{self._own} holds other partitions: compare CUTWATER_PEERS of the peers")
-        query = request.scope["query_string"]
-        path = request.scope["raw_path"] + (b"?" + query if query else b"")
+            raise HTTPException(421, f"{self._own} holds other partitions: {_COMPARE}")
         self._metrics.passed_on.inc()
+        url = f"{peer}{path}?{request.url.query}"
         try:
             # Over everything: a peer that sends a byte now and then must not hold a connection for ever.
-            async with asyncio.timeout(ANSWER_S):
-                answer = await self._client(peer).get(httpx.URL(peer).copy_with(raw_path=path))
+            async with asyncio.timeout(ANSWER_S), self._client(peer).stream("GET", url) as answer:
+                kind = answer.headers.get("content-type")
+                return Response(await _body(answer), answer.status_code, media_type=kind)
         except (httpx.HTTPError, TimeoutError) as error:
             self._metrics.peer_failures.inc()
             raise UnavailableError(
                 f"{peer}, which holds this part, does not answer ({type(error).__name__}); see its log"
             ) from None
-        return Response(answer.content, answer.status_code, media_type=answer.headers.get("content-type"))
 
     def _client(self, peer: str) -> httpx.AsyncClient:
         """One each: a peer that hangs must not take the connections to the others."""
@@ -94,6 +105,20 @@ class Peers:
                 trust_env=False,  # peers are neighbours: no proxy stands between them
             )
         return self._clients[peer]
+
+
+async def _body(answer: httpx.Response) -> bytes:
+    found = bytearray()
+    async for piece in answer.aiter_bytes():
+        found += piece
+        if len(found) > ANSWER_BYTES_MAX:
+            raise UnavailableError(f"{answer.url.host} answers with too many bytes: ask for fewer rows at a time")
+    return bytes(found)
+
+
+def path_of(key: str) -> str:
+    """The path of a key's rows. Dots are escaped: a client takes `..` for the folder above."""
+    return f"/v1/state/{quote(key, safe='').replace('.', '%2E')}"
 
 
 def _url(text: str) -> str:

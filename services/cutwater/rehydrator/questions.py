@@ -57,23 +57,31 @@ def token(text: str | None, generation: Generation) -> int | None:
     return found.sequence
 
 
-def cursor(text: str | None) -> tuple[int, bytes | None]:
-    """Which peer a scan goes on with, and where; 400 when it is no cursor of ours."""
+def cursor(text: str | None, agreed: bytes) -> tuple[int, bytes | None]:
+    """Which peer a scan goes on with, and where; 400 when it is no cursor of ours.
+
+    `agreed`: the mark of how partitions are divided. By another division rows would be left out, or come twice.
+    """
     if text is None:
         return 0, None
     try:
         if len(text) > _CURSOR_MAX:
             raise ValueError
         plain = base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-        if len(plain) < _TURN_BYTES:
+        if len(plain) < len(agreed) + _TURN_BYTES:
             raise ValueError
-        return int.from_bytes(plain[:_TURN_BYTES], "big"), plain[_TURN_BYTES:] or None
     except (ValueError, binascii.Error):
         raise HTTPException(400, "after: not a cursor; pass the `next` of the page before, unchanged") from None
+    mark, rest = plain[: len(agreed)], plain[len(agreed) :]
+    if mark != agreed:
+        raise HTTPException(
+            400, "after: the partitions have been divided anew since that page: begin the scan again"
+        )
+    return int.from_bytes(rest[:_TURN_BYTES], "big"), rest[_TURN_BYTES:] or None
 
 
-def cursor_text(turn: int, storage: bytes | None) -> str | None:
+def cursor_text(agreed: bytes, turn: int, storage: bytes | None) -> str | None:
     """The cursor as users see it: opaque. Empty `storage`: from that peer's beginning; None: at the end."""
     if storage is None:
         return None
-    return base64.urlsafe_b64encode(turn.to_bytes(_TURN_BYTES, "big") + storage).decode().rstrip("=")
+    return base64.urlsafe_b64encode(agreed + turn.to_bytes(_TURN_BYTES, "big") + storage).decode().rstrip("=")

@@ -26,7 +26,7 @@ from cutwater.rehydrator.loading import Loading
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.starting import Starting
-from cutwater.views.bulk import Bulk
+from cutwater.views.bulk import Bulk, workers_by_default
 from cutwater.views.follower import Follower
 from cutwater.views.store import Store, folder_of
 from cutwater.views.view import State, View
@@ -89,7 +89,8 @@ class Rehydrator:
         topic = topics.changelog(job.name, settings.generation)
 
         def make(store: Store, stopping: Callable[[], bool]) -> Bulk:
-            return Bulk(settings.cluster, job, topic, store, loading, settings.restore_workers, stopping)
+            workers = settings.restore_workers or workers_by_default()
+            return Bulk(settings.cluster, job, topic, store, loading, workers, stopping)
 
         return make
 

@@ -29,13 +29,18 @@ from cutwater.core.proof import header_prefix
 from cutwater.core.records import Milestone
 from cutwater.views.proving import writer_of
 from cutwater.views.ranges import STALL_S, Stopped
-from cutwater.views.store import Store
+from cutwater.views.store import Store, loading_folder
 
 BULK_RECORDS = 300_000
 """Fewer are read in this process: workers take half a second to begin."""
 FILE_ROWS = 400_000
 FILE_BYTES = 96 << 20
-"""Rows, and bytes of keys and values, that a worker holds and writes into one file."""
+"""Rows, and bytes of keys and values, that all workers together hold before they write them into files."""
+WORKERS_MAX = 4
+"""That are taken by themselves: more are fast only where the brokers are."""
+_KEPT_VARIABLES = frozenset(
+    ["PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"]
+)
 _POLL_S = 0.2
 _END_S = 5.0
 
@@ -56,18 +61,17 @@ class Bulk:
         topic: str,
         store: Store,
         observer: Observer,
-        workers: int = 0,
+        workers: int = 1,
         stopping: Callable[[], bool] = lambda: False,
         least_records: int = BULK_RECORDS,
         file_rows: int = FILE_ROWS,
         stall_s: float = STALL_S,
     ) -> None:
-        """`workers`: 0 takes one per core."""
         self._cluster = cluster
         self._topic = topic
         self._store = store
         self._observer = observer
-        self._workers = workers or os.cpu_count() or 1
+        self._workers = workers
         self._stopping = stopping
         self._least_records = least_records
         self._file_rows = file_rows
@@ -87,13 +91,15 @@ class Bulk:
         slices = list(slices)
         records_max = sum(one.records_max for one in slices)
         done = self._store.loaded(milestone.token) or Done({})
-        folder = self._store.folder.with_name(f"{self._store.folder.name}.loading")
-        shutil.rmtree(folder, ignore_errors=True)  # what an earlier one left, and did not tell of
-        folder.mkdir(parents=True)
-        tasks = [self._task(milestone, folder, part) for part in divided(left(slices, done), self._workers)]
-        crew = _Crew(tasks, self._cluster)
-        self._store.loading(True)
+        folder = loading_folder(self._store.folder)
+        parts = divided(left(slices, done), self._workers)
+        crew = _Crew(self._cluster, len(parts))
         try:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            self._store.loading(True)
+            for part in parts:
+                crew.hire(self._task(milestone, folder, part, len(parts)))
             for path, more in crew.files(self._stopping):
                 done = done.plus(more)
                 self._store.load([Path(path)] if path else [], milestone.token, done)
@@ -105,7 +111,7 @@ class Bulk:
             shutil.rmtree(folder, ignore_errors=True)
         return done
 
-    def _task(self, milestone: Milestone, folder: Path, slices: list[Slice]) -> Task:
+    def _task(self, milestone: Milestone, folder: Path, slices: list[Slice], workers: int) -> Task:
         key_header, value_header = self._headers
         return Task(
             topic=self._topic,
@@ -118,8 +124,8 @@ class Bulk:
             own=writer_of(milestone).decode(),
             key_header=key_header,
             value_header=value_header,
-            rows_max=self._file_rows,
-            bytes_max=FILE_BYTES,
+            rows_max=max(1, self._file_rows // workers),
+            bytes_max=FILE_BYTES // workers,
             stall_s=self._stall_s,
         )
 
@@ -127,15 +133,18 @@ class Bulk:
 class _Crew:
     """The workers of one load, as processes."""
 
-    def __init__(self, tasks: list[Task], cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, most: int) -> None:
+        self._cluster = cluster
         # Each waits for an answer after a file, so there is one line of each at most, and the last one.
-        self._told: queue.Queue[tuple[_Worker, dict[str, Any]]] = queue.Queue(maxsize=2 * len(tasks) + 1)
+        self._told: queue.Queue[tuple[_Worker, dict[str, Any]]] = queue.Queue(maxsize=2 * most + 1)
         self._workers: list[_Worker] = []
         self._answered: _Worker | None = None
-        for task in tasks:
-            worker = _Worker(task, cluster)
-            self._workers.append(worker)
-            threading.Thread(target=self._listen, args=(worker,), name="worker's lines", daemon=True).start()
+
+    def hire(self, task: Task) -> None:
+        """One worker more."""
+        worker = _Worker(task, self._cluster)
+        self._workers.append(worker)
+        threading.Thread(target=self._listen, args=(worker,), name="worker's lines", daemon=True).start()
 
     def files(self, stopping: Callable[[], bool]) -> Iterable[tuple[str, Done]]:
         """Each file as it is there; answer by `go_on` once it is in the store. Raises what a worker raised."""
@@ -168,12 +177,16 @@ class _Crew:
             worker.bury()
 
     def _listen(self, worker: _Worker) -> None:
+        """Whatever happens, the last line says that the worker has ended, and how: somebody waits for it."""
         last: dict[str, Any] = {}
-        for text in worker.lines:
-            last = json.loads(text)
-            self._told.put((worker, last))
-        if not last or "file" in last:
+        try:
+            for text in worker.lines:
+                last = json.loads(text)
+                self._told.put((worker, last))
             problem = f"a worker of the restore ended with {worker.code()}; see the log above"
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            last, problem = {}, f"a worker of the restore cannot be understood: {error!r}"
+        if not last or "file" in last:
             self._told.put((worker, {"error": "MachineError", "text": problem}))
 
 
@@ -181,11 +194,13 @@ class _Worker:
     """One process of `bulk_worker`."""
 
     def __init__(self, task: Task, cluster: Cluster) -> None:
+        # The brokers' secrets are what it needs; the others of this process are none of its business.
+        kept = {name: value for name, value in os.environ.items() if name in _KEPT_VARIABLES}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "cutwater.views.bulk_worker"],
+            [sys.executable, "-P", "-m", "cutwater.views.bulk_worker", task.folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **environment(cluster)},
+            env={**kept, **environment(cluster)},
             text=True,
         )
         self._input, self.lines = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
@@ -212,6 +227,12 @@ class _Worker:
             self._process.kill()
             self._process.wait(_END_S)
         self.lines.close()
+
+
+def workers_by_default() -> int:
+    """One for each core that this process may use, within a bound."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(usable, WORKERS_MAX)
 
 
 def _error(line: dict[str, Any]) -> CutwaterError:

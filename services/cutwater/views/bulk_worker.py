@@ -1,23 +1,27 @@
 """One worker of a bulk restore: a process of its own, since reading rows takes a core.
 
-    python -m cutwater.views.bulk_worker
+    python -m cutwater.views.bulk_worker FOLDER
 
 It reads its task from the first line of standard input, writes sorted files into the task's folder, and tells of
 each by a line on standard output. After each it waits for a line, so that files do not pile up; when standard
 input ends, its rehydrator is gone, and so is it. The brokers are those of the environment (docs/SETTINGS.md).
+FOLDER is for whoever looks at the processes.
 """
 
 from __future__ import annotations
 
 import json
 import queue
+import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import chain
 from os import _exit
 from pathlib import Path
+from typing import TextIO
 
 from rocksdict import Options, SstFileWriter
 
@@ -58,7 +62,8 @@ class Worker:
                 elif time.monotonic() - heard > self._task.stall_s:
                     raise UnavailableError(
                         f"{self._task.topic}: nothing came for {self._task.stall_s:g} s below the cut "
-                        f"{ {at: self._ends[at] for at in left} }; check that the brokers run and can be reached"
+                        f"{ {at: self._ends[at] for at in left} }; "
+                        f"{self._fetcher.trouble or 'check that the brokers run and can be reached'}"
                     )
                 full = len(self._gathered) >= self._task.rows_max
                 if full or self._gathered.held_bytes >= self._task.bytes_max:
@@ -81,12 +86,10 @@ class Worker:
         return came
 
     def _write(self) -> None:
-        rows = self._gathered.sorted_rows()
-        path = ""
-        if rows:
-            self._files += 1
-            path = str(Path(self._task.folder) / f"{self._task.slices[0].partition}-{self._files}.sst")
-            write_sorted(path, rows)
+        self._files += 1
+        path = str(Path(self._task.folder) / f"{self._task.slices[0].partition}-{self._files}.sst")
+        if not write_sorted(path, self._gathered.sorted_rows()):
+            path = ""
         found = self._gathered
         now = Done(dict(self._next), found.rows, found.digest, found.records, found.bytes)
         told, self._told = self._told, now
@@ -94,37 +97,44 @@ class Worker:
         self._tell(path, Done(now.next, *more))
 
 
-def write_sorted(path: str, rows: list[tuple[bytes, bytes]]) -> None:
-    """Rows in order as a file that RocksDB takes as it is. Raises MachineError when it cannot be written."""
+def write_sorted(path: str, rows: Iterator[tuple[bytes, bytes]]) -> bool:
+    """Rows in order as a file that RocksDB takes as it is; False where there are none, and no file.
+
+    Raises MachineError when it cannot be written.
+    """
+    first = next(rows, None)
+    if first is None:
+        return False
     try:
         writer = SstFileWriter(Options(raw_mode=True))
         writer.open(path)
-        for key, value in rows:
+        for key, value in chain((first,), rows):
             writer[key] = value
         writer.finish()
     except Exception as error:  # rocksdict raises the bare class
-        raise MachineError(
-            f"{path}: {error}. Check that the disk has room and that the folder can be written"
-        ) from None
+        raise MachineError(f"{path}: {error}. Check that the disk has room and that it can be written") from None
+    return True
 
 
 def main() -> int:
     """Entry point; returns the exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the rehydrator, which ends its workers
+    told, sys.stdout = sys.stdout, sys.stderr  # what a library prints must not look like a line of ours
     task = Task.of(sys.stdin.readline())
     goes_on: queue.Queue[None] = queue.Queue(maxsize=1)
     threading.Thread(target=_listen, args=(goes_on,), name="listen", daemon=True).start()
 
     def tell(path: str, done: Done) -> None:
-        _say({"file": path, "done": done.text()})
+        _say(told, {"file": path, "done": done.text()})
         goes_on.get()  # the listener ends the process where nobody answers any more
 
     try:
         with rare_collections():
             Worker(task, load_settings().cluster, tell).run()
     except CutwaterError as error:
-        _say({"error": type(error).__name__, "text": str(error)})
+        _say(told, {"error": type(error).__name__, "text": str(error)})
         return error.exit_code
-    _say({"ended": True})
+    _say(told, {"ended": True})
     return 0
 
 
@@ -134,9 +144,9 @@ def _listen(goes_on: queue.Queue[None]) -> None:
     _exit(GONE)
 
 
-def _say(told: dict[str, object]) -> None:
+def _say(to: TextIO, told: dict[str, object]) -> None:
     with suppress(BrokenPipeError):
-        print(json.dumps(told), flush=True)
+        print(json.dumps(told), file=to, flush=True)
 
 
 if __name__ == "__main__":

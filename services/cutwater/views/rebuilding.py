@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -52,11 +51,12 @@ def _stream(cluster: Cluster, job: Job, generation: Generation) -> list[Entry]:
     silent = 0
     with closing(MilestoneFeed(cluster, topic, None)) as feed:
         while not feed.at_end:
-            came = [one for one in feed.poll(_POLL_S) if isinstance(one, Entry)]
+            came = list(feed.poll(_POLL_S))
             silent = 0 if came else silent + 1
             if silent > _SILENT_MAX:
                 raise UnavailableError(f"{topic}: {feed.trouble or 'nothing comes'}; check that the brokers run")
-            entries += [one for one in came if one.milestone.generation == generation]
+            milestones = (one for one in came if isinstance(one, Entry))
+            entries += [one for one in milestones if one.milestone.generation == generation]
             del entries[:-KEPT_MAX]
     return entries
 
@@ -73,19 +73,19 @@ class Rebuild:
         partitions: Partitions | None,
         now_ms: Callable[[], int],
         observer: Observer,
-        workers: int = 0,
+        workers: int = 1,
         least_records: int = BULK_RECORDS,
     ) -> None:
-        """Opens the folder, or makes it; raises as `Store` does. `workers`: 0 takes one per core."""
+        """Opens the folder, or makes it; raises as `Store` does, and for a view of other partitions."""
         self._cluster = cluster
         self._job = job
         self._partitions = partitions
         self._now_ms = now_ms
         self._observer = observer
-        self.workers = workers or os.cpu_count() or 1
+        self.workers = workers
         self._topic = topics.changelog(job.name, generation)
         self._least_records = least_records
-        self._store = Store(folder, job, generation, partitions=partitions)
+        self._store = Store(folder, job, generation, partitions=partitions, may_empty=False)
 
     @property
     def applied(self) -> Milestone | None:

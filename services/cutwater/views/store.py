@@ -7,6 +7,7 @@ milestone that is being applied in several batches; while it is there the store 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -50,19 +51,23 @@ class Store:
         segment: int | None = None,
         open_table: Callable[[Path], Table] = RocksTable,
         partitions: Partitions | None = None,
+        may_empty: bool = True,
     ) -> None:
         """Open or create; UsageError when the folder holds a view of something else.
 
         `segment`: the length of a time segment in ms of a new store, where the usual one does not suit.
-        `partitions`: those that the view holds, None for all; a store of others is emptied.
+        `partitions`: those that the view holds, None for all. A store of others is emptied, or refused where it
+        may not be.
         """
         self.folder = folder
         self._failed = False
         with self._guard("opening"):
             self._db = open_table(folder)
         try:
+            # Nobody else is at work here now: what waits is of a loading that was broken off, and is not told of.
+            shutil.rmtree(loading_folder(folder), ignore_errors=True)
             self.segment_ms = self._identify(job, generation, segment or segment_ms(job))
-            self.emptied = self._empty_of_others(partitions)
+            self.emptied = self._empty_of_others(partitions, may_empty)
             """Was it a view of other partitions?"""
             self.applied = self._entry(_APPLIED)
             self.applying = self._entry(_APPLYING)
@@ -176,11 +181,20 @@ class Store:
             )
         return int(found["segment_ms"])
 
-    def _empty_of_others(self, partitions: Partitions | None) -> bool:
+    def _empty_of_others(self, partitions: Partitions | None, may_empty: bool) -> bool:
         """Rows and position go in one batch with the new name: a crash leaves the one view or the other."""
         mine = json.dumps(None if partitions is None else sorted(partitions)).encode()
         with self._guard("reading the partitions"):
-            other = (self._db.get(_PARTITIONS) or b"null") != mine
+            found, holds_any = (
+                self._db.get(_PARTITIONS) or b"null",
+                self._db.get(_APPLIED) or self._db.get(_APPLYING),
+            )
+            other = found != mine
+            if other and holds_any and not may_empty:
+                raise UsageError(
+                    f"{self.folder} holds the partitions {_named(found)}, not {_named(mine)}: name another data "
+                    "folder, or the same partitions"
+                )
             if other:
                 nothing = {_PARTITIONS: mine, _APPLIED: None, _APPLYING: None, _LOADED: None}
                 self._db.write(nothing, (_LOWEST, WINDOWS_END))
@@ -195,6 +209,16 @@ class Store:
         except Exception as error:  # rocksdict raises the bare class
             self._failed = True
             raise MachineError(f"{self.folder}: {doing}: {error}. {_advice(str(error))}") from error
+
+
+def _named(partitions: bytes) -> str:
+    held = json.loads(partitions)
+    return "of all" if held is None else ", ".join(map(str, held))
+
+
+def loading_folder(folder: Path) -> Path:
+    """Where files of rows wait to be taken into the store of this folder."""
+    return folder.with_name(f"{folder.name}.loading")
 
 
 def _advice(text: str) -> str:
