@@ -30,6 +30,13 @@ POINTS = {
     "milestone-written": "commit-signal has written a milestone, and has not gone on",
     "rows-read": "the view has read and proved a milestone, and has not stored it",
     "milestone-stored": "the view has stored a milestone, and does not show it yet",
+    "checkpoint-made": "the view has made a checkpoint, and nobody has hashed its files",
+    "checkpoint-listed": "the checkpoint is a snapshot on this disk, and nothing of it is uploaded",
+    "file-uploaded": "a file of a snapshot is in the object store, and the others are not",
+    "files-uploaded": "all files of a snapshot are in the object store, and its manifest is not",
+    "manifest-written": "the snapshot is whole, and what is not kept any more was not looked for",
+    "manifest-retired": "a manifest is retired, and it still stands among those that are kept",
+    "file-fetched": "a file of a snapshot is on this disk, and the others are not",
     "part-read": "the publisher has read rows, and has not begun their transaction",
     "part-written": "the publisher has committed a transaction, and has not gone on",
 }

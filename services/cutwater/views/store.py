@@ -7,6 +7,7 @@ milestone that is being applied in several batches; while it is there the store 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,11 +57,17 @@ class Store:
         """
         self.folder = folder
         self._failed = False
+        self._job, self._generation, self._partitions = job, generation, partitions
+        self._segment = segment or segment_ms(job)
+        self._open_table = open_table
+        self._open()
+
+    def _open(self) -> None:
         with self._guard("opening"):
-            self._db = open_table(folder)
+            self._db = self._open_table(self.folder)
         try:
-            self.segment_ms = self._identify(job, generation, segment or segment_ms(job))
-            self.emptied = self._empty_of_others(partitions)
+            self.segment_ms = self._identify(self._job, self._generation, self._segment)
+            self.emptied = self._empty_of_others(self._partitions)
             """Was it a view of other partitions?"""
             self.applied = self._entry(_APPLIED)
             self.applying = self._entry(_APPLYING)
@@ -112,6 +119,35 @@ class Store:
             self._db.write({**rows, _APPLIED: _pack(entry), _APPLYING: None}, drop)
             reach("milestone-stored")
         self.applied, self.applying, self._live = entry, None, live
+
+    def checkpoint(self, folder: Path) -> Entry:
+        """The store at its milestone as one of its own, in a new folder of the same disk. Costs a flush and links.
+
+        Returns the milestone. To be called between two milestones, by whoever applies them.
+        """
+        entry = self.applied
+        if entry is None or self.applying is not None:
+            raise MachineError(f"{self.folder}: a checkpoint was asked for while the view is not at a milestone")
+        try:
+            self._db.checkpoint(folder)
+        except Exception as error:  # the view itself is as good as before
+            raise MachineError(f"{folder}: no checkpoint: {error}. {_advice(str(error))}") from None
+        return entry
+
+    def replace(self, files: Path) -> None:
+        """Become the store that lies in another folder of the same disk; only a store without a milestone may.
+
+        Died half-way, there is no store, and the next start finds `files` where they were, or everything done.
+        """
+        if self.applied is not None:
+            raise MachineError(f"{self.folder} holds milestone {self.applied.milestone.token}: it is not replaced")
+        self.close()
+        try:
+            shutil.rmtree(self.folder)
+            files.rename(self.folder)
+        except OSError as error:
+            raise MachineError(f"{self.folder}: taking a snapshot's files: {error}") from None
+        self._open()
 
     def _entry(self, name: bytes) -> Entry | None:
         with self._guard("reading the position"):
