@@ -37,7 +37,7 @@ class Kept:
         """Raises UsageError for a URL that is none; nothing is asked yet."""
         names = Names(job.name, str(settings.generation), share_name(partitions))
         far = Shelf(objects_at(settings.snapshots, settings), names, settings.snapshot_grace_ms)
-        near = Checkpoints(store.folder)
+        near, self._far = Checkpoints(store.folder), far
         policy = Policy(settings.snapshot_keep_last, settings.snapshot_keep_hours, settings.snapshot_keep_days)
         plan = Plan(settings.snapshot_every_ms, policy, settings.snapshot_keep_local)
         self._store = store
@@ -52,5 +52,6 @@ class Kept:
             done = self._restorer.restore(self._store, stopped)
             if done is not None:
                 starting.restored(done)
+                self.taking.begin_behind(done.manifest, uploaded=done.tier == self._far.name)
 
         return prepare

@@ -227,6 +227,15 @@ class Snapshots:
         for one in done.unreadable:
             self._log.error("no file is deleted while a manifest cannot be read", manifest=one)
 
+    def begin_behind(self, manifest: Manifest, uploaded: bool) -> None:
+        """The view began from a snapshot: the next one is due a pause after it, and this one is not taken again.
+
+        `uploaded`: it was in the object store, and not only on this disk.
+        """
+        with self._lock:
+            self._next_ms = manifest.created_ms + self._plan.every_ms
+            self._last = self._store.applied if uploaded else None
+
     def _first_ms(self) -> int:
         """When the first one is due: a restart neither waits a whole pause nor takes one at once each time."""
         for sequence in self._near.sequences()[:1]:
