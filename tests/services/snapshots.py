@@ -137,8 +137,9 @@ def keeping(
     writing: Writing, folder: Path, objects: Objects, partitions: frozenset[int] | None = None, **options: Any
 ) -> Iterator[tuple[Following, Keeping]]:
     """A running view with snapshots in `objects`."""
+    clock = options.pop("clock", now_ms)
     kept = Keeping(writing, objects, partitions, **options)
-    with following(writing.cluster, writing.job, folder, keeping=kept, partitions=partitions) as view:
+    with following(writing.cluster, writing.job, folder, clock, keeping=kept, partitions=partitions) as view:
         try:
             yield view, kept
         finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import Sold, Writing, following, make_job, until
+from changelogs import Sold, Writing, following, make_job, now_ms, until
 from snapshots import keeping, shelf_of
 
 from cutwater.adapters.objects import Objects
@@ -97,6 +97,22 @@ def test_a_snapshot_at_or_before_a_target(writing: Writing, tmp_path: Path, obje
         view.wait_for(3)
         assert kept.restored is not None
         assert kept.restored.manifest.sequence == 2
+        assert view.rows() == (3, writing.by_sequence[3])
+
+
+def test_an_old_snapshot_is_followed_by_a_jump(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """Containment holds for what comes behind a snapshot, too: rows that compaction may have taken are no step."""
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        kept.snapshot()
+    for epoch in (1, 2):
+        writing.epoch(sales(epoch, 50 * epoch))
+    two_days_later = now_ms() + 2 * 86_400_000
+    with keeping(writing, tmp_path / "two", objects, clock=lambda: two_days_later) as (view, kept):
+        view.wait_for(3)
+        assert kept.restored is not None
+        assert [one.sequence for one, _ in view.seen.done] == [3]
+        assert sum(done.records for _, done in view.seen.done) == 150, "the tail only"
         assert view.rows() == (3, writing.by_sequence[3])
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import httpx
 import typer
+from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from cutwater.adapters.jobfile import load_job
@@ -103,8 +104,8 @@ def list_snapshots(
     if as_json:
         print_json({"store": place.objects.place, "stored_bytes": stored, "snapshots": [*map(_plain, found)]})
     else:
-        columns = ("token", "share", "taken", "files", "MB", "")
-        title = f"snapshots of {place.job} in {place.objects.place}: {stored / 1e6:,.1f} MB stored"
+        columns = ("token", "share", "taken", "files", "size", "")
+        title = f"snapshots of {place.job} in {place.objects.place}: {decimal(stored)} stored"
         out.print(table(title, columns, map(_row, found)))
     return 1 if any(one.problem for one in found) else 0
 
@@ -183,11 +184,11 @@ def prune_snapshots(
             {"store": place.objects.place, "dry_run": dry_run, "policy": policy._asdict(), "shares": shares}
         )
     else:
-        columns = ("generation", "share", "no longer kept", "files deleted", "MB", "cannot be read")
+        columns = ("generation", "share", "no longer kept", "files deleted", "size", "cannot be read")
         rows = (
             (
                 *(shelf.names.generation, shelf.names.share, ", ".join(map(str, one.retired))),
-                *(one.deleted, f"{one.bytes / 1e6:,.1f}", "\n".join(one.unreadable)),
+                *(one.deleted, decimal(one.bytes), "\n".join(one.unreadable)),
             )
             for shelf, one in done
         )
@@ -299,7 +300,7 @@ def _row(one: _Found) -> tuple[Any, ...]:
     if one.manifest is None:
         return one.token, one.shelf.names.share, "", "", "", one.problem
     made = one.manifest
-    return one.token, one.shelf.names.share, iso(made.created_ms), len(made.files), f"{made.size / 1e6:,.1f}", ""
+    return one.token, one.shelf.names.share, iso(made.created_ms), len(made.files), decimal(made.size), ""
 
 
 def _ask(method: str, url: str, settings: Settings) -> dict[str, Any]:

@@ -208,7 +208,9 @@ class Store:
 
 def _advice(text: str) -> str:
     if "corrupt" in text.lower():  # first: it speaks of a "block checksum"
-        return "The files are damaged: delete the folder, and the view is rebuilt from a snapshot or the changelog."
+        return (
+            "The files are damaged: delete the folder, and the view is rebuilt from a snapshot or the changelog."
+        )
     if "lock" in text.lower():
         return "Another process serves from this folder: end it, or set CUTWATER_DATA_DIR."
     return "Check that the disk has room and that the folder can be written; nothing shown so far is lost."
