@@ -26,6 +26,7 @@ POINTS = (
     "manifest-written",
     "manifest-retired",
     "file-fetched",
+    "view-dropped",
 )
 """The crash points of snapshots: tests/services/test_snapshot_crash.py dies at each."""
 GRACE_MS = 3_600_000

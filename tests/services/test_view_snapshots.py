@@ -272,9 +272,14 @@ def test_views_of_some_partitions_have_snapshots_of_their_own(
     with keeping(writing, tmp_path / "two", objects, part) as (view, kept):
         view.wait_for(1)
         assert (view.rows(), kept.restored is not None) == (rows, True)
-    with keeping(writing, tmp_path / "three", objects) as (view, kept):
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        assert view.store.emptied
         view.wait_for(1)
         assert (view.rows()[1], kept.restored) == (writing.by_sequence[1], None)
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(1)
+        assert (view.rows()[1], kept.restored) == (writing.by_sequence[1], None)
+        assert kept.told.damaged == 0, "the checkpoint beside it is sound, and of another view"
 
 
 def test_retention_deletes_what_nobody_names_after_its_grace(

@@ -37,6 +37,7 @@ POINTS = {
     "manifest-written": "the snapshot is whole, and what is not kept any more was not looked for",
     "manifest-retired": "a manifest is retired, and it still stands among those that are kept",
     "file-fetched": "a file of a snapshot is on this disk, and the others are not",
+    "view-dropped": "the empty view is deleted, and the snapshot's files have not taken its place",
     "part-read": "the publisher has read rows, and has not begun their transaction",
     "part-written": "the publisher has committed a transaction, and has not gone on",
 }

@@ -66,7 +66,7 @@ class Metrics:
             "snapshot_manifests_unreadable", "While there are any, no file is deleted.", **here
         )
         self._away = Gauge("snapshot_store_away", "1 while the object store does not answer as it should.", **here)
-        self._sequence = Gauge("snapshot_sequence", "Milestone of the newest snapshot in the store.", **here)
+        self._sequence = Gauge("snapshot_sequence", "Milestone of the last snapshot uploaded or restored.", **here)
         self._moment = Gauge("snapshot_timestamp_seconds", "When its manifest was written.", **here)
         for unknown in (self._sequence, self._moment):
             unknown.set(float("nan"))
@@ -128,6 +128,8 @@ class Metrics:
 
     def restored(self, manifest: Manifest, seconds: float) -> None:
         self._restored.inc()
+        self._sequence.set(manifest.sequence)
+        self._moment.set(manifest.created_ms / 1000)
 
     def unusable(self) -> None:
         self._unusable.inc()

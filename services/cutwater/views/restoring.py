@@ -56,6 +56,10 @@ class Watched(Protocol):
     def answers(self, well: bool) -> None: ...
 
 
+class _Foreign(Unusable):
+    """Sound, and of another view: beside a view lie those of the partitions that it held before."""
+
+
 class _NoStream(UnavailableError):
     """If a snapshot is of this stream cannot be told; the changelog needs the stream too, and waits for it."""
 
@@ -108,6 +112,9 @@ class Restorer:
                 manifest, entry = self._checked(tier, sequence, stopped)
                 self._fetch(tier, manifest, folder, stopped)
                 self._open(folder, entry)
+            except _Foreign as why:
+                self._log.info("snapshot passed over", sequence=sequence, where=tier.name, reason=str(why))
+                continue
             except Unusable as why:
                 passed_over += 1
                 self._watched.unusable()
@@ -157,7 +164,7 @@ class Restorer:
         mine = (self._job.name, self._generation, self._partitions, self._schema, sequence)
         its = (manifest.job, manifest.generation, manifest.partitions, manifest.schema, manifest.sequence)
         if its != mine:
-            raise Unusable(f"it is of {its}, and this view of {mine}")
+            raise _Foreign(f"it is of {its}, and this view of {mine}")
         try:
             milestone = wire.decode(manifest.record)
         except ProtocolError as error:

@@ -144,6 +144,7 @@ class Store:
         self.close()
         try:
             shutil.rmtree(self.folder)
+            reach("view-dropped")
             files.rename(self.folder)
         except OSError as error:
             raise MachineError(f"{self.folder}: taking a snapshot's files: {error}") from None
