@@ -90,6 +90,45 @@ def test_a_second_snapshot_uploads_new_files_only(writing: Writing, tmp_path: Pa
         assert len(kept.shelf.stored()) == first.files + second.files
 
 
+def test_a_file_that_somebody_deleted_is_uploaded_again(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """A kept snapshot names it, and the last look before the manifest sees that it has gone."""
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        table = max(kept.snapshot().manifest.files, key=lambda one: (one.name.endswith(".sst"), one.size))
+        objects.delete(kept.shelf.names.file(table.object))
+        view.wait_for(writing.epoch(sales(1, 20)).sequence)
+        second = kept.snapshot().manifest
+        assert table.sha256 in {one.sha256 for one in second.files}
+        assert table.object not in second.objects
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        view.wait_for(2)
+        assert kept.restored is not None
+        assert kept.restored.manifest.sequence == 2
+
+
+def test_a_manifest_of_a_replaced_stream_is_not_taken_for_ours(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """The number is taken: it is said, nothing is overwritten, and the next one warns of newer ones."""
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        mine = kept.snapshot().manifest
+        for sequence in (2, 9):
+            other = Manifest(**{**vars(mine), "sequence": sequence, "record": b"another stream's"})
+            objects.put(kept.shelf.names.manifest(sequence), other.encode())
+        view.wait_for(writing.epoch(sales(1)).sequence)
+        kept.taking.request(20)
+        until(lambda: kept.told.failures, "the upload to be refused")
+        assert "of another commit stream" in kept.told.errors()
+        view.wait_for(writing.epoch(sales(2)).sequence)
+        kept.snapshot()
+        until(
+            lambda: [text for _, text, _ in kept.told.lines if text.startswith("newer snapshots")], "the warning"
+        )
+
+
 def test_a_snapshot_at_or_before_a_target(writing: Writing, tmp_path: Path, objects: Objects) -> None:
     """The newest that is not above it."""
     three_snapshots(writing, tmp_path / "one", objects)

@@ -144,7 +144,10 @@ class Shelf:
     def manifest_of_another(self, ours: Manifest) -> Manifest:
         """Somebody else's of the same milestone, or ours whose answer was lost: it stands."""
         try:
-            return self.manifest(ours.sequence)
+            found = self.manifest(ours.sequence)
+            if found.record != ours.record:
+                raise Unusable("it is of another commit stream: were the job's topics replaced?")
+            return found
         except Unusable as wrong:
             raise UnavailableError(
                 f"{self.name}: {self.names.manifest(ours.sequence)} is there and cannot be used ({wrong}); it is "

@@ -196,6 +196,13 @@ class Snapshots:
             new_bytes=done.bytes,
             seconds=round(time.monotonic() - begun_s, 3),
         )
+        newest = self._far.sequences()[:1]
+        if newest and newest[0] > sequence:
+            self._log.warning(
+                "newer snapshots are there: of another owner, or from before the topics were replaced",
+                newest=newest[0],
+                where=self._far.name,
+            )
         self._prune()
 
     def _listed(self, taken: _Taken) -> Manifest:
