@@ -35,6 +35,7 @@ SAMPLES = {
     ("README.md", "the ten busiest airport-hours"): "the end of the demonstration; tests/integration/test_demo.py",
     ("docs/TUTORIAL.md", "18,113 rows served, 18,113 expected by DuckDB"): "a line of it",
     ("ARCHITECTURE.md", "producer ─► flights.events"): "a drawing",
+    ("docs/SNAPSHOTS.md", "sales/g1-local-00000000/all/manifests"): "names; tests/core/test_snapshots.py",
     ("docs/FORMAT.md", "shard     = xxhash64"): "a formula; tests/core/test_shards.py, and the golden rows",
 }
 """Text that nothing could run, and what stands for it."""

@@ -270,12 +270,22 @@ class Seen:
 class Following:
     """A view with its follower in a thread."""
 
-    def __init__(self, cluster: Cluster, job: Job, folder: Path, clock: Callable[[], int], **options: Any) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        folder: Path,
+        clock: Callable[[], int],
+        keeping: Callable[[Store, Seen, dict[str, Any]], Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """`keeping` makes the observer of what else works on the store, and may add to the follower's options."""
         self.store = Store(folder, job, GENERATION, partitions=options.get("partitions"))
         self.view = View(self.store, job)
         self.first_shown = self.view.milestone
         self.seen = Seen()
-        self._follower = Follower(cluster, job, GENERATION, self.store, self.view, clock, self.seen, **options)
+        observer = keeping(self.store, self.seen, options) if keeping else self.seen
+        self._follower = Follower(cluster, job, GENERATION, self.store, self.view, clock, observer, **options)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run)
         self._thread.start()

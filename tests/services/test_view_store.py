@@ -243,6 +243,18 @@ def test_folder_in_use_and_folder_that_is_none(tmp_path: Path) -> None:
         Store(tmp_path / "file", job, GENERATION)
 
 
+def test_damage_is_not_taken_for_a_lock(tmp_path: Path) -> None:
+    """RocksDB speaks of a block's checksum: whoever reads "lock" in that looks for a process that is not there."""
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    store._db.flush()
+    store.close()
+    table = next((tmp_path / "v").glob("*.sst"))
+    table.write_bytes(b"x" + table.read_bytes()[1:])
+    with pytest.raises(MachineError, match=r"/v: .*block checksum.*The files are damaged"):
+        Store(tmp_path / "v", job, GENERATION)
+
+
 FULL = """
     import resource, sys
     from pathlib import Path

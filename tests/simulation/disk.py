@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from pathlib import Path
 
 from cutwater.core.driving import Plan
 from simulation.processes import Process
@@ -68,6 +69,7 @@ class TableDisk:
 
     def __init__(self) -> None:
         self.rows: dict[bytes, bytes] = {}
+        self.checkpoints: dict[Path, dict[bytes, bytes]] = {}
 
 
 class SimTable:
@@ -111,6 +113,10 @@ class SimTable:
     def cursor(self, stop: bytes) -> SimCursor:
         now = {**self._disk.rows, **self._unlogged}
         return SimCursor(sorted((key, value) for key, value in now.items() if value is not None and key < stop))
+
+    def checkpoint(self, folder: Path) -> None:
+        self.flush()
+        self._disk.checkpoints[folder] = dict(self._disk.rows)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -131,6 +131,26 @@ class Settings(BaseSettings):
         description="URL of an object store that speaks S3; Amazon's where empty. Its keys: AWS_ACCESS_KEY_ID, "
         "AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN of the driver and of every executor, or their machine's role.",
     )
+    snapshots: str = Field(
+        "",
+        description="Where the rehydrator's snapshots go: a folder, or a URL (s3://BUCKET/PREFIX, gs://, az://); "
+        "where empty, none are taken. 'cutwater up' takes a folder in the data folder unless this is set.",
+    )
+    snapshot_every_ms: int = Field(
+        600_000, ge=100, le=86_400_000, description="Least time between two snapshots, ms."
+    )
+    snapshot_keep_last: int = Field(3, ge=1, le=10_000, description="So many snapshots are kept, the newest.")
+    snapshot_keep_hours: int = Field(24, ge=0, le=10_000, description="And of so many hours one each.")
+    snapshot_keep_days: int = Field(7, ge=0, le=10_000, description="And of so many days one each.")
+    snapshot_keep_local: int = Field(
+        2, ge=1, le=100, description="Snapshots kept beside the view, by links to its files."
+    )
+    snapshot_grace_ms: int = Field(
+        86_400_000,
+        ge=600_000,
+        le=31_536_000_000,
+        description="How long a file that no snapshot needs any more stays, ms; an upload may take half of it.",
+    )
     s3_anonymous: bool = Field(False, description="Ask the object store without keys: it lets in everybody.")
     trigger_ms: int = Field(500, ge=0, le=3_600_000, description="Least time between two epochs, ms.")
     heartbeat_ms: int = Field(

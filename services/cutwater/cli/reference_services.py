@@ -92,7 +92,8 @@ def http_page(generated: str) -> str:
         f"{' and '.join(f'`{one}`' for one in sorted(OPEN_PATHS))} answer without.\n"
     ]
     for path, methods in app.openapi()["paths"].items():
-        parts += _route(path, methods["get"], app)
+        for method, told in methods.items():
+            parts += _route(method, path, told, app)
     return "\n".join([*parts, _STATUS])
 
 
@@ -106,8 +107,8 @@ def _app() -> FastAPI:
     return create_app(cast(View, _View(_MILESTONE)), _GENERATION, ViewMetrics(), lambda: _NOW_MS)
 
 
-def _route(path: str, told: dict[str, Any], app: FastAPI) -> Iterator[str]:
-    yield f"## GET {path}\n\n{told['description']}\n"
+def _route(method: str, path: str, told: dict[str, Any], app: FastAPI) -> Iterator[str]:
+    yield f"## {method.upper()} {path}\n\n{told['description']}\n"
     rows = [_parameter(one) for one in told.get("parameters", ())]
     if rows:
         yield "| parameter | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
@@ -140,8 +141,10 @@ _STATUS = """## Status codes
 | code | means |
 |---|---|
 | 200 | the answer |
+| 202 | a snapshot was taken, and is being uploaded |
 | 400 | `at_least` is no token, or `after` no cursor |
 | 401 | the API token is missing or wrong |
+| 409 | this rehydrator takes no snapshots |
 | 410 | the token in `at_least` is of another generation: it was lost |
 | 412 | the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows |
 | 421 | the peers do not agree on who holds which partition: their `CUTWATER_PEERS` differ |

@@ -38,6 +38,8 @@ class RunningStack:
     """How its brokers are spoken to. Who is let in stands in no file: see `cluster`."""
     watch_url: str = ""
     """The watch's Prometheus metrics."""
+    snapshots: str = ""
+    """Where the view's snapshots go; empty where none are taken."""
     program: dict[str, str] = field(default_factory=dict)
     """Of an attached job: the variables with which the user's own program runs, without any secret."""
 

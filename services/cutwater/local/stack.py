@@ -93,6 +93,7 @@ class Stack:
             **environment(self.cluster),
             "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
             "CUTWATER_DATA_DIR": str(self._data_dir),
+            "CUTWATER_SNAPSHOTS": self._snapshots,
             "CUTWATER_PORT": str(self._api_port),
             "CUTWATER_SPARK_UI_PORT": str(self._ui_port),
             "CUTWATER_WATCH_PORT": str(self._watch_port),
@@ -129,10 +130,17 @@ class Stack:
             api_url=self.api_url,
             spark_ui_url="" if self.job.attached else f"http://127.0.0.1:{self._ui_port}",
             watch_url=f"http://{self._settings.host}:{self._watch_port}/metrics",
+            snapshots=self._snapshots,
             data_dir=str(self._data_dir),
             logs={name: str(path) for name, path in self._logs.items()},
             program={name: self._env[name] for name in _FOR_A_PROGRAM} if self.job.attached else {},
         )
+
+    @property
+    def _snapshots(self) -> str:
+        """A folder of the stack's own, unless the settings say where, or that there shall be none."""
+        said = "snapshots" in self._settings.model_fields_set
+        return self._settings.snapshots if said else str(self._data_dir / "snapshots")
 
     def _embedded(self, java: Path, security: BrokerSecurity | None) -> Broker:
         log = self._logs["broker"]

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from cutwater.core.errors import CutwaterError, UnavailableError
-from cutwater.core.generations import Generation
+from cutwater.core.generations import Generation, Token
 from cutwater.core.records import Milestone
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.access import TokenGuard
@@ -27,6 +27,10 @@ from cutwater.views.view import View
 LIMIT_DEFAULT, LIMIT_MAX = 1_000, 10_000
 WAIT_MS_DEFAULT, WAIT_MS_MAX = 5_000, 30_000
 _LOOK_S = 0.01
+SNAPSHOT_S = 10.0
+"""How long a request waits for a checkpoint to be made."""
+
+Snapshot = Callable[[float], Token]
 
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="At most this many rows.")]
 From = Annotated[str | None, Query(alias="from", description="First window start: ISO 8601 or ms since 1970.")]
@@ -40,13 +44,20 @@ class Api:
     """Answers from one view. `now_ms` is the clock that ages are told by."""
 
     def __init__(
-        self, view: View, generation: Generation, metrics: Metrics, now_ms: Callable[[], int], peers: Peers
+        self,
+        view: View,
+        generation: Generation,
+        metrics: Metrics,
+        now_ms: Callable[[], int],
+        peers: Peers,
+        snapshot: Snapshot | None,
     ) -> None:
         self._view = view
         self._peers = peers
         self._generation = generation
         self._metrics = metrics
         self._now_ms = now_ms
+        self._snapshot = snapshot
         self._exports = 0
 
     async def key(
@@ -120,6 +131,16 @@ class Api:
         if shown is None:
             raise UnavailableError(self._nothing())
         return self._milestone(shown)
+
+    async def snapshot(self) -> Response:
+        """Take a snapshot of this rehydrator's view now. Answers with the milestone that it is of.
+
+        The upload goes on behind the answer: `cutwater snapshots list` shows when it is there.
+        """
+        if self._snapshot is None:
+            raise HTTPException(409, "this rehydrator takes no snapshots: set CUTWATER_SNAPSHOTS")
+        token = await run_in_threadpool(self._snapshot, SNAPSHOT_S)
+        return JSONResponse({"token": str(token), "sequence": token.sequence}, 202)
 
     async def health(self) -> dict[str, Any]:
         """The process answers; the body says what the view is doing, and why not."""
@@ -204,17 +225,20 @@ def create_app(
     now_ms: Callable[[], int],
     token: str = "",
     peers: Peers | None = None,
+    snapshot: Snapshot | None = None,
 ) -> FastAPI:
     """The application over one view; with `token` it answers only whoever shows it.
 
-    `peers`: the others that hold a part of the state; None where the view holds all.
+    `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes one within
+    so many seconds; None where none are taken.
     """
-    api = Api(view, generation, metrics, now_ms, peers or Peers.none(metrics))
+    api = Api(view, generation, metrics, now_ms, peers or Peers.none(metrics), snapshot)
     app = FastAPI(title="Cutwater rehydrator", version="1")
     app.get("/v1/state/{key:path}")(api.key)
     app.get("/v1/state")(api.scan)
     app.get("/v1/export")(api.export)
     app.get("/v1/milestone")(api.milestone)
+    app.post("/v1/snapshots", status_code=202)(api.snapshot)
     app.get("/healthz")(api.health)
     app.get("/readyz")(api.ready)
     app.get("/metrics")(api.metrics)

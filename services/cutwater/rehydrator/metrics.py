@@ -9,14 +9,18 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from cutwater.core.bulk import Done
 from cutwater.core.records import Milestone
+from cutwater.core.snapshots import Manifest
 from cutwater.views.applier import Applied
+from cutwater.views.shelf import Pruned, Uploaded
 from cutwater.views.view import View
 
+_TAKE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_UPLOAD_SECONDS = (0.05, 0.25, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0, 3600.0)
 _APPLY_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
 
 
 class Metrics:
-    """Implements `cutwater.views.follower.Observer`."""
+    """Implements what follower, snapshots and restore count with: `Observer` and the two protocols `Watched`."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -37,6 +41,39 @@ class Metrics:
         self._to_load = Gauge("to_load_records", "Of how many at most: compaction has left fewer.", **here)
         self._loaded_bytes = Gauge("loaded_bytes", "Bytes of their keys and values.", **here)
         self._here = here
+        self._snapshots(here)
+
+    def _snapshots(self, here: dict[str, Any]) -> None:
+        self._taken = Counter("snapshots_taken", "Checkpoints made between two milestones.", **here)
+        self._taking = Histogram(
+            "snapshot_take",
+            "Time that following stood still for a checkpoint.",
+            unit="seconds",
+            buckets=_TAKE_SECONDS,
+            **here,
+        )
+        self._uploaded = Counter("snapshots_uploaded", "Snapshots whose manifest is in the object store.", **here)
+        self._uploading = Histogram(
+            "snapshot_upload",
+            "Time from a checkpoint's first hash to its manifest.",
+            unit="seconds",
+            buckets=_UPLOAD_SECONDS,
+            **here,
+        )
+        self._new_files = Counter("snapshot_files_uploaded", "Files that the object store lacked.", **here)
+        self._new_bytes = Counter("snapshot_uploaded", "Their bytes.", unit="bytes", **here)
+        self._failures = Counter("snapshot_failures", "Times that a snapshot was not taken or uploaded.", **here)
+        self._unusable = Counter("snapshots_unusable", "Snapshots passed over in a restore: damaged.", **here)
+        self._restored = Counter("snapshots_restored", "Times that the view began from a snapshot.", **here)
+        self._deleted = Counter("snapshot_files_deleted", "Files that no snapshot needed any more.", **here)
+        self._unreadable = Gauge(
+            "snapshot_manifests_unreadable", "While there are any, no file is deleted.", **here
+        )
+        self._away = Gauge("snapshot_store_away", "1 while the object store does not answer as it should.", **here)
+        self._sequence = Gauge("snapshot_sequence", "Milestone of the last snapshot uploaded or restored.", **here)
+        self._moment = Gauge("snapshot_timestamp_seconds", "When its manifest was written.", **here)
+        for unknown in (self._sequence, self._moment):
+            unknown.set(float("nan"))
 
     def watch(self, view: View, now_ms: Callable[[], int]) -> None:
         """Report what the view shows at the moment of each scrape."""
@@ -75,3 +112,33 @@ class Metrics:
 
     def diverged(self) -> None:
         self._divergences.inc()
+
+    def taken(self, milestone: Milestone, seconds: float) -> None:
+        self._taken.inc()
+        self._taking.observe(seconds)
+
+    def uploaded(self, done: Uploaded, seconds: float) -> None:
+        self._uploaded.inc()
+        self._uploading.observe(seconds)
+        self._new_files.inc(done.files)
+        self._new_bytes.inc(done.bytes)
+        self._sequence.set(done.manifest.sequence)
+        self._moment.set(done.manifest.created_ms / 1000)
+
+    def pruned(self, done: Pruned) -> None:
+        self._deleted.inc(done.deleted)
+        self._unreadable.set(len(done.unreadable))
+
+    def failed(self) -> None:
+        self._failures.inc()
+
+    def answers(self, well: bool) -> None:
+        self._away.set(0 if well else 1)
+
+    def restored(self, manifest: Manifest, seconds: float) -> None:
+        self._restored.inc()
+        self._sequence.set(manifest.sequence)
+        self._moment.set(manifest.created_ms / 1000)
+
+    def unusable(self) -> None:
+        self._unusable.inc()

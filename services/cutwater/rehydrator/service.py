@@ -25,9 +25,11 @@ from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.loading import Loading
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
+from cutwater.rehydrator.snapshots import Kept
 from cutwater.rehydrator.starting import Starting
 from cutwater.views.bulk import Bulk, workers_by_default
 from cutwater.views.follower import Follower
+from cutwater.views.snapshotting import Between
 from cutwater.views.store import Store, folder_of
 from cutwater.views.view import State, View
 
@@ -56,6 +58,9 @@ class Rehydrator:
             store = Store(folder, job, generation, partitions=peers.partitions)
         self._view = View(store, job)
         metrics.watch(self._view, now_ms)
+        starting = Starting(self._start, metrics, self._view, store)
+        self._kept = Kept(job, settings, peers.partitions, store, metrics, log) if settings.snapshots else None
+        taking = self._kept.taking if self._kept else None
         self._follower = Follower(
             settings.cluster,
             job,
@@ -63,14 +68,15 @@ class Rehydrator:
             store,
             self._view,
             now_ms,
-            Starting(self._start, metrics, self._view, store),
+            Between(starting, taking) if taking else starting,
             wait_s=settings.wait_ms / 1000,
             partitions=peers.partitions,
             bulk=self._bulk(job, metrics),
+            prepare=self._kept.prepare(starting) if self._kept else None,
         )
         if open_to_others(self._listener.getsockname()[0], token):
             log.warning("anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host)
-        app = create_app(self._view, generation, metrics, now_ms, token, peers)
+        app = create_app(self._view, generation, metrics, now_ms, token, peers, taking.request if taking else None)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
@@ -109,11 +115,17 @@ class Rehydrator:
             threading.Thread(target=self._guarded, args=(self._follower.run, False), name="follower", daemon=True),
             threading.Thread(target=self._guarded, args=(self._serve, True), name="api", daemon=True),
         ]
+        taking = self._kept.taking if self._kept else None
+        if taking:
+            work = (taking.run, False)
+            threads.append(threading.Thread(target=self._guarded, args=work, name="snapshots", daemon=True))
         for thread in threads:
             thread.start()
         self._log.info("serving", port=self.port)
         self._watch()
         self._follower.stop()
+        if taking:
+            taking.stop()
         self._server.should_exit = True
         for thread in threads:
             thread.join(STOP_S)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from cutwater.core.generations import Token
 from cutwater.core.records import Milestone
 from cutwater.core.trail import Account
 from cutwater.views.applier import Applied
 from cutwater.views.follower import Observer
+from cutwater.views.restoring import Restored
 from cutwater.views.store import Store
 from cutwater.views.view import State, View
 
@@ -24,6 +26,14 @@ class Starting:
             account.decided("empty the store: it held other partitions")
         whole = store.applied is not None and store.applying is None
         account.decided(f"show milestone {shown} and go on behind it" if whole else "restore from the changelog")
+
+    def restored(self, done: Restored) -> None:
+        """The store was empty, and is a snapshot now."""
+        token = Token(done.manifest.generation, done.manifest.sequence)
+        self._account.found(snapshot=f"{token} ({done.tier}; newer ones not usable: {done.passed_over})")
+        self._account.decided(f"restore the snapshot of {token} and go on behind it")
+        files = f"{len(done.manifest.files)} files, {done.manifest.size} bytes"
+        self._account.took(f"restoring the snapshot of {token} ({files})", done.seconds)
 
     def applied(self, milestone: Milestone, done: Applied) -> None:
         self._observer.applied(milestone, done)

@@ -59,10 +59,13 @@ class Follower:
         event: Callable[[], threading.Event] = threading.Event,
         partitions: Partitions | None = None,
         bulk: Callable[[Store, Callable[[], bool]], Bulk] | None = None,
+        prepare: Callable[[Callable[[], bool]], None] | None = None,
     ) -> None:
         """`partitions`: those that the store holds; None for all.
 
         `bulk`: makes what loads much at once into the store, given what says that it shall end.
+        `prepare`: brings an empty store to a milestone by other means than the changelog, once there are brokers;
+        it is told how to see that it shall stop.
         """
         self._bulk = bulk
         self._cluster = cluster
@@ -81,8 +84,14 @@ class Follower:
         self._stop = event()
         self.failure: ProtocolError | None = None
         """What ended the following by the protocol."""
+        self._generation = generation
+        self._prepare = prepare
+        self._backlog = self._known()
+
+    def _known(self) -> Backlog:
+        store = self._store
         floor = store.applying.milestone.sequence if store.applying else 0
-        self._backlog = Backlog(generation, store.applied, floor)
+        return Backlog(self._generation, store.applied, floor)
 
     def stop(self) -> None:
         """End `run` within about a second, or once a question to the brokers has had its time."""
@@ -96,6 +105,12 @@ class Follower:
         """
         try:
             self._connect()
+            if self._prepare and self._store.applied is None and not self._stop.is_set():
+                self._say(State.RESTORING, "looking for a snapshot")
+                self._prepare(self._stop.is_set)
+                self._backlog = self._known()
+                if self._store.applied:
+                    self._view.show(self._store.applied)
             while not self._stop.is_set():
                 self._session()
         except Stopped:

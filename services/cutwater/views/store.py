@@ -61,13 +61,20 @@ class Store:
         """
         self.folder = folder
         self._failed = False
+        self._job, self._generation, self._partitions = job, generation, partitions
+        self._segment = segment or segment_ms(job)
+        self._open_table = open_table
+        self._may_empty = may_empty
+        self._open()
+
+    def _open(self) -> None:
         with self._guard("opening"):
-            self._db = open_table(folder)
+            self._db = self._open_table(self.folder)
         try:
             # Nobody else is at work here now: what waits is of a loading that was broken off, and is not told of.
-            shutil.rmtree(loading_folder(folder), ignore_errors=True)
-            self.segment_ms = self._identify(job, generation, segment or segment_ms(job))
-            self.emptied = self._empty_of_others(partitions, may_empty)
+            shutil.rmtree(loading_folder(self.folder), ignore_errors=True)
+            self.segment_ms = self._identify(self._job, self._generation, self._segment)
+            self.emptied = self._empty_of_others(self._partitions, self._may_empty)
             """Was it a view of other partitions?"""
             self.applied = self._entry(_APPLIED)
             self.applying = self._entry(_APPLYING)
@@ -144,6 +151,36 @@ class Store:
             self._db.write({**rows, _APPLIED: _pack(entry), _APPLYING: None, _LOADED: None}, drop)
             reach("milestone-stored")
         self.applied, self.applying, self._live = entry, None, live
+
+    def checkpoint(self, folder: Path) -> Entry:
+        """The store at its milestone as one of its own, in a new folder of the same disk. Costs a flush and links.
+
+        Returns the milestone. To be called between two milestones, by whoever applies them.
+        """
+        entry = self.applied
+        if entry is None or self.applying is not None:
+            raise MachineError(f"{self.folder}: a checkpoint was asked for while the view is not at a milestone")
+        try:
+            self._db.checkpoint(folder)
+        except Exception as error:  # the view itself is as good as before
+            raise MachineError(f"{folder}: no checkpoint: {error}. {_advice(str(error))}") from None
+        return entry
+
+    def replace(self, files: Path) -> None:
+        """Become the store that lies in another folder of the same disk; only a store without a milestone may.
+
+        Died half-way, there is no store, and the next start finds `files` where they were, or everything done.
+        """
+        if self.applied is not None:
+            raise MachineError(f"{self.folder} holds milestone {self.applied.milestone.token}: it is not replaced")
+        self.close()
+        try:
+            shutil.rmtree(self.folder)
+            reach("view-dropped")
+            files.rename(self.folder)
+        except OSError as error:
+            raise MachineError(f"{self.folder}: taking a snapshot's files: {error}") from None
+        self._open()
 
     def _entry(self, name: bytes) -> Entry | None:
         with self._guard("reading the position"):
@@ -222,10 +259,12 @@ def loading_folder(folder: Path) -> Path:
 
 
 def _advice(text: str) -> str:
+    if "corrupt" in text.lower():  # first: it speaks of a "block checksum"
+        return (
+            "The files are damaged: delete the folder, and the view is rebuilt from a snapshot or the changelog."
+        )
     if "lock" in text.lower():
         return "Another process serves from this folder: end it, or set CUTWATER_DATA_DIR."
-    if "corrupt" in text.lower():
-        return "The files are damaged: delete the folder, and the view is rebuilt from the changelog."
     return "Check that the disk has room and that the folder can be written; nothing shown so far is lost."
 
 

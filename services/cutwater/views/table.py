@@ -9,6 +9,7 @@ from typing import Protocol
 from rocksdict import (
     BlockBasedOptions,
     Cache,
+    Checkpoint,
     DBCompressionType,
     IngestExternalFileOptions,
     Options,
@@ -69,6 +70,9 @@ class Table(Protocol):
     def cursor(self, stop: bytes) -> Cursor:
         """Over the keys below `stop`."""
 
+    def checkpoint(self, folder: Path) -> None:
+        """The table as it is now as another one in a new folder, durable. Files are shared where they can be."""
+
     def close(self) -> None: ...
 
 
@@ -116,6 +120,9 @@ class RocksTable:
         options.set_iterate_upper_bound(stop)
         cursor: Cursor = self._db.iter(options)
         return cursor
+
+    def checkpoint(self, folder: Path) -> None:
+        Checkpoint(self._db).create_checkpoint(str(folder))
 
     def close(self) -> None:
         self._db.close()

@@ -1,0 +1,57 @@
+"""The rehydrator's snapshots, put together from its settings: where its view begins, and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cutwater.adapters.objects import objects_at
+from cutwater.adapters.process import now_ms
+from cutwater.adapters.settings import Settings
+from cutwater.core.job import Job
+from cutwater.core.sharing import Partitions
+from cutwater.core.snapshots import Names, Policy, share_name
+from cutwater.rehydrator.metrics import Metrics
+from cutwater.rehydrator.starting import Starting
+from cutwater.views.checkpoints import Checkpoints
+from cutwater.views.restoring import Restorer, stands_on
+from cutwater.views.shelf import Shelf
+from cutwater.views.snapshotting import Plan, Snapshots
+from cutwater.views.store import Store
+
+Prepare = Callable[[Callable[[], bool]], None]
+
+
+class Kept:
+    """Both tiers of one view, whoever takes its snapshots and whoever restores them."""
+
+    def __init__(
+        self,
+        job: Job,
+        settings: Settings,
+        partitions: Partitions | None,
+        store: Store,
+        metrics: Metrics,
+        log: Any,
+    ) -> None:
+        """Raises UsageError for a URL that is none; nothing is asked yet."""
+        names = Names(job.name, str(settings.generation), share_name(partitions))
+        far = Shelf(objects_at(settings.snapshots, settings), names, settings.snapshot_grace_ms)
+        near, self._far = Checkpoints(store.folder), far
+        policy = Policy(settings.snapshot_keep_last, settings.snapshot_keep_hours, settings.snapshot_keep_days)
+        plan = Plan(settings.snapshot_every_ms, policy, settings.snapshot_keep_local)
+        self._store = store
+        view = (job, settings.generation, partitions)
+        self.taking = Snapshots(*view, store, near, far, plan, now_ms, metrics, log)
+        self._restorer = Restorer(*view, (near, far), stands_on(settings.cluster, job), metrics, log)
+
+    def prepare(self, starting: Starting) -> Prepare:
+        """For the follower: fill the empty store, and tell the recovery trail."""
+
+        def prepare(stopped: Callable[[], bool]) -> None:
+            done = self._restorer.restore(self._store, stopped)
+            if done is not None:
+                starting.restored(done)
+                self.taking.begin_behind(done.manifest, uploaded=done.tier == self._far.name)
+
+        return prepare

@@ -1,0 +1,252 @@
+"""An empty view from its newest usable snapshot: fetched beside the view, checked, and put in its place whole."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from cutwater.adapters import wire
+from cutwater.adapters.avro import crc64
+from cutwater.adapters.cluster import Cluster
+from cutwater.core import topics
+from cutwater.core.errors import CutwaterError, DivergenceError, ProtocolError, UnavailableError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.records import Milestone
+from cutwater.core.restore import Entry
+from cutwater.core.sharing import Partitions
+from cutwater.core.snapshots import File, Manifest, Unusable
+from cutwater.views.checkpoints import sha256_of
+from cutwater.views.ranges import Stopped
+from cutwater.views.store import Store
+from cutwater.views.stream import MilestoneFeed
+
+FILES_AT_ONCE = 4
+TRIES = 3
+"""How often a store that does not answer is asked again; what has been fetched stays."""
+PAUSE_S = 2.0
+STREAM_S = 20.0
+"""How long the commit stream may take to show a milestone."""
+POLL_S = 0.2
+
+
+class Tier(Protocol):
+    """Where snapshots are: on this disk, or in an object store."""
+
+    name: str
+
+    def sequences(self) -> list[int]: ...
+
+    def manifest(self, sequence: int) -> Manifest: ...
+
+    def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None: ...
+
+
+class Watched(Protocol):
+    """Who counts what a restore meets."""
+
+    def restored(self, manifest: Manifest, seconds: float) -> None: ...
+
+    def unusable(self) -> None: ...
+
+    def answers(self, well: bool) -> None: ...
+
+
+class _Foreign(Unusable):
+    """Sound, and of another view: beside a view lie those of the partitions that it held before."""
+
+
+class _NoStream(UnavailableError):
+    """If a snapshot is of this stream cannot be told; the changelog needs the stream too, and waits for it."""
+
+
+class Restored(NamedTuple):
+    """Where a view came from."""
+
+    manifest: Manifest
+    tier: str
+    seconds: float
+    passed_over: int
+    """Newer snapshots that could not be used."""
+
+
+class Restorer:
+    """Of one view. Called while nobody reads or follows it."""
+
+    def __init__(
+        self,
+        job: Job,
+        generation: Generation,
+        partitions: Partitions | None,
+        tiers: Sequence[Tier],
+        on_stream: Callable[[Entry, Callable[[], bool]], bool],
+        watched: Watched,
+        log: Any,
+    ) -> None:
+        """`tiers`: the nearest first. `on_stream`: does a milestone stand on the commit stream where it should?"""
+        self._job = job
+        self._generation = generation
+        self._partitions = partitions
+        self._schema = crc64(job.state_schema).hex()
+        self._tiers = tiers
+        self._on_stream = on_stream
+        self._watched = watched
+        self._log = log
+
+    def restore(self, store: Store, stopped: Callable[[], bool], target: int | None = None) -> Restored | None:
+        """Fill an empty store; None where there is no snapshot to do it with, and then it is empty as before.
+
+        `target`: the newest milestone that will do, None for any. Raises Stopped.
+        """
+        begun_s, passed_over = time.monotonic(), 0
+        folder = store.folder.with_name(f"{store.folder.name}.restoring")
+        away: set[str] = set()
+        for sequence, tier in self._candidates(target):
+            if tier.name in away:
+                continue
+            try:
+                manifest, entry = self._checked(tier, sequence, stopped)
+                self._fetch(tier, manifest, folder, stopped)
+                self._open(folder, entry)
+            except _Foreign as why:
+                self._log.info("snapshot passed over", sequence=sequence, where=tier.name, reason=str(why))
+                continue
+            except Unusable as why:
+                passed_over += 1
+                self._watched.unusable()
+                self._log.error("snapshot not usable", sequence=sequence, where=tier.name, reason=str(why))
+                continue
+            except _NoStream as error:
+                self._log.error("no snapshot is restored", error=str(error))
+                break
+            except CutwaterError as error:
+                away.add(tier.name)
+                self._watched.answers(False)
+                self._log.error("snapshot not reached", sequence=sequence, where=tier.name, error=str(error))
+                continue
+            store.replace(folder)
+            done = Restored(manifest, tier.name, time.monotonic() - begun_s, passed_over)
+            self._watched.restored(manifest, done.seconds)
+            self._log.info(
+                "snapshot restored",
+                milestone=str(entry.milestone.token),
+                where=tier.name,
+                files=len(manifest.files),
+                bytes=manifest.size,
+                seconds=round(done.seconds, 3),
+                passed_over=passed_over,
+            )
+            return done
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+
+    def _candidates(self, target: int | None) -> Iterator[tuple[int, Tier]]:
+        """Newest first; of the same milestone the nearest tier's first. A tier that is away has none."""
+        found = []
+        for place, tier in enumerate(self._tiers):
+            try:
+                found += [(-sequence, place, tier) for sequence in tier.sequences()]
+                self._watched.answers(True)
+            except CutwaterError as error:
+                self._watched.answers(False)
+                self._log.error("snapshots not listed", where=tier.name, error=str(error))
+        for sequence, _, tier in sorted(found, key=lambda one: one[:2]):
+            if target is None or -sequence <= target:
+                yield -sequence, tier
+
+    def _checked(self, tier: Tier, sequence: int, stopped: Callable[[], bool]) -> tuple[Manifest, Entry]:
+        """Is it of this view, and of this commit stream?"""
+        manifest = tier.manifest(sequence)
+        mine = (self._job.name, self._generation, self._partitions, self._schema, sequence)
+        its = (manifest.job, manifest.generation, manifest.partitions, manifest.schema, manifest.sequence)
+        if its != mine:
+            raise _Foreign(f"it is of {its}, and this view of {mine}")
+        try:
+            milestone = wire.decode(manifest.record)
+        except ProtocolError as error:
+            raise Unusable(str(error)) from None
+        if not isinstance(milestone, Milestone) or milestone.sequence != sequence:
+            raise Unusable("its milestone is not the one that it is named for")
+        entry = Entry(milestone, manifest.record, manifest.offset)
+        if not self._on_stream(entry, stopped):
+            raise Unusable("its milestone does not stand on the commit stream: that was replaced, or cut")
+        return manifest, entry
+
+    def _fetch(self, tier: Tier, manifest: Manifest, folder: Path, stopped: Callable[[], bool]) -> None:
+        """All files, a few at a time. What an earlier try has left stays where it is right."""
+
+        def stopping() -> None:
+            if stopped():
+                raise Stopped
+
+        folder.mkdir(parents=True, exist_ok=True)
+        wanted = {one.name: one for one in manifest.files}
+        for path in folder.iterdir():
+            if path.name not in wanted or not _right(path, wanted[path.name]):
+                path.unlink()
+        for left in reversed(range(TRIES)):
+            missing = [one for one in manifest.files if not (folder / one.name).exists()]
+            try:
+                with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="snapshot") as pool:
+                    list(pool.map(lambda one: tier.fetch(manifest, one, folder / one.name, stopping), missing))
+                return
+            except UnavailableError as error:
+                if not left:
+                    raise
+                self._watched.answers(False)
+                self._log.warning("snapshot not reached, trying again", where=tier.name, error=str(error))
+                until = time.monotonic() + PAUSE_S
+                while time.monotonic() < until:
+                    stopping()
+                    time.sleep(POLL_S)
+
+    def _open(self, folder: Path, entry: Entry) -> None:
+        """It must be a view of ours, whole, at its milestone, before it takes the place of anything."""
+        try:
+            store = Store(folder, self._job, self._generation, partitions=self._partitions)
+            applied, applying = store.applied, store.applying
+            store.close()
+        except CutwaterError as error:
+            raise Unusable(f"its files cannot be opened: {error}") from None
+        if applied != entry or applying is not None:
+            at = applied.milestone.token if applied else "no milestone"
+            raise Unusable(f"its files are a view at {at}, not at {entry.milestone.token}")
+
+
+def _right(path: Path, one: File) -> bool:
+    try:
+        return path.stat().st_size == one.size and sha256_of(path) == one.sha256
+    except OSError:
+        return False
+
+
+def stands_on(cluster: Cluster, job: Job) -> Callable[[Entry, Callable[[], bool]], bool]:
+    """Asks the commit stream. A milestone that was pruned from its start cannot be asked for, and is believed.
+
+    Without this, a snapshot of a stream that was replaced would be restored at every start and refused by the
+    follower, for ever.
+    """
+
+    def on_stream(entry: Entry, stopped: Callable[[], bool]) -> bool:
+        try:
+            feed = MilestoneFeed(cluster, topics.milestones(job.name), entry.offset)
+        except DivergenceError:
+            return False
+        except UnavailableError as error:
+            raise _NoStream(str(error)) from None
+        try:
+            until = time.monotonic() + STREAM_S
+            while time.monotonic() < until and not stopped():
+                for record in feed.poll(POLL_S):
+                    if isinstance(record, Entry):
+                        return record.offset > entry.offset or record.record == entry.record
+                    return False
+            raise _NoStream(f"{feed.topic}: nothing came from offset {entry.offset} within {STREAM_S:g} s")
+        finally:
+            feed.close()
+
+    return on_stream

@@ -1,0 +1,363 @@
+"""Manifests, names, retention and garbage of snapshots, with plain values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.snapshots import (
+    DAY_MS,
+    FORMAT,
+    HOUR_MS,
+    File,
+    Kept,
+    Manifest,
+    Names,
+    Policy,
+    Stored,
+    Unusable,
+    deletable,
+    kept,
+    object_name,
+    pruning,
+    sequence_of,
+    share_name,
+    shares_of,
+    upload_ms_max,
+)
+
+GENERATION = Generation(1, "local")
+NAMES = Names("sales", str(GENERATION), "all")
+
+
+def sha(number: int) -> str:
+    return f"{number:064x}"
+
+
+def manifest(sequence: int, created_ms: int = 0, objects: tuple[str, ...] = ()) -> Manifest:
+    files = tuple(File(f"{at:06}.sst", 10, one[:64], one) for at, one in enumerate(objects))
+    return Manifest("sales", GENERATION, None, sequence, b"\x01m", 7, HOUR_MS, "aa", files, created_ms)
+
+
+ONE = manifest(3, 5, (object_name(sha(1), "0" * 8), object_name(sha(2), "1" * 8)))
+
+
+# --- the manifest
+
+
+@given(
+    st.integers(1, 10**18),
+    st.binary(max_size=50),
+    st.one_of(st.none(), st.frozensets(st.integers(0, 99), min_size=1, max_size=9)),
+    st.lists(st.integers(0, 1000), unique=True, max_size=9),
+)
+def test_a_manifest_is_read_as_it_was_written(
+    sequence: int, record: bytes, partitions: frozenset[int] | None, files: list[int]
+) -> None:
+    one = Manifest(
+        job="sales",
+        generation=GENERATION,
+        partitions=partitions,
+        sequence=sequence,
+        record=record,
+        offset=3,
+        segment_ms=HOUR_MS,
+        schema="aa",
+        files=tuple(File(f"{at}.sst", at, sha(at), object_name(sha(at), "0" * 8)) for at in files),
+        created_ms=9,
+    )
+    assert Manifest.decode(one.encode()) == one
+    assert (one.size, len(one.objects)) == (sum(files), len(files))
+
+
+def test_any_changed_byte_is_noticed() -> None:
+    """Each byte of a manifest, changed, makes it unusable: none of them says anything else instead."""
+    data = ONE.encode()
+    for at in range(len(data)):
+        hurt = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        try:
+            assert Manifest.decode(hurt) == ONE  # white space between the fields
+        except Unusable:
+            continue
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b"null", b'{"format": []}', ONE.encode()[:-30]])
+def test_what_is_no_manifest_is_unusable(data: bytes) -> None:
+    with pytest.raises(Unusable):
+        Manifest.decode(data)
+
+
+def test_a_newer_format_is_named() -> None:
+    newer = json.dumps({**json.loads(ONE.encode()), "format": FORMAT + 1}).encode()
+    with pytest.raises(Unusable, match=f"format {FORMAT + 1}, and this version reads {FORMAT}"):
+        Manifest.decode(newer)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        File("../../etc/x", 1, sha(1), object_name(sha(1), "0" * 8)),
+        File("a/b.sst", 1, sha(1), object_name(sha(1), "0" * 8)),
+        File("..", 1, sha(1), object_name(sha(1), "0" * 8)),
+        File("1.sst", -1, sha(1), object_name(sha(1), "0" * 8)),
+        File("1.sst", 1, sha(1), object_name(sha(2), "0" * 8)),
+        File("1.sst", 1, sha(1), "../" + object_name(sha(1), "0" * 8)),
+        File("1.sst", 1, "x", "x"),
+    ],
+)
+def test_names_from_a_store_cannot_leave_their_folder(file: File) -> None:
+    """A manifest with a right checksum and a wrong name is refused all the same."""
+    with pytest.raises(Unusable, match="says what none can say"):
+        Manifest.decode(Manifest(**{**vars(ONE), "files": (file,)}).encode())
+
+
+def test_a_file_named_twice_is_refused() -> None:
+    with pytest.raises(Unusable, match="twice"):
+        Manifest.decode(Manifest(**{**vars(ONE), "files": (ONE.files[0], ONE.files[0])}).encode())
+
+
+# --- names
+
+
+def test_names_of_objects() -> None:
+    """What docs/SNAPSHOTS.md shows; manifests sort by name as by sequence."""
+    assert NAMES.manifest(42) == "sales/g1-local-00000000/all/manifests/0000000000000000042.json"
+    assert NAMES.retired_manifest(42) == "sales/g1-local-00000000/all/retired/0000000000000000042.json"
+    assert NAMES.file("a-b") == "sales/g1-local-00000000/all/files/a-b"
+    assert sequence_of(NAMES.manifest(42)) == 42
+    assert [sequence_of(one) for one in ("x/42.json", "x/y", NAMES.file("a-b"), NAMES.manifest(1) + "#1")] == [
+        None
+    ] * 4
+
+
+def test_names_of_shares() -> None:
+    """Short ones say their partitions; two sets of very many have different ones, and they stay short."""
+    assert share_name(None) == "all"
+    assert share_name(frozenset({2, 0})) == "p0-2"
+    many, others = frozenset(range(0, 900, 2)), frozenset(range(1, 901, 2))
+    assert share_name(many) != share_name(others)
+    assert max(len(share_name(many)), len(share_name(frozenset(range(30))))) <= 64
+
+
+def test_shares_are_found_by_their_objects() -> None:
+    other = Names("sales", "g2-eu-0badcafe", "p0-2")
+    names = [NAMES.manifest(1), NAMES.file("a"), other.file("b"), "sales/x", "sales2/g/all/files/c"]
+    assert shares_of("sales", names) == [NAMES, other]
+
+
+def test_a_share_of_another_job_is_not_found() -> None:
+    assert shares_of("sale", [NAMES.manifest(1)]) == []
+
+
+def test_a_bad_generation_is_unusable() -> None:
+    assert issubclass(UsageError, Exception)
+    plain = json.loads(ONE.encode())
+    with pytest.raises(Unusable):
+        Manifest.decode(json.dumps({**plain, "generation": "x"}).encode())
+
+
+# --- retention
+
+POLICIES = st.builds(Policy, st.integers(1, 5), st.integers(0, 30), st.integers(0, 10))
+TIMES = st.integers(0, 40 * DAY_MS)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Kept]:
+    """Snapshots as they are made: later ones have higher sequences."""
+    moments = sorted(draw(st.lists(TIMES, max_size=40)))
+    return [Kept(number + 1, at) for number, at in enumerate(moments)]
+
+
+@given(histories(), POLICIES, TIMES)
+def test_the_newest_and_the_last_ones_are_always_kept(history: list[Kept], policy: Policy, later_ms: int) -> None:
+    now_ms = max([0, *(one.created_ms for one in history)]) + later_ms
+    stay = kept(history, policy, now_ms)
+    assert stay >= {one.sequence for one in history[-policy.last :]}
+    assert stay <= {one.sequence for one in history}
+
+
+@given(histories(), POLICIES)
+def test_every_hour_and_day_of_the_policy_has_one(history: list[Kept], policy: Policy) -> None:
+    """Where there was one; and no more than the policy says."""
+    now_ms = max([0, *(one.created_ms for one in history)])
+    stay = kept(history, policy, now_ms)
+    made = {one.sequence: one.created_ms for one in history}
+    for length_ms, count in ((HOUR_MS, policy.hours), (DAY_MS, policy.days)):
+        within = range(now_ms // length_ms - count + 1, now_ms // length_ms + 1)
+        wanted = {at // length_ms for at in made.values()} & set(within)
+        assert wanted <= {made[sequence] // length_ms for sequence in stay}
+    assert len(stay) <= policy.last + policy.hours + policy.days
+
+
+@given(histories(), POLICIES, TIMES)
+def test_what_is_kept_is_kept_again(history: list[Kept], policy: Policy, later_ms: int) -> None:
+    """Pruning twice is pruning once."""
+    now_ms = max([0, *(one.created_ms for one in history)]) + later_ms
+    stay = kept(history, policy, now_ms)
+    assert kept([one for one in history if one.sequence in stay], policy, now_ms) == stay
+
+
+def test_a_policy_by_example() -> None:
+    """One every 20 minutes for 3 days: the last two, three hours' newest, and two days' newest."""
+    history = [Kept(number, number * 20 * 60_000) for number in range(1, 3 * 72)]
+    stay = kept(history, Policy(2, 3, 2), history[-1].created_ms)
+    assert stay == {215, 214, 212, 209, 143}
+    assert kept(history, Policy(1, 0, 0), history[-1].created_ms) == {215}
+    assert kept([], Policy(), 0) == frozenset()
+
+
+# --- garbage
+
+GRACE_MS = 1_000
+OBJECTS = [object_name(sha(number), f"{number:08x}") for number in range(12)]
+SETS = st.frozensets(st.sampled_from(OBJECTS))
+FILES = st.lists(
+    st.builds(lambda name, at: Stored(NAMES.file(name), 1, at), st.sampled_from(OBJECTS), st.integers(0, 5_000))
+)
+
+
+@given(FILES, SETS, st.integers(0, 9_000))
+def test_nothing_named_and_nothing_young_is_deleted(
+    files: list[Stored], named: frozenset[str], now_ms: int
+) -> None:
+    gone = deletable(files, named, now_ms, GRACE_MS)
+    for one in files:
+        old = now_ms - one.modified_ms >= GRACE_MS
+        assert (one in gone) == (old and one.name.rpartition("/")[2] not in named)
+
+
+@st.composite
+def shelves(draw: st.DrawFn) -> tuple[list[Manifest], list[tuple[Stored, Manifest]]]:
+    """Manifests that are kept, and retired ones."""
+    live = [manifest(number, draw(TIMES), tuple(draw(SETS))) for number in draw(st.sets(st.integers(1, 9)))]
+    retired = [
+        (
+            Stored(NAMES.retired_manifest(number), 1, draw(st.integers(0, 5_000))),
+            manifest(number, 0, tuple(draw(SETS))),
+        )
+        for number in draw(st.sets(st.integers(1, 9)))
+    ]
+    return live, retired
+
+
+@given(shelves(), FILES, POLICIES, st.integers(0, 9_000))
+def test_nothing_that_a_kept_manifest_names_is_deleted(
+    found: tuple[list[Manifest], list[tuple[Stored, Manifest]]], files: list[Stored], policy: Policy, now_ms: int
+) -> None:
+    """Nor what one names that is retired now, or was within the grace period."""
+    live, retired = found
+    plan = pruning(live, retired, files, policy, now_ms, GRACE_MS)
+    gone = {one.name.rpartition("/")[2] for one in plan.delete}
+    young = [one for at, one in retired if now_ms - at.modified_ms < GRACE_MS]
+    assert all(not gone & one.objects for one in (*live, *young))
+    assert not set(plan.forget) & {one.sequence for one in (*live, *young)}
+    if live:
+        assert max(one.sequence for one in live) not in plan.retire
+
+
+# --- uploads beside pruning
+
+
+class Store:
+    """An object store, uploads and prunings on it, one step at a time at a moment that only grows."""
+
+    def __init__(self, reuse_any: bool = False, no_grace: bool = False) -> None:
+        self.now_ms = 0
+        self.files: dict[str, int] = {}
+        self.live: dict[int, Manifest] = {}
+        self.retired: dict[int, tuple[int, Manifest]] = {}
+        self.running: dict[str, Iterator[None]] = {}
+        self._sequence = self._object = 0
+        self._reuse_any = reuse_any
+        self._grace_ms = 0 if no_grace else GRACE_MS
+
+    def step(self, actor: str) -> None:
+        """One step of an actor, which begins again when it has ended."""
+        running = self.running.get(actor) or (self._upload() if actor[0] == "u" else self._prune())
+        self.running[actor] = running
+        if next(running, "ended") == "ended":
+            del self.running[actor]
+
+    def _upload(self) -> Iterator[None]:
+        """A view whose tables come from what is there, and new ones: as views.shelf does it."""
+        self._sequence += 1
+        began_ms, sequence = self.now_ms, self._sequence
+        names = [one for two in self.live.values() for one in two.objects]
+        if self._reuse_any:
+            names = list(self.files)
+        reused = [one for at, one in enumerate(sorted(names)) if at % 2]
+        yield
+        self._object += 1
+        new = object_name(sha(self._object), f"{sequence:08x}")
+        self.files[new] = self.now_ms
+        yield
+        chosen = (*dict.fromkeys([*reused, new]),)
+        if all(one in self.files for one in chosen):
+            yield
+            if self.now_ms - began_ms <= upload_ms_max(GRACE_MS):
+                self.live[sequence] = manifest(sequence, self.now_ms, chosen)
+
+    def _prune(self) -> Iterator[None]:
+        now_ms = self.now_ms
+        live = list(self.live.values())
+        yield
+        retired = [(Stored(NAMES.retired_manifest(at), 1, ms), one) for at, (ms, one) in self.retired.items()]
+        yield
+        files = [Stored(NAMES.file(one), 1, at) for one, at in self.files.items()]
+        plan = pruning(live, retired, files, Policy(1, 0, 0), now_ms, self._grace_ms)
+        for sequence in plan.retire:
+            yield
+            body = next(one for one in live if one.sequence == sequence)
+            self.retired[sequence] = self.now_ms, body
+            yield
+            self.live.pop(sequence, None)
+        for one in plan.delete:
+            yield
+            self.files.pop(one.name.rpartition("/")[2], None)
+        for sequence in plan.forget:
+            yield
+            self.retired.pop(sequence, None)
+
+    @property
+    def whole(self) -> bool:
+        return all(one in self.files for two in self.live.values() for one in two.objects)
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["u1", "u2", "p1", "p2"]), st.sampled_from([0, 1, 100, 499, 501, 1_000, 3_000])),
+    max_size=120,
+)
+
+
+@given(STEPS)
+def test_no_manifest_loses_a_file_however_uploads_and_prunings_meet(steps: list[tuple[str, int]]) -> None:
+    """Two uploads and two prunings at once, each stopping for any time between any two steps."""
+    store = Store()
+    for actor, later_ms in steps:
+        store.now_ms += later_ms
+        store.step(actor)
+        assert store.whole
+
+
+@pytest.mark.parametrize(("hole", "found"), [({"reuse_any": True}, True), ({"no_grace": True}, True), ({}, False)])
+def test_without_its_rules_a_manifest_loses_a_file(hole: dict[str, bool], found: bool) -> None:
+    """What the rules are for: an upload that names whatever lies there, and garbage without a grace period."""
+
+    def lost(seed: int) -> bool:
+        luck, store = Random(seed), Store(**hole)
+        for _ in range(200):
+            store.now_ms += luck.choice([0, 1, 100, 499, 1_000, 3_000])
+            store.step(luck.choice(["u1", "u2", "p1", "p2"]))
+            if not store.whole:
+                return True
+        return False
+
+    assert any(lost(seed) for seed in range(300)) == found

@@ -1,0 +1,350 @@
+"""Snapshots of a view, on a real broker, real RocksDB and a folder as the object store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from changelogs import Sold, Writing, following, make_job, now_ms, until
+from snapshots import keeping, shelf_of
+
+from cutwater.adapters.objects import Objects
+from cutwater.core.snapshots import Manifest, Policy
+
+ROWS = 2_000
+
+
+@pytest.fixture
+def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
+    one = Writing(broker.cluster, make_job(tmp_path)[0])
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> Objects:
+    return Objects(str(tmp_path / "objects"))
+
+
+def sales(epoch: int, count: int = ROWS) -> list[Sold]:
+    return [Sold(f"s{number}", number % 9, epoch * 1_000 + number) for number in range(count)]
+
+
+def three_snapshots(writing: Writing, folder: Path, objects: Objects) -> None:
+    """Of the milestones 1, 2 and 3; the view is gone afterwards."""
+    with keeping(writing, folder, objects) as (view, kept):
+        for epoch in range(3):
+            view.wait_for(writing.epoch(sales(epoch, ROWS - epoch)).sequence)
+            kept.snapshot()
+        assert kept.shelf.sequences() == [3, 2, 1]
+
+
+def test_a_view_begins_from_its_snapshot_and_goes_on(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """From another machine: rows equal at the snapshot's milestone, and at those behind it, by steps."""
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        view.wait_for(writing.epoch(sales(1, 50)).sequence)
+        done = kept.snapshot()
+        assert (done.manifest.sequence, done.files) == (2, len(done.manifest.files))
+    writing.epoch(sales(2, 30))
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        view.wait_for(3)
+        assert view.rows() == (3, writing.by_sequence[3])
+        assert kept.restored is not None
+        assert (kept.restored.manifest.sequence, kept.restored.passed_over) == (2, 0)
+        assert [one.sequence for one, _ in view.seen.done] == [3], "only the tail was read"
+        assert sum(done.records for _, done in view.seen.done) == 30
+        view.wait_for(writing.epoch(sales(3, 7)).sequence)
+        assert view.rows() == (4, writing.by_sequence[4])
+    assert not list(tmp_path.glob("*.restoring"))
+
+
+def test_the_snapshot_itself_is_shown_before_anything_is_read(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """I1: a view that has nothing but its snapshot shows exactly that milestone."""
+    three_snapshots(writing, tmp_path / "one", objects)
+    with keeping(writing, tmp_path / "two", objects) as (view, _):
+        view.wait_for(3)
+        assert view.rows() == (3, writing.by_sequence[3])
+        assert view.seen.done == []
+
+
+def test_a_second_snapshot_uploads_new_files_only(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """Incremental: tables that a kept snapshot holds are named again, and neither hashed nor written."""
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        first = kept.snapshot()
+        hashed = kept.taking._hashes.computed
+        view.wait_for(writing.epoch(sales(1, 20)).sequence)
+        second = kept.snapshot()
+        tables = {one.object for one in first.manifest.files if one.name.endswith(".sst")}
+        assert tables
+        assert tables <= second.manifest.objects
+        assert second.files == len(second.manifest.objects - first.manifest.objects)
+        assert second.files < len(second.manifest.files)
+        others = len(second.manifest.files) - len(tables)
+        assert 0 < kept.taking._hashes.computed - hashed <= others, "no table is read twice"
+        assert len(kept.shelf.stored()) == first.files + second.files
+
+
+def test_a_file_that_somebody_deleted_is_uploaded_again(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """A kept snapshot names it, and the last look before the manifest sees that it has gone."""
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        table = max(kept.snapshot().manifest.files, key=lambda one: (one.name.endswith(".sst"), one.size))
+        objects.delete(kept.shelf.names.file(table.object))
+        view.wait_for(writing.epoch(sales(1, 20)).sequence)
+        second = kept.snapshot().manifest
+        assert table.sha256 in {one.sha256 for one in second.files}
+        assert table.object not in second.objects
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        view.wait_for(2)
+        assert kept.restored is not None
+        assert kept.restored.manifest.sequence == 2
+
+
+def test_a_manifest_of_a_replaced_stream_is_not_taken_for_ours(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """The number is taken: it is said, nothing is overwritten, and the next one warns of newer ones."""
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        mine = kept.snapshot().manifest
+        for sequence in (2, 9):
+            other = Manifest(**{**vars(mine), "sequence": sequence, "record": b"another stream's"})
+            objects.put(kept.shelf.names.manifest(sequence), other.encode())
+        view.wait_for(writing.epoch(sales(1)).sequence)
+        kept.taking.request(20)
+        until(lambda: kept.told.failures, "the upload to be refused")
+        assert "of another commit stream" in kept.told.errors()
+        view.wait_for(writing.epoch(sales(2)).sequence)
+        kept.snapshot()
+        until(
+            lambda: [text for _, text, _ in kept.told.lines if text.startswith("newer snapshots")], "the warning"
+        )
+
+
+def test_a_snapshot_at_or_before_a_target(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """The newest that is not above it."""
+    three_snapshots(writing, tmp_path / "one", objects)
+    with keeping(writing, tmp_path / "two", objects, target=2) as (view, kept):
+        view.wait_for(3)
+        assert kept.restored is not None
+        assert kept.restored.manifest.sequence == 2
+        assert view.rows() == (3, writing.by_sequence[3])
+
+
+def test_an_old_snapshot_is_followed_by_a_jump(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """Containment holds for what comes behind a snapshot, too: rows that compaction may have taken are no step."""
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        kept.snapshot()
+    for epoch in (1, 2):
+        writing.epoch(sales(epoch, 50 * epoch))
+    two_days_later = now_ms() + 2 * 86_400_000
+    with keeping(writing, tmp_path / "two", objects, clock=lambda: two_days_later) as (view, kept):
+        view.wait_for(3)
+        assert kept.restored is not None
+        assert [one.sequence for one, _ in view.seen.done] == [3]
+        assert sum(done.records for _, done in view.seen.done) == 150, "the tail only"
+        assert view.rows() == (3, writing.by_sequence[3])
+
+
+def flip(file: Path) -> None:
+    """A bit of what RocksDB does not look at when it opens a table: only the digest tells."""
+    data = bytearray(file.read_bytes())
+    data[max(0, len(data) - 1_500)] ^= 1
+    file.write_bytes(data)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "a flipped byte": flip,
+    "cut off": lambda file: file.write_bytes(file.read_bytes()[:-1]),
+    "missing": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("what", ["file", "manifest"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_takes_the_next_older_one(
+    writing: Writing, tmp_path: Path, objects: Objects, what: str, damage: str
+) -> None:
+    """It is said in the log, counted, and the view ends up exact all the same."""
+    three_snapshots(writing, tmp_path / "one", objects)
+    shelf = shelf_of(writing, objects)
+    newest, older = shelf.manifest(3), shelf.manifest(2)
+    root = Path(objects.place)
+    if what == "file":
+        (hurt,) = [one for one in newest.files if one.name.endswith(".sst") and one.object not in older.objects]
+        place = root / shelf.names.file(hurt.object)
+    else:
+        place = root / shelf.names.manifest(3)
+    DAMAGES[damage](place)
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        view.wait_for(3)
+        assert view.rows() == (3, writing.by_sequence[3])
+        assert kept.restored is not None
+        assert kept.restored.manifest.sequence == 2
+        gone = (what, damage) == ("manifest", "missing")  # it is not listed: nobody can know of it
+        assert kept.told.damaged == kept.restored.passed_over == (0 if gone else 1)
+        assert (what, damage) != ("file", "a flipped byte") or "its bytes are not those of" in kept.told.errors()
+        assert gone or ("snapshot not usable" in kept.told.errors() and "'sequence': 3" in kept.told.errors())
+
+
+def test_nothing_usable_leaves_the_changelog(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """Every snapshot damaged: the view is restored from the changelog, exact."""
+    three_snapshots(writing, tmp_path / "one", objects)
+    for file in (Path(objects.place) / shelf_of(writing, objects).names.files).iterdir():
+        if file.stat().st_size:
+            flip(file)
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        view.wait_for(3)
+        assert view.rows() == (3, writing.by_sequence[3])
+        assert (kept.restored, kept.told.damaged) == (None, 3)
+        assert [one.sequence for one, _ in view.seen.done] == [3], "by a jump"
+
+
+def test_a_snapshot_of_another_stream_is_passed_over(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """A manifest whose milestone is not what stands on the commit stream is no past of this view."""
+    three_snapshots(writing, tmp_path / "one", objects)
+    shelf = shelf_of(writing, objects)
+    three, two = shelf.manifest(3), shelf.manifest(2)
+    forged = Manifest(**{**vars(three), "offset": two.offset})
+    (Path(objects.place) / shelf.names.manifest(3)).write_bytes(forged.encode())
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        view.wait_for(3)
+        assert kept.restored is not None
+        assert kept.restored.manifest.sequence == 2
+        assert "does not stand on the commit stream" in kept.told.errors()
+        assert view.rows() == (3, writing.by_sequence[3])
+
+
+def test_a_manifest_that_names_another_milestone_than_its_files(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """The files of 2 under the name of 3: opened, they are at 2, and that is seen before anybody reads them."""
+    three_snapshots(writing, tmp_path / "one", objects)
+    shelf = shelf_of(writing, objects)
+    forged = Manifest(**{**vars(shelf.manifest(3)), "files": shelf.manifest(2).files})
+    (Path(objects.place) / shelf.names.manifest(3)).write_bytes(forged.encode())
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        view.wait_for(3)
+        assert kept.restored is not None
+        assert (kept.restored.manifest.sequence, kept.told.damaged) == (2, 1)
+        assert view.rows() == (3, writing.by_sequence[3])
+
+
+def test_a_view_that_has_a_milestone_is_never_replaced(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """Newer snapshots of somebody else do not touch a store that is there."""
+    view_of_one = tmp_path / "one"
+    writing.epoch(sales(0))
+    with following(writing.cluster, writing.job, view_of_one) as view:
+        view.wait_for(1)
+    three_snapshots_of_others = tmp_path / "other"
+    with keeping(writing, three_snapshots_of_others, objects) as (view, kept):
+        view.wait_for(writing.epoch(sales(1)).sequence)
+        kept.snapshot()
+    with keeping(writing, view_of_one, objects) as (view, kept):
+        assert view.first_shown.sequence == 1
+        view.wait_for(2)
+        assert kept.restored is None
+        assert [one.sequence for one, _ in view.seen.done] == [2]
+
+
+def test_the_near_tier_is_enough_when_the_store_is_away(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """The view's folder is lost, and so is the object store: the checkpoint beside it is taken, damage seen."""
+    three_snapshots(writing, tmp_path / "one", objects)
+    away = Objects("s3://nobody/there", "http://127.0.0.1:9", anonymous=True, retries=0)
+    (tmp_path / "one").rename(tmp_path / "lost")
+    with keeping(writing, tmp_path / "one", away) as (view, kept):
+        view.wait_for(3)
+        assert view.rows() == (3, writing.by_sequence[3])
+        assert kept.restored is not None
+        assert (kept.restored.tier, kept.restored.manifest.sequence) == ("this disk", 3)
+        assert "snapshots not listed" in kept.told.errors()
+        assert kept.near.sequences() == [3, 2]
+    three, two = ({one.name for one in kept.near.manifest(number).files} for number in (3, 2))
+    (table,) = [one for one in three - two if one.endswith(".sst")]
+    flip(kept.near.place(3) / table)
+    (tmp_path / "one").rename(tmp_path / "lost again")
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(3)
+        assert view.rows() == (3, writing.by_sequence[3])
+        assert kept.restored is not None
+        assert (kept.restored.tier, kept.restored.passed_over) == (objects.place, 1)
+        assert f"{table} is damaged: it is not what the manifest says" in kept.told.errors()
+
+
+def test_a_store_that_is_away_stops_nothing(writing: Writing, tmp_path: Path) -> None:
+    """Neither start nor following: it is said, counted, and tried again until the store is there."""
+    place = tmp_path / "objects"
+    place.write_text("a file stands where the folder should be")
+    with keeping(writing, tmp_path / "one", Objects(str(place))) as (view, kept):
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        assert not kept.told.well
+        kept.taking.request(20)
+        until(lambda: kept.told.failures == 1, "the upload to fail")
+        view.wait_for(writing.epoch(sales(1)).sequence)
+        assert view.rows() == (2, writing.by_sequence[2])
+        place.unlink()
+        until(lambda: kept.told.uploads, "the upload to be tried again")
+        assert kept.told.well
+        assert kept.shelf.sequences() == [1]
+
+
+def test_views_of_some_partitions_have_snapshots_of_their_own(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """Each share by its name; a view that holds others begins from the changelog."""
+    part = frozenset({0, 2})
+    with keeping(writing, tmp_path / "one", objects, part) as (view, kept):
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        assert kept.snapshot().manifest.partitions == part
+        rows = view.rows()
+    with keeping(writing, tmp_path / "two", objects, part) as (view, kept):
+        view.wait_for(1)
+        assert (view.rows(), kept.restored is not None) == (rows, True)
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        assert view.store.emptied
+        view.wait_for(1)
+        assert (view.rows()[1], kept.restored) == (writing.by_sequence[1], None)
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(1)
+        assert (view.rows()[1], kept.restored) == (writing.by_sequence[1], None)
+        assert kept.told.damaged == 0, "the checkpoint beside it is sound, and of another view"
+
+
+def test_retention_deletes_what_nobody_names_after_its_grace(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """Two of four are kept; their files stay, those of the others go a grace period after they were retired."""
+    with keeping(writing, tmp_path / "one", objects, policy=Policy(2, 0, 0)) as (view, kept):
+        for epoch in range(4):
+            view.wait_for(writing.epoch(sales(epoch)).sequence)
+            last = kept.snapshot()
+        until(lambda: len(kept.told.prunings) == 4, "the pruning")
+        shelf = kept.shelf
+        assert shelf.sequences() == [4, 3]
+        assert sum(len(one.retired) for one in kept.told.prunings) == 2
+        assert sum(one.deleted for one in kept.told.prunings) == 0, "the grace period has not passed"
+    later = last.manifest.created_ms + 2 * 3_600_000
+    needed = shelf.manifest(4).objects | shelf.manifest(3).objects
+    assert set(shelf.stored()) > needed
+    planned = shelf.prune(Policy(2, 0, 0), later, dry_run=True)
+    done = shelf.prune(Policy(2, 0, 0), later)
+    assert (planned.deleted, planned.bytes) == (done.deleted, done.bytes)
+    assert done.deleted > 0
+    assert done.forgotten == 2
+    assert set(shelf.stored()) == needed
+    assert shelf.prune(Policy(2, 0, 0), later).deleted == 0
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        view.wait_for(4)
+        assert kept.restored is not None
+        assert view.rows() == (4, writing.by_sequence[4])
