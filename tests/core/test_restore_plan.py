@@ -11,7 +11,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
 from cutwater.core.restore import MARGIN_MS, Entry
-from cutwater.core.restore_plan import Known, Target, plan, restorable
+from cutwater.core.restore_plan import Kept, Known, Target, plan, restorable
 from cutwater.core.topics import MIN_COMPACTION_LAG_MS
 from protocol_samples import milestone
 
@@ -79,6 +79,39 @@ def test_what_is_read() -> None:
     assert plan(Target(), replace(there, partitions=frozenset({1}))).slices == (Slice(1, 0, 30),)
     assert plan(Target(), there, there.stream[2].milestone).records_max == 0
     assert made.seconds(1) == 2 * made.seconds(2) == 2 * made.seconds(9) > 0
+
+
+def test_a_snapshot_is_where_an_empty_folder_begins() -> None:
+    """The newest at or before the target; where the folder holds something, it goes on from that."""
+    entries = stream(1, 2, 3)
+    there = known(entries, 4 * HOUR_MS, snapshots=[kept(entries, 1), kept(entries, 2)])
+    made = plan(Target(), there)
+    assert made.snapshot == kept(entries, 2)
+    assert made.slices == (Slice(0, 20, 30), Slice(1, 20, 30))
+    second = plan(Target(token=entries[1].milestone.token), there)
+    assert (second.snapshot, second.records_max, second.held) == (kept(entries, 2), 0, True)
+    assert plan(Target(token=entries[0].milestone.token), there).snapshot == kept(entries, 1)
+    assert plan(Target(), there, entries[0].milestone).snapshot is None
+    assert plan(Target(), known(entries, 4 * HOUR_MS)).snapshot is None
+
+
+def test_a_snapshot_holds_what_compaction_has_overtaken() -> None:
+    """Its own milestone, however old; what comes after it only as the changelog has it, truncated or not."""
+    entries = stream(1, 2, 3)
+    there = known(entries, 3 * HOUR_MS + LAG_MS, snapshots=[kept(entries, 1)])
+    assert sequences(restorable(there)) == [1, 3]
+    made = plan(Target(token=entries[0].milestone.token), there)
+    assert (made.snapshot, made.records_max, made.held) == (kept(entries, 1), 0, False)
+    with pytest.raises(UsageError, match="snapshot is of it; there are g1-local-00000000:1, g1-local-00000000:3"):
+        plan(Target(token=entries[1].milestone.token), there)
+    cut_off = replace(there, starts={0: 10, 1: 10})
+    assert plan(Target(), cut_off).records_max == 40
+    with pytest.raises(UsageError, match="partition 0 of the changelog begins at 10"):
+        plan(Target(), replace(cut_off, snapshots=()))
+
+
+def kept(entries: list[Entry], sequence: int) -> Kept:
+    return Kept(entries[sequence - 1].milestone, 4, 1_000)
 
 
 @pytest.mark.parametrize(("at_ms", "sequence"), [(2 * HOUR_MS + 9, 2), (3 * HOUR_MS + 8, 2), (99 * HOUR_MS, 3)])

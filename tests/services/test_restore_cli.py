@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 from changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, following, make_job, now_ms
+from snapshots import keeping, shelf_of
 from typer.testing import CliRunner, Result
 
 from cutwater.adapters import wire
+from cutwater.adapters.objects import Objects
 from cutwater.cli.main import app
 from cutwater.core.restore import Entry
 from cutwater.core.sharing import held_by, owners
 from cutwater.views.bulk import Bulk
+from cutwater.views.shelf import Shelf
 from cutwater.views.store import Store, folder_of
 from cutwater.views.view import View
 
@@ -148,6 +151,61 @@ def test_a_part_of_a_later_milestone_is_not_taken_for_an_earlier_one(restore: Co
     assert "holds a part of g1-local-00000000:3" in " ".join(refused.output.split())
     restore.json()
     assert restore.rows() == (3, restore.writing.by_sequence[3])
+
+
+@pytest.fixture
+def shelf(restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """Snapshots of the milestones 3 and 4, of a view that is gone."""
+    writing, place = restore.writing, tmp_path / "snapshots"
+    monkeypatch.setenv("CUTWATER_SNAPSHOTS", str(place))
+    objects = Objects(str(place))
+    with keeping(writing, tmp_path / "view", objects) as (view, kept):
+        view.wait_for(3)
+        kept.snapshot()
+        writing.epoch([Sold("later", 8, 1)])
+        view.wait_for(4)
+        kept.snapshot()
+    return shelf_of(writing, objects)
+
+
+def test_from_a_snapshot_and_what_came_since(restore: Command, shelf: Shelf) -> None:
+    """Only the rest is read of the changelog; without snapshots all of it is."""
+    restore.writing.epoch([Sold("latest", 9, 1)])
+    told = restore.json("--dry-run")
+    assert (told["snapshot"]["token"], told["records_max"]) == ("g1-local-00000000:4", 1)
+    assert restore.json("--dry-run", "--no-snapshots")["records_max"] == 182
+    assert restore.json()["restored"]["records"] == 1
+    assert restore.rows() == (5, restore.writing.by_sequence[5])
+
+
+def test_an_old_milestone_that_only_a_snapshot_holds(restore: Command, shelf: Shelf) -> None:
+    """Compaction has overtaken it: what the changelog could give is refused, and the snapshot has it."""
+    old = now_ms() - 48 * HOUR_MS
+    writing = restore.writing
+    last = writing.epoch([Sold("old", 1, 1)], written_ms=old, epoch_started_ms=old)
+    writing.epoch([Sold("new", 1, 1)])
+    refused = restore("--to", "g1-local-00000000:4", "--no-snapshots")
+    assert refused.exit_code == 2
+    assert "g1-local-00000000:4 cannot be restored" in " ".join(refused.output.split())
+    told = restore.json("--to", "g1-local-00000000:4")
+    assert told["snapshot"]["token"] == told["token"] == "g1-local-00000000:4"
+    assert restore.rows() == (4, writing.by_sequence[4])
+    assert last.sequence == 5
+
+
+def test_a_damaged_snapshot_is_passed_over_and_said(restore: Command, shelf: Shelf) -> None:
+    """The next older one is taken, and more of the changelog is read; the rows are the same."""
+    manifest = shelf.manifest(4)
+    older = {one.object for one in shelf.manifest(3).files}
+    own = next(one for one in manifest.files if one.object not in older and one.size)
+    place = Path(shelf.name) / shelf.names.file(own.object)
+    data = bytearray(place.read_bytes())
+    data[len(data) // 2] ^= 1
+    place.write_bytes(data)
+    done = restore("--json")
+    assert done.exit_code == 0, done.output
+    assert "snapshot not usable" in done.stderr
+    assert restore.rows() == (4, restore.writing.by_sequence[4])
 
 
 def test_a_job_that_has_been_idle_for_long(restore: Command) -> None:

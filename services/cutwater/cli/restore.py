@@ -1,4 +1,4 @@
-"""`restore`: a view's folder at one milestone, made from the changelog."""
+"""`restore`: a view's folder at one milestone, made from a snapshot and the changelog."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.objects import objects_at
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
@@ -18,11 +19,15 @@ from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.core.bulk import Done
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
-from cutwater.core.restore_plan import Plan, Target, plan
+from cutwater.core.restore_plan import Kept, Plan, Target, plan
 from cutwater.core.sharing import Partitions, held_by, owners
+from cutwater.core.snapshots import Manifest, Names, share_name
 from cutwater.views.applier import Applied
 from cutwater.views.bulk import workers_by_default
+from cutwater.views.checkpoints import Checkpoints
 from cutwater.views.rebuilding import Rebuild, known
+from cutwater.views.restoring import Restorer, Tier, stands_on
+from cutwater.views.shelf import Shelf
 from cutwater.views.store import folder_of
 
 
@@ -40,16 +45,19 @@ def restore(
         int | None,
         typer.Option(min=1, max=64, help="Processes; else CUTWATER_RESTORE_WORKERS."),
     ] = None,
+    from_snapshots: Annotated[
+        bool, typer.Option("--snapshots/--no-snapshots", help="Begin from one, where CUTWATER_SNAPSHOTS has any.")
+    ] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be read, and read nothing.")] = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a view at one milestone in a folder, from the changelog, while no rehydrator serves from it.
+    """Make a view at one milestone in a folder, from a snapshot and the changelog.
 
-    For a rehydrator that shall start warm, and for a look at an older milestone. The folder is
-    DATA_DIR/views/JOB/GENERATION. Broken off at any moment, the same command goes on where it was. Milestones that
-    compaction has overtaken are refused with the list of those that can be had.
+    For a rehydrator that shall start warm, and for a look at an older milestone; while none serves from there. The
+    folder is DATA_DIR/views/JOB/GENERATION. Broken off at any moment, the same command goes on where it was.
+    What compaction has overtaken and no snapshot holds is refused with the list of those that can be had.
 
     Examples:  cutwater restore job.yaml --dry-run  ·  cutwater restore job.yaml --data-dir /var/lib/cutwater
     ·  cutwater restore job.yaml --to g1-local-00000000:42 --data-dir look
@@ -58,9 +66,10 @@ def restore(
     settings, job, target = settings_for(data_dir, bootstrap_servers), load_job(job_file), Target.of(to)
     wanted = _partitions(partitions, job.shards.partitions) if partitions else _own(settings, job)
     crew = workers or settings.restore_workers or workers_by_default()
-    with err.status("looking at the commit stream"):
-        there = known(settings.cluster, job, settings.generation, wanted, now_ms())
     folder = folder_of(settings.data_dir, job.name, settings.generation)
+    tiers = _tiers(settings, job, wanted, folder) if from_snapshots else ()
+    with err.status("looking at the commit stream"):
+        there = known(settings.cluster, job, settings.generation, wanted, now_ms(), tiers)
     if dry_run and not folder.exists():
         _tell(plan(target, there), crew, folder, None, as_json)
         return
@@ -75,6 +84,7 @@ def restore(
             now_ms,
             watching,
             crew,
+            restorer=_restorer(settings, job, wanted, tiers),
         )
     ) as rebuild:
         made = plan(target, there, rebuild.applied)
@@ -83,6 +93,36 @@ def restore(
             with watching.bar(made.records_max):
                 done = rebuild.run(made)
         _tell(made, crew, folder, done, as_json)
+
+
+def _tiers(settings: Settings, job: Job, partitions: Partitions | None, folder: Path) -> tuple[Tier, ...]:
+    """Where there may be snapshots: beside the folder, and where the settings say."""
+    near = Checkpoints(folder)
+    if not settings.snapshots:
+        return (near,)
+    names = Names(job.name, str(settings.generation), share_name(partitions))
+    return near, Shelf(objects_at(settings.snapshots, settings), names, settings.snapshot_grace_ms)
+
+
+def _restorer(settings: Settings, job: Job, partitions: Partitions | None, tiers: tuple[Tier, ...]) -> Restorer:
+    said = _Said()
+    on_stream = stands_on(settings.cluster, job)
+    return Restorer(job, settings.generation, partitions, tiers, on_stream, said, said)
+
+
+class _Said:
+    """Counts nothing, and says on standard error what a service would log."""
+
+    def restored(self, manifest: Manifest, seconds: float) -> None: ...
+
+    def unusable(self) -> None: ...
+
+    def answers(self, well: bool) -> None: ...
+
+    def info(self, what: str, **about: Any) -> None:
+        say(f"{what}: {', '.join(f'{name} {value}' for name, value in about.items())}")
+
+    warning = error = info
 
 
 class _Watching:
@@ -132,6 +172,7 @@ def _tell(made: Plan, workers: int, folder: Path, done: Applied | None, as_json:
         "watermark": iso(milestone.watermark_ms),
         "folder": str(folder),
         "from": str(made.since.token) if made.since else None,
+        "snapshot": _snapshot(made.snapshot) if made.snapshot else None,
         "partitions": [one._asdict() for one in made.slices],
         "records_max": made.records_max,
         "seconds_expected": round(made.seconds(workers), 1),
@@ -142,12 +183,19 @@ def _tell(made: Plan, workers: int, folder: Path, done: Applied | None, as_json:
         return
     rows = ((one.partition, one.first, one.end, one.records_max) for one in made.slices)
     out.print(table(f"{milestone.token} in {folder}", ["partition", "from", "to", "records at most"], rows))
+    if made.snapshot:
+        one = made.snapshot
+        say(f"snapshot {one.milestone.token}: {one.files} files, {one.bytes / 1e6:,.1f} MB")
     if done:
         say(f"restored: {done.records:,} records, {done.bytes / 1e6:,.0f} MB in {done.seconds:.1f} s")
     elif made.since and made.since == milestone:
         say("the folder is there already")
     else:
         say(f"to be read: {made.records_max:,} records at most, about {told['seconds_expected']} s")
+
+
+def _snapshot(one: Kept) -> dict[str, Any]:
+    return {"token": str(one.milestone.token), "files": one.files, "bytes": one.bytes}
 
 
 def register(app: typer.Typer) -> None:

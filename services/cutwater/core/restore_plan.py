@@ -2,7 +2,8 @@
 
 A milestone can be read from the changelog as long as compaction has spared every value below its cut: nothing
 follows the cut, or what follows is younger than the compaction lag (`core.restore.contained`, which is asked again
-when the reading passes the cut). A milestone that the view in the folder is at already needs nothing.
+when the reading passes the cut). One that a snapshot holds can be had from there, however old it is. Of an older
+snapshot only what came since is read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from cutwater.core.bulk import Slice, divided
 from cutwater.core.cuts import Cut
@@ -50,6 +52,14 @@ class Target:
         return Target(at_ms=round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
+class Kept(NamedTuple):
+    """A snapshot: the view at one milestone, as files."""
+
+    milestone: Milestone
+    files: int
+    bytes: int
+
+
 @dataclass(frozen=True)
 class Known:
     """What there is to restore from."""
@@ -62,6 +72,8 @@ class Known:
     now_ms: int
     partitions: Partitions | None = None
     """Those that are wanted; None for all."""
+    snapshots: Sequence[Kept] = ()
+    """Of these partitions."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +83,12 @@ class Plan:
     to: Entry
     since: Milestone | None
     """What the folder holds already."""
+    snapshot: Kept | None
+    """What it begins from, where it holds nothing."""
     slices: tuple[Slice, ...]
     """What is read of the changelog; compaction has left fewer records than offsets."""
+    held: bool
+    """Can the changelog alone give the milestone, if the snapshot turns out to be damaged?"""
 
     @property
     def records_max(self) -> int:
@@ -85,20 +101,23 @@ class Plan:
 
 
 def restorable(known: Known) -> list[Entry]:
-    """The milestones that the changelog still holds whole, oldest first."""
-    return [entry for at, entry in enumerate(known.stream) if _held(known, at)]
+    """The milestones that can be had, oldest first."""
+    return [entry for at, entry in enumerate(known.stream) if _available(known, at)]
 
 
 def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
     """Raises UsageError where the milestone is not there, cannot be had any more, or lies behind the view."""
-    entry = _wanted(target, known)
-    milestone = entry.milestone
+    at = _wanted(target, known)
+    entry, milestone = known.stream[at], known.stream[at].milestone
     if since is not None and since.sequence > milestone.sequence:
         raise UsageError(
             f"the folder holds a view at {since.token}, beyond {milestone.token}: views do not go back. Name "
             "another --data-dir"
         )
-    slices = _slices(known, milestone, since.changelog_cut if since else Cut())
+    older = [one for one in known.snapshots if one.milestone.sequence <= milestone.sequence]
+    snapshot = max(older, key=lambda one: one.milestone.sequence, default=None) if since is None else None
+    begun = snapshot.milestone if snapshot else since
+    slices = _slices(known, milestone, begun.changelog_cut if begun else Cut())
     lost = [one for one in slices if one.first < known.starts.get(one.partition, 0)]
     if lost:
         first = lost[0]
@@ -106,7 +125,7 @@ def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
             f"partition {first.partition} of the changelog begins at {known.starts[first.partition]}, and offsets "
             f"from {first.first} are needed: records were deleted. Start a new generation"
         )
-    return Plan(entry, since, slices)
+    return Plan(entry, since, snapshot, slices, _held(known, at))
 
 
 def _slices(known: Known, milestone: Milestone, since: Cut) -> tuple[Slice, ...]:
@@ -118,7 +137,8 @@ def _slices(known: Known, milestone: Milestone, since: Cut) -> tuple[Slice, ...]
     )
 
 
-def _wanted(target: Target, known: Known) -> Entry:
+def _wanted(target: Target, known: Known) -> int:
+    """Its place in the stream."""
     if not known.stream:
         raise UsageError("the commit stream holds no milestone of this generation yet")
     found = [at for at, entry in enumerate(known.stream) if _is_meant(target, entry.milestone)]
@@ -126,13 +146,18 @@ def _wanted(target: Target, known: Known) -> Entry:
         wanted = target.token or f"a milestone committed by {_iso(target.at_ms or 0)}"
         raise UsageError(f"the commit stream does not hold {wanted}; {_those(known.stream)}")
     if target == Target():  # of the newest ones any will do
-        found = [at for at in found if _held(known, at)] or found
-    if not _held(known, found[-1]):
+        found = [at for at in found if _available(known, at)] or found
+    if not _available(known, found[-1]):
         raise UsageError(
             f"{known.stream[found[-1]].milestone.token} cannot be restored: compaction may have taken values "
-            f"below its cut; {_those(restorable(known))}"
+            f"below its cut, and no snapshot is of it; {_those(restorable(known))}"
         )
-    return known.stream[found[-1]]
+    return found[-1]
+
+
+def _available(known: Known, at: int) -> bool:
+    milestone = known.stream[at].milestone
+    return _held(known, at) or any(one.milestone == milestone for one in known.snapshots)
 
 
 def _is_meant(target: Target, milestone: Milestone) -> bool:

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
+from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count
 from cutwater.core import topics
-from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.errors import ProtocolError, UnavailableError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump
-from cutwater.core.restore_plan import Known, Plan
+from cutwater.core.restore_plan import Kept, Known, Plan
 from cutwater.core.sharing import Partitions
+from cutwater.core.snapshots import Unusable
 from cutwater.views.applier import Applied, Applier
 from cutwater.views.bulk import BULK_RECORDS, Bulk, Observer
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import Ranges
+from cutwater.views.restoring import Restorer, Tier
 from cutwater.views.store import Store
 from cutwater.views.stream import MilestoneFeed
 
 KEPT_MAX = 100_000
 """Milestones that are looked at, the newest ones."""
+SNAPSHOTS_MAX = 200
 _POLL_S = 1.0
 _SILENT_MAX = 30
 
 
-def known(cluster: Cluster, job: Job, generation: Generation, partitions: Partitions | None, now_ms: int) -> Known:
-    """What there is to restore from. Raises UnavailableError when the brokers do not answer."""
+def known(
+    cluster: Cluster,
+    job: Job,
+    generation: Generation,
+    partitions: Partitions | None,
+    now_ms: int,
+    tiers: Sequence[Tier] = (),
+) -> Known:
+    """What there is to restore from. Raises UnavailableError when brokers or object store do not answer."""
     changelog = topics.changelog(job.name, generation)
     count = partition_count(cluster, changelog)
     with closing(make_consumer(cluster)) as consumer:
@@ -41,7 +52,19 @@ def known(cluster: Cluster, job: Job, generation: Generation, partitions: Partit
         ends={number: high for number, (_, high) in found.items()},
         now_ms=now_ms,
         partitions=partitions,
+        snapshots=[kept for tier in tiers for kept in _snapshots(tier, job, generation, partitions)],
     )
+
+
+def _snapshots(tier: Tier, job: Job, generation: Generation, partitions: Partitions | None) -> Iterator[Kept]:
+    """The usable ones, by what their manifests say; a restore reads and checks their files."""
+    for sequence in tier.sequences()[:SNAPSHOTS_MAX]:
+        with suppress(Unusable, ProtocolError):
+            manifest = tier.manifest(sequence)
+            milestone = wire.decode(manifest.record)
+            ours = (manifest.job, manifest.generation, manifest.partitions) == (job.name, generation, partitions)
+            if ours and isinstance(milestone, Milestone):
+                yield Kept(milestone, len(manifest.files), manifest.size)
 
 
 def _stream(cluster: Cluster, job: Job, generation: Generation) -> list[Entry]:
@@ -75,6 +98,7 @@ class Rebuild:
         observer: Observer,
         workers: int = 1,
         least_records: int = BULK_RECORDS,
+        restorer: Restorer | None = None,
     ) -> None:
         """Opens the folder, or makes it; raises as `Store` does, and for a view of other partitions."""
         self._cluster = cluster
@@ -85,6 +109,7 @@ class Rebuild:
         self.workers = workers
         self._topic = topics.changelog(job.name, generation)
         self._least_records = least_records
+        self._restorer = restorer
         self._store = Store(folder, job, generation, partitions=partitions, may_empty=False)
 
     @property
@@ -108,6 +133,15 @@ class Rebuild:
             raise UsageError(
                 f"{self._store.folder} holds a part of {begun.milestone.token}, beyond {milestone.token}: restore "
                 "that one or a later one, or name another --data-dir"
+            )
+        if plan.snapshot and self._restorer and self._store.applied is None and begun is None:
+            self._restorer.restore(self._store, lambda: False, plan.snapshot.milestone.sequence)
+        if self.shows(milestone):
+            return Applied()
+        if not plan.held:
+            raise UnavailableError(
+                f"the snapshot of {milestone.token} could not be used, and compaction may have taken values below "
+                "its cut: restore another milestone"
             )
         ranges = Ranges(self._cluster, self._topic, partitions=self._partitions)
         bulk = Bulk(
