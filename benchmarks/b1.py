@@ -141,6 +141,10 @@ def prepare(options: Options, stage: Stage, notes: list[str]) -> Iterator[Log]:
     """Write each log once; notes what it holds, and how fast it could be read, and rows be stored, at best."""
     for name in options.workloads:
         log = Log(stage.cluster, BY_NAME[name], options.size, options.seed, stage.folder)
+        if log.workload.tail:
+            place = stage.folder / "snapshots" / name
+            ViewContest(stage, log, "snapshot", 0).take_snapshot(place)
+            log.add_tail(place)
         rate = limits.consumer_rate(stage.java, jars("kafka"), stage.cluster, log.topic, log.records)
         notes.append(
             f"{name}: {log.records:,} records, {log.rows:,} rows at the end, {log.milestones} milestones. "

@@ -47,7 +47,10 @@ _FLUSH_S = 60.0
 
 
 class Log:
-    """Generates and writes in the constructor; then `rows` and `digest` are those of every right store."""
+    """Generates and writes in the constructor; then `rows` and `digest` are those of every right store.
+
+    Of a workload with a tail, that comes by `add_tail`, behind a snapshot of what is there.
+    """
 
     def __init__(self, cluster: Cluster, workload: Workload, size: int, seed: int, folder: Path) -> None:
         """`folder`: for the job's own file and schema. UnavailableError when a record is not acknowledged."""
@@ -63,6 +66,10 @@ class Log:
         self._maker = Maker(groups, seed, Codec(WINDOW_KEY_SCHEMA).header, Codec(self.job.state_schema).header)
         self.records = self.rows = self.digest = 0
         """What stands on the changelog; count and digest of the rows of the state."""
+        self.snapshots: Path | None = None
+        """Where a view may begin."""
+        self._newest = np.zeros((groups, WINDOWS), np.uint64)
+        """The hash of each row of the state."""
         self.probe: dict[bytes, bytes] = {}
         """Every row of the state of the first group."""
         self._sender, self._ends = Sender(cluster, self.topic), Ends(cluster)
@@ -70,10 +77,29 @@ class Log:
         began = time.monotonic()
         self._write(groups)
         self.seconds = time.monotonic() - began
-        writer = TransactionalWriter(cluster, topics.signal_id(self.job.name))
-        writer.initialise()
-        writer.write(topics.milestones(self.job.name), list(map(wire.encode, self._milestones)))
-        del self._sender, self._ends, self._maker  # clients that outlive the broker complain
+        self._signal = TransactionalWriter(cluster, topics.signal_id(self.job.name))
+        self._signal.initialise()
+        self._tell(0)
+        if not workload.tail:
+            self._end()
+
+    def add_tail(self, snapshots: Path) -> None:
+        """What is written behind the snapshot, which lies in that folder."""
+        told = len(self._milestones)
+        for rows in self._maker.some(self.workload.tail, self.workload.updates):
+            self._epoch(rows)
+        self._tell(told)
+        self.snapshots = snapshots
+        self._end()
+
+    def _tell(self, first: int) -> None:
+        """The milestones from this one on, on the commit stream."""
+        self._signal.write(topics.milestones(self.job.name), list(map(wire.encode, self._milestones[first:])))
+
+    def _end(self) -> None:
+        live = self._newest[:, self.workload.closed :]
+        self.rows, self.digest = live.size, int(np.bitwise_xor.reduce(live, axis=None))
+        del self._sender, self._ends, self._maker, self._signal  # clients that outlive the broker complain
 
     @property
     def milestones(self) -> int:
@@ -87,23 +113,20 @@ class Log:
     def _write(self, groups: int) -> None:
         for number in range(self.workload.updates):
             for rows in self._maker.round(number):
-                self._epoch(rows, newest=number == self.workload.updates - 1)
+                self._epoch(rows)
         if self.workload.closed:
             self._bury(groups)
 
-    def _epoch(self, rows: Rows, newest: bool) -> None:
-        """The rows of an epoch, and its milestone. `newest`: no row of a later epoch takes their place."""
+    def _epoch(self, rows: Rows) -> None:
+        """The rows of an epoch, and its milestone."""
         partitions = self._partitions[rows.group]
         self._sender.send(rows.keys, rows.values, partitions, self._writer)
         self.records += len(rows.keys)
         hashes = np.fromiter(map(row_hash, rows.keys, rows.values), np.uint64, len(rows.keys))
         self._milestone(partitions, hashes)
-        if newest:
-            live = rows.window >= self.workload.closed
-            self.rows += int(live.sum())
-            self.digest ^= int(np.bitwise_xor.reduce(hashes[live]))
-            for at in np.flatnonzero(live & (rows.group == 0)).tolist():
-                self.probe[rows.keys[at]] = rows.values[at]
+        self._newest[rows.group, rows.window] = hashes
+        for at in np.flatnonzero((rows.window >= self.workload.closed) & (rows.group == 0)).tolist():
+            self.probe[rows.keys[at]] = rows.values[at]
 
     def _bury(self, groups: int) -> None:
         """An epoch without rows, whose horizon closes windows, and the tombstones of those."""

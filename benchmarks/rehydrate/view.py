@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import httpx
 
-from benchmarks.rehydrate.contest import STOP_S, Contents, Contest, Moments, Wrong
+from benchmarks.rehydrate.contest import PATIENCE_S, RECORDS_PER_S_MIN, STOP_S, Contents, Contest, Moments, Wrong
 from benchmarks.rehydrate.log import GENERATION, Log
 from benchmarks.rehydrate.workloads import group_name
 from cutwater.adapters.avro import Codec
@@ -26,7 +27,7 @@ from cutwater.views.layout import WINDOWS_END, Window, parse, segment_prefix
 from cutwater.views.rows import Presenter, iso
 from cutwater.views.store import Store, folder_of
 
-_APPLIED = re.compile(r"^cutwater_view_apply_seconds_sum (\S+)$", re.MULTILINE)
+_SPENT = re.compile(r"^cutwater_view_(?:apply_seconds_sum|snapshot_restore_seconds) (\S+)$", re.MULTILINE)
 _PIECE_ROWS = 50_000
 _WAIT_MS = 30_000
 
@@ -39,6 +40,8 @@ class ViewContest(Contest):
             "CUTWATER_DATA_DIR": str(self.folder / "state"),
             "CUTWATER_REGION": GENERATION.region,
             "CUTWATER_PORT": str(self._port),
+            "CUTWATER_SNAPSHOTS": str(self.log.snapshots or ""),
+            "CUTWATER_SNAPSHOT_EVERY_MS": "86400000",
         }
         argv = [sys.executable, "-m", "cutwater.rehydrator", str(self.log.job_file)]
         return Child(self.name, argv, env, self.folder / "log.txt", RestartPolicy(), terminate_leader_only=True)
@@ -50,13 +53,30 @@ class ViewContest(Contest):
             read_s, asked = time.time(), time.monotonic()
             self._rows(api)
             one_read_s = time.monotonic() - asked
-            applied = _APPLIED.search(api.get("/metrics").text)
-        if applied is None:
+            spent = _SPENT.findall(api.get("/metrics").text)
+        if not spent:
             raise UnavailableError(f"{self.name} tells no time of its restore")
-        moments = Moments(read_s - float(applied[1]) - one_read_s, read_s)
+        moments = Moments(read_s - sum(map(float, spent)) - one_read_s, read_s)
         if found != (expected := _expected(self.log)):
             raise Wrong(moments, f"the first read gave {found} instead of {expected}")
         return moments
+
+    def take_snapshot(self, place: Path) -> None:
+        """Restore the log as it is now, and leave a snapshot of it in that folder."""
+        self.log.snapshots = place
+        child = self.child()
+        child.start()
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{self._port}", timeout=2 * _WAIT_MS / 1000) as api:
+                self._deadline = time.monotonic() + PATIENCE_S + self.log.records / RECORDS_PER_S_MIN
+                self._ask(api, child)
+                token = api.post("/v1/snapshots").raise_for_status().json()["token"]
+                assert token == str(self.log.last.token)
+            while not list(place.rglob("manifests/*.json")):
+                self.waiting(child, "the snapshot")
+        finally:
+            child.stop(STOP_S)
+            self.log.snapshots = None
 
     def contents(self, child: Child) -> Contents:
         """Of the store, opened once its process has ended: it must be at the log's last milestone, whole."""

@@ -40,16 +40,20 @@ class Workload:
     """Of each key."""
     closed: int = 0
     """So many of the windows are below the horizon at the end, and deleted."""
+    tail: float = 0.0
+    """So many of the rows, as a share, are written once more behind a snapshot, from which a view may begin."""
 
     def groups(self, records: int) -> int:
         """How many groups make about so many records, tombstones included."""
-        return max(1, records // (WINDOWS * self.updates + self.closed))
+        return max(1, int(records / (WINDOWS * (self.updates + self.tail) + self.closed)))
 
 
 WORKLOADS = (
     Workload("log-unique", 1),
     Workload("log-4-updates", 4, closed=2),
     Workload("log-16-updates", 16),
+    Workload("hybrid-1pct", 1, tail=0.01),
+    Workload("hybrid-10pct", 1, tail=0.1),
 )
 
 
@@ -95,7 +99,14 @@ class Maker:
 
     def round(self, number: int) -> Iterator[Rows]:
         """Every key once, in pieces of an epoch each."""
+        yield from self._pieces(self._rng.permutation(self._groups * WINDOWS), number)
+
+    def some(self, share: float, number: int) -> Iterator[Rows]:
+        """So many of the keys, each once, by chance."""
         places = self._rng.permutation(self._groups * WINDOWS)
+        yield from self._pieces(places[: max(1, int(share * len(places)))], number)
+
+    def _pieces(self, places: NDArray[np.int64], number: int) -> Iterator[Rows]:
         for first in range(0, len(places), EPOCH_ROWS_MAX):
             group, window = np.divmod(places[first : first + EPOCH_ROWS_MAX], WINDOWS)
             yield Rows(group, window, self.keys(group, window), self._values(len(group), number + 1))

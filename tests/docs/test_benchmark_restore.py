@@ -61,11 +61,21 @@ def test_a_round_writes_every_key_once_and_a_seed_gives_one_log(part: Any, job: 
 
 
 def test_a_log_has_about_as_many_records_as_asked_for(part: Any) -> None:
-    """Updates of every key, and the tombstones of closed windows."""
+    """Updates of every key, the tail, and the tombstones of closed windows."""
     workloads = part("rehydrate.workloads")
     for one in workloads.WORKLOADS:
-        records = one.groups(1_000_000) * (workloads.WINDOWS * one.updates + one.closed)
+        records = one.groups(1_000_000) * (workloads.WINDOWS * (one.updates + one.tail) + one.closed)
         assert 999_000 < records <= 1_000_000
+
+
+def test_a_tail_is_a_part_of_the_rows_written_once_more(part: Any, job: Job) -> None:
+    """Each at most once, with values of their own."""
+    made = maker(part, job)
+    (all_rows,) = made.round(0)
+    (tail,) = made.some(0.1, 1)
+    assert len(tail.keys) == len(set(tail.keys)) == len(all_rows.keys) // 10
+    before = dict(zip(all_rows.keys, all_rows.values, strict=True))
+    assert all(before[key] != value for key, value in zip(tail.keys, tail.values, strict=True))
 
 
 def test_a_view_s_store_has_the_digest_of_the_changelog(part: Any, job: Job) -> None:

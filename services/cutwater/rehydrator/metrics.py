@@ -72,6 +72,7 @@ class Metrics:
         self._away = Gauge("snapshot_store_away", "1 while the object store does not answer as it should.", **here)
         self._sequence = Gauge("snapshot_sequence", "Milestone of the last snapshot uploaded or restored.", **here)
         self._moment = Gauge("snapshot_timestamp_seconds", "When its manifest was written.", **here)
+        self._restore_s = Gauge("snapshot_restore_seconds", "How long the last restore of one took.", **here)
         for unknown in (self._sequence, self._moment):
             unknown.set(float("nan"))
 
@@ -136,6 +137,7 @@ class Metrics:
         self._away.set(0 if well else 1)
 
     def restored(self, manifest: Manifest, seconds: float) -> None:
+        self._restore_s.set(seconds)
         self._restored.inc()
         self._sequence.set(manifest.sequence)
         self._moment.set(manifest.created_ms / 1000)
