@@ -71,6 +71,16 @@ def test_empty_view_jumps_to_the_newest_once_the_end_was_seen() -> None:
     assert backlog.plan(NOW) == Jump(entries[4])
 
 
+def test_what_follows_the_readers_milestone_must_name_it_as_its_parent() -> None:
+    """The stream was replaced, and where the reader's milestone stood is now a marker, or nothing any more."""
+    entries, others = chain(3), chain(3, written_ms=NOW - 1)
+    backlog = Backlog(G1, entries[1])
+    with pytest.raises(DivergenceError, match="fork: the parent hash is not the hash of sequence 2"):
+        backlog.add(others[2])
+    assert backlog.plan(NOW) is None
+    assert fed(Backlog(G1, entries[1]), entries[2:]).plan(NOW) == Step(entries[2])
+
+
 def test_nothing_new_is_nothing_to_do() -> None:
     """A view at the newest milestone, and an empty stream, have no plan."""
     entries = chain(2)

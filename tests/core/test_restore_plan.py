@@ -110,6 +110,23 @@ def test_a_snapshot_holds_what_compaction_has_overtaken() -> None:
         plan(Target(), replace(cut_off, snapshots=()))
 
 
+def test_a_snapshot_goes_into_an_empty_folder_only() -> None:
+    """Where the folder holds an older view, what only a snapshot holds cannot be reached from it."""
+    entries = stream(1, 2, 3)
+    there = known(entries, 3 * HOUR_MS + LAG_MS, snapshots=[kept(entries, 2)])
+    with pytest.raises(UsageError, match="g1-local-00000000:2 is in a snapshot only, and the folder holds"):
+        plan(Target(token=entries[1].milestone.token), there, entries[0].milestone)
+
+
+def test_a_snapshot_of_another_stream_is_none() -> None:
+    """Its milestone is not the one that stands there; one from before the stream's oldest may be ours."""
+    entries = stream(1, 2, 3)
+    other = Kept(replace(entries[1].milestone, rows=77), 4, 1_000)
+    assert plan(Target(), known(entries, 4 * HOUR_MS, snapshots=[other])).snapshot is None
+    pruned = known(entries[2:], 4 * HOUR_MS, ends={0: 30, 1: 30}, snapshots=[kept(entries, 2)])
+    assert plan(Target(), pruned).snapshot == kept(entries, 2)
+
+
 def kept(entries: list[Entry], sequence: int) -> Kept:
     return Kept(entries[sequence - 1].milestone, 4, 1_000)
 

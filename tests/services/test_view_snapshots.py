@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 from changelogs import Sold, Writing, following, make_job, now_ms, until
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from snapshots import keeping, shelf_of
 
 from cutwater.adapters.objects import Objects
+from cutwater.core import topics
 from cutwater.core.snapshots import Manifest, Policy
 
 ROWS = 2_000
@@ -209,12 +212,18 @@ def test_nothing_usable_leaves_the_changelog(writing: Writing, tmp_path: Path, o
         assert [one.sequence for one, _ in view.seen.done] == [3], "by a jump"
 
 
-def test_a_snapshot_of_another_stream_is_passed_over(writing: Writing, tmp_path: Path, objects: Objects) -> None:
-    """A manifest whose milestone is not what stands on the commit stream is no past of this view."""
+@pytest.mark.parametrize("behind", [0, 1])
+def test_a_snapshot_of_another_stream_is_passed_over(
+    writing: Writing, tmp_path: Path, objects: Objects, behind: int
+) -> None:
+    """A manifest whose milestone is not what stands on the commit stream is no past of this view.
+
+    Neither where another record stands in its place, nor where a transaction's marker does.
+    """
     three_snapshots(writing, tmp_path / "one", objects)
     shelf = shelf_of(writing, objects)
     three, two = shelf.manifest(3), shelf.manifest(2)
-    forged = Manifest(**{**vars(three), "offset": two.offset})
+    forged = Manifest(**{**vars(three), "offset": two.offset + behind})
     (Path(objects.place) / shelf.names.manifest(3)).write_bytes(forged.encode())
     with keeping(writing, tmp_path / "two", objects) as (view, kept):
         view.wait_for(3)
@@ -222,6 +231,24 @@ def test_a_snapshot_of_another_stream_is_passed_over(writing: Writing, tmp_path:
         assert kept.restored.manifest.sequence == 2
         assert "does not stand on the commit stream" in kept.told.errors()
         assert view.rows() == (3, writing.by_sequence[3])
+
+
+def test_a_stream_that_was_pruned_past_a_snapshot_lets_it_be(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """It cannot be asked for any more: it is believed, and the next one's parent hash must be its own."""
+    three_snapshots(writing, tmp_path / "one", objects)
+    manifest = shelf_of(writing, objects).manifest(3)
+    writing.epoch([Sold("after", 1, 1)])
+    admin = AdminClient(writing.cluster.librdkafka())
+    place = TopicPartition(topics.milestones(writing.job.name), 0, manifest.offset + 1)
+    for deleted in admin.delete_records([place]).values():
+        deleted.result(20)
+    with keeping(writing, tmp_path / "two", objects, near=False) as (view, kept):
+        view.wait_for(4)
+        assert kept.restored is not None
+        assert kept.restored.manifest.sequence == 3
+        assert view.rows() == (4, writing.by_sequence[4])
 
 
 def test_a_manifest_that_names_another_milestone_than_its_files(

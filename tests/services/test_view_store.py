@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -71,6 +72,32 @@ def rows(job: Job, store: Store, sold: list[Sold]) -> dict[bytes, bytes]:
 
 def pieces(view: View) -> dict[tuple[str, int], int]:
     return {(row["key"], row["window_start"] // HOUR_MS): row["pieces"] for row in view.rows()[1]}
+
+
+def test_nobody_opens_a_folder_while_it_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RocksDB's own lock lies in the folder that is deleted; for a moment there would be none."""
+    for name in ("view", "files"):
+        RocksTable(tmp_path / name).close()
+    table, tried = RocksTable(tmp_path / "view"), []
+    delete = shutil.rmtree
+
+    def try_to_open(folder: Path) -> None:
+        for _ in range(2):  # before and behind
+            with pytest.raises(BlockingIOError, match="lock"):
+                RocksTable(tmp_path / "view")
+            tried.append(folder)
+            delete(folder, ignore_errors=True)
+
+    monkeypatch.setattr(shutil, "rmtree", try_to_open)
+    table.replace(tmp_path / "files")
+    assert tried
+    table.write({b"a": b"1"})
+    with pytest.raises(BlockingIOError):
+        RocksTable(tmp_path / "view")
+    table.close()
+    again = RocksTable(tmp_path / "view")
+    assert again.get(b"a") == b"1"
+    again.close()
 
 
 def test_what_a_broken_off_load_counted_is_of_its_own_milestone(tmp_path: Path) -> None:

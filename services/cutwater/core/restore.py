@@ -164,7 +164,9 @@ class Backlog:
 
     def _check(self, entry: Entry) -> None:
         milestone = entry.milestone
-        pair = [one for one in (self._last, entry) if one is not None]
+        # The milestone of the reader itself is read first, or was pruned: its hash is known either way.
+        known = self._applied if milestone.sequence == self._sequence + 1 else None
+        pair = [one for one in (self._last or known, entry) if one is not None]
         for found in breaks((one.milestone, one.record) for one in pair):
             if found.sequence == milestone.sequence:
                 raise DivergenceError(f"the commit stream is broken at sequence {found.sequence}: {found.reason}")

@@ -114,7 +114,13 @@ def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
             f"the folder holds a view at {since.token}, beyond {milestone.token}: views do not go back. Name "
             "another --data-dir"
         )
-    older = [one for one in known.snapshots if one.milestone.sequence <= milestone.sequence]
+    held = _held(known, at)
+    if since is not None and since != milestone and not held:
+        raise UsageError(
+            f"{milestone.token} is in a snapshot only, and the folder holds a view at {since.token} already: name "
+            "another --data-dir"
+        )
+    older = [one for one in known.snapshots if one.milestone.sequence <= milestone.sequence and _ours(known, one)]
     snapshot = max(older, key=lambda one: one.milestone.sequence, default=None) if since is None else None
     begun = snapshot.milestone if snapshot else since
     slices = _slices(known, milestone, begun.changelog_cut if begun else Cut())
@@ -125,7 +131,7 @@ def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
             f"partition {first.partition} of the changelog begins at {known.starts[first.partition]}, and offsets "
             f"from {first.first} are needed: records were deleted. Start a new generation"
         )
-    return Plan(entry, since, snapshot, slices, _held(known, at))
+    return Plan(entry, since, snapshot, slices, held)
 
 
 def _slices(known: Known, milestone: Milestone, since: Cut) -> tuple[Slice, ...]:
@@ -153,6 +159,16 @@ def _wanted(target: Target, known: Known) -> int:
             f"below its cut, and no snapshot is of it; {_those(restorable(known))}"
         )
     return found[-1]
+
+
+def _ours(known: Known, one: Kept) -> bool:
+    """Is its milestone of this stream, as far as that is kept?"""
+    same = next((kept for kept in known.stream if kept.milestone.sequence == one.milestone.sequence), None)
+    return (
+        one.milestone.sequence < known.stream[0].milestone.sequence
+        if same is None
+        else same.milestone == one.milestone
+    )
 
 
 def _available(known: Known, at: int) -> bool:

@@ -125,6 +125,8 @@ class Checkpoints:
             else:
                 unfinished = to.with_name(to.name + ".part")
                 shutil.copyfile(found, unfinished)
+                with unfinished.open("rb") as copy:
+                    os.fsync(copy.fileno())
                 unfinished.replace(to)
         except FileNotFoundError:
             raise Unusable(f"{found} is missing") from None

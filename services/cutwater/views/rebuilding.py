@@ -7,6 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from cutwater.adapters import wire
+from cutwater.adapters.avro import crc64
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count
 from cutwater.core import topics
@@ -58,12 +59,13 @@ def known(
 
 def _snapshots(tier: Tier, job: Job, generation: Generation, partitions: Partitions | None) -> Iterator[Kept]:
     """The usable ones, by what their manifests say; a restore reads and checks their files."""
+    schema = crc64(job.state_schema).hex()
     for sequence in tier.sequences()[:SNAPSHOTS_MAX]:
         with suppress(Unusable, ProtocolError):
             manifest = tier.manifest(sequence)
             milestone = wire.decode(manifest.record)
-            ours = (manifest.job, manifest.generation, manifest.partitions) == (job.name, generation, partitions)
-            if ours and isinstance(milestone, Milestone):
+            theirs = (manifest.job, manifest.generation, manifest.partitions, manifest.schema)
+            if theirs == (job.name, generation, partitions, schema) and isinstance(milestone, Milestone):
                 yield Kept(milestone, len(manifest.files), manifest.size)
 
 
@@ -134,7 +136,8 @@ class Rebuild:
                 f"{self._store.folder} holds a part of {begun.milestone.token}, beyond {milestone.token}: restore "
                 "that one or a later one, or name another --data-dir"
             )
-        if plan.snapshot and self._restorer and self._store.applied is None and begun is None:
+        # A load that was broken off goes on, unless only the snapshot holds the milestone: then it gives way.
+        if plan.snapshot and self._restorer and (begun is None or not plan.held):
             self._restorer.restore(self._store, lambda: False, plan.snapshot.milestone.sequence)
         if self.shows(milestone):
             return Applied()

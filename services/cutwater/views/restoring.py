@@ -13,7 +13,7 @@ from cutwater.adapters import wire
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import topics
-from cutwater.core.errors import CutwaterError, DivergenceError, ProtocolError, UnavailableError
+from cutwater.core.errors import CutwaterError, DivergenceError, MachineError, ProtocolError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
@@ -22,7 +22,7 @@ from cutwater.core.sharing import Partitions
 from cutwater.core.snapshots import File, Manifest, Unusable
 from cutwater.views.checkpoints import sha256_of
 from cutwater.views.ranges import Stopped
-from cutwater.views.store import Store
+from cutwater.views.store import Store, restoring_folder
 from cutwater.views.stream import MilestoneFeed
 
 FILES_AT_ONCE = 4
@@ -103,8 +103,10 @@ class Restorer:
         `target`: the newest milestone that will do, None for any. Raises Stopped.
         """
         begun_s, passed_over = time.monotonic(), 0
-        folder = store.folder.with_name(f"{store.folder.name}.restoring")
+        folder = restoring_folder(store.folder)
         away: set[str] = set()
+        given_up = False
+        """Was there something that a later try may find?"""
         for sequence, tier in self._candidates(target):
             if tier.name in away:
                 continue
@@ -122,9 +124,11 @@ class Restorer:
                 continue
             except _NoStream as error:
                 self._log.error("no snapshot is restored", error=str(error))
+                given_up = True
                 break
             except CutwaterError as error:
                 away.add(tier.name)
+                given_up = True
                 self._watched.answers(False)
                 self._log.error("snapshot not reached", sequence=sequence, where=tier.name, error=str(error))
                 continue
@@ -141,7 +145,8 @@ class Restorer:
                 passed_over=passed_over,
             )
             return done
-        shutil.rmtree(folder, ignore_errors=True)
+        if not given_up:
+            shutil.rmtree(folder, ignore_errors=True)
         return None
 
     def _candidates(self, target: int | None) -> Iterator[tuple[int, Tier]]:
@@ -183,11 +188,14 @@ class Restorer:
             if stopped():
                 raise Stopped
 
-        folder.mkdir(parents=True, exist_ok=True)
         wanted = {one.name: one for one in manifest.files}
-        for path in folder.iterdir():
-            if path.name not in wanted or not _right(path, wanted[path.name]):
-                path.unlink()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in folder.iterdir():
+                if path.name not in wanted or not _right(path, wanted[path.name]):
+                    path.unlink()
+        except OSError as error:
+            raise MachineError(f"{folder}: {error}. Check that it can be written") from None
         for left in reversed(range(TRIES)):
             missing = [one for one in manifest.files if not (folder / one.name).exists()]
             try:
@@ -239,12 +247,17 @@ def stands_on(cluster: Cluster, job: Job) -> Callable[[Entry, Callable[[], bool]
         except UnavailableError as error:
             raise _NoStream(str(error)) from None
         try:
+            if feed.start > entry.offset:
+                return True
             until = time.monotonic() + STREAM_S
-            while time.monotonic() < until and not stopped():
+            while time.monotonic() < until:
                 for record in feed.poll(POLL_S):
-                    if isinstance(record, Entry):
-                        return record.offset > entry.offset or record.record == entry.record
+                    # What lies behind it, a marker's place or another record, is another stream's.
+                    return isinstance(record, Entry) and record == entry
+                if feed.at_end:
                     return False
+                if stopped():
+                    raise Stopped
             raise _NoStream(f"{feed.topic}: nothing came from offset {entry.offset} within {STREAM_S:g} s")
         finally:
             feed.close()

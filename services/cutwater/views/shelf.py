@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -111,6 +112,8 @@ class Shelf:
             with unfinished.open("wb") as file:
                 for piece in self.chunks(one, stopping):
                     file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())  # RocksDB takes the files that it finds for durable
             unfinished.replace(to)
         except OSError as error:
             raise MachineError(f"{unfinished}: {error}. Check that the disk has room") from None

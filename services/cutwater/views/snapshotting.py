@@ -99,6 +99,7 @@ class Snapshots:
         self._refused = ""
         self._last: Entry | None = None
         """The milestone of the last checkpoint."""
+        near.trim(plan.local)  # what a crash or a full disk has left
         self._next_ms = self._first_ms()
 
     def request(self, wait_s: float) -> Token:
@@ -136,6 +137,7 @@ class Snapshots:
     def _take(self, at: Entry) -> None:
         begun_s = time.monotonic()
         try:
+            self._near.trim(self._plan.local)
             self._store.checkpoint(self._near.make_room(at.milestone.sequence))
         except (CutwaterError, OSError) as error:
             self._next_ms = self._now_ms() + self._plan.every_ms
@@ -182,7 +184,11 @@ class Snapshots:
 
     def _finish(self, taken: _Taken) -> None:
         begun_s, sequence = time.monotonic(), taken.entry.milestone.sequence
-        manifest = self._listed(taken)
+        try:
+            manifest = self._listed(taken)
+        except (CutwaterError, OSError):
+            self._near.trim(1, but=sequence)  # the disk may be full, and each keeps files of the view's alive
+            raise
         self._near.trim(self._plan.local, but=sequence)
         done = self._far.upload(manifest, self._near.place(sequence), self._stopping, self._now_ms)
         self._watched.answers(True)
@@ -240,17 +246,21 @@ class Snapshots:
         `uploaded`: it was in the object store, and not only on this disk.
         """
         with self._lock:
-            self._next_ms = manifest.created_ms + self._plan.every_ms
+            self._next_ms = self._due_ms(manifest)
             self._last = self._store.applied if uploaded else None
 
     def _first_ms(self) -> int:
         """When the first one is due: a restart neither waits a whole pause nor takes one at once each time."""
         for sequence in self._near.sequences()[:1]:
             try:
-                return self._near.manifest(sequence).created_ms + self._plan.every_ms
+                return self._due_ms(self._near.manifest(sequence))
             except Unusable:
                 break
         return 0
+
+    def _due_ms(self, last: Manifest) -> int:
+        """A pause behind it; and no later than one from now, should its clock have been ahead."""
+        return min(last.created_ms, self._now_ms()) + self._plan.every_ms
 
     def _stopping(self) -> None:
         if self._stop.is_set():

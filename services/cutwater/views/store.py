@@ -70,6 +70,10 @@ class Store:
     def _open(self) -> None:
         with self._guard("opening"):
             self._db = self._open_table(self.folder)
+        self._look()
+
+    def _look(self) -> None:
+        """Whose store it is, and how far it has come."""
         try:
             # Nobody else is at work here now: what waits is of a loading that was broken off, and is not told of.
             shutil.rmtree(loading_folder(self.folder), ignore_errors=True)
@@ -78,6 +82,8 @@ class Store:
             """Was it a view of other partitions?"""
             self.applied = self._entry(_APPLIED)
             self.applying = self._entry(_APPLYING)
+            if self.applied is not None:
+                shutil.rmtree(restoring_folder(self.folder), ignore_errors=True)
             self._live = -(1 << 63)  # the first segment kept; not known before the first commit
         except BaseException:
             self.close()
@@ -173,14 +179,9 @@ class Store:
         """
         if self.applied is not None:
             raise MachineError(f"{self.folder} holds milestone {self.applied.milestone.token}: it is not replaced")
-        self.close()
-        try:
-            shutil.rmtree(self.folder)
-            reach("view-dropped")
-            files.rename(self.folder)
-        except OSError as error:
-            raise MachineError(f"{self.folder}: taking a snapshot's files: {error}") from None
-        self._open()
+        with self._guard("taking a snapshot's files"):
+            self._db.replace(files)
+        self._look()
 
     def _entry(self, name: bytes) -> Entry | None:
         with self._guard("reading the position"):
@@ -256,6 +257,11 @@ def _named(partitions: bytes) -> str:
 def loading_folder(folder: Path) -> Path:
     """Where files of rows wait to be taken into the store of this folder."""
     return folder.with_name(f"{folder.name}.loading")
+
+
+def restoring_folder(folder: Path) -> Path:
+    """Where the files of a snapshot come together, which the store of this folder is to become."""
+    return folder.with_name(f"{folder.name}.restoring")
 
 
 def _advice(text: str) -> str:

@@ -40,7 +40,9 @@ class MilestoneFeed:
                     f"{topic} ends at offset {high}, and {reader.name} has read {first}: the topic was "
                     f"replaced or cut. Find out why; then {reader.anew}."
                 )
-            assign(self._consumer, topic, {0: low if first is None else max(first, low)})
+            self.start = low if first is None else max(first, low)
+            """Where the reading begins: behind `first` where the stream was pruned past it."""
+            assign(self._consumer, topic, {0: self.start})
         except BaseException:
             self._consumer.close()
             raise

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from rocksdict import (
     BlockBasedOptions,
@@ -19,6 +22,8 @@ from rocksdict import (
     WriteBufferManager,
     WriteOptions,
 )
+
+from cutwater.adapters.crashing import reach
 
 CACHE_BYTES = 48 << 20
 """Blocks read and memory written share this budget."""
@@ -73,15 +78,27 @@ class Table(Protocol):
     def checkpoint(self, folder: Path) -> None:
         """The table as it is now as another one in a new folder, durable. Files are shared where they can be."""
 
+    def replace(self, files: Path) -> None:
+        """Become the table that lies in another folder of the same disk. Nobody else can open it in between."""
+
     def close(self) -> None: ...
 
 
 class RocksTable:
-    """One RocksDB folder, open in one process at a time."""
+    """One RocksDB folder, open in one process at a time.
+
+    RocksDB's own lock lies in the folder and goes with it; the one beside it holds while the folder is replaced.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._db = Rdict(str(folder), _options())
+        self._folder = folder
+        self._lock = _locked(folder.with_name(f"{folder.name}.lock"))
+        try:
+            self._db = Rdict(str(folder), _options())
+        except BaseException:
+            self._unlock()
+            raise
 
     def get(self, key: bytes) -> bytes | None:
         found: bytes | None = self._db.get(key)
@@ -124,8 +141,43 @@ class RocksTable:
     def checkpoint(self, folder: Path) -> None:
         Checkpoint(self._db).create_checkpoint(str(folder))
 
-    def close(self) -> None:
+    def replace(self, files: Path) -> None:
         self._db.close()
+        shutil.rmtree(self._folder)
+        reach("view-dropped")
+        _sync(files)
+        files.rename(self._folder)
+        _sync(self._folder.parent)
+        self._db = Rdict(str(self._folder), _options())
+
+    def close(self) -> None:
+        try:
+            self._db.close()
+        finally:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        self._lock.close()
+
+
+def _locked(place: Path) -> IO[bytes]:
+    """Held until it is closed, or the process dies. Raises BlockingIOError, whose text speaks of a lock."""
+    file = place.open("wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise BlockingIOError(f"the lock {place} is held") from None
+    return file
+
+
+def _sync(folder: Path) -> None:
+    """What was renamed in it is durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _options() -> Options:
