@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from cutwater.core.errors import UnavailableError
 
@@ -30,11 +30,14 @@ class Outage:
         if not self._trouble:
             return
         try:
-            consumer.get_watermark_offsets(TopicPartition(self._topic, 0), timeout=_PROBE_S)
-            self._trouble = ""
+            # Not for its offsets: that answer may never come (see MilestoneFeed).
+            answers = consumer.list_topics(self._topic, timeout=_PROBE_S).topics[self._topic].error is None
         except KafkaException:
-            if time.monotonic() - self._since > OUTAGE_S:
-                raise UnavailableError(
-                    f"{self._topic}: no broker has answered for {OUTAGE_S:.0f} s ({self._trouble}): go on "
-                    "behind the last token once they run again"
-                ) from None
+            answers = False
+        if answers:
+            self._trouble = ""
+        elif time.monotonic() - self._since > OUTAGE_S:
+            raise UnavailableError(
+                f"{self._topic}: no broker has answered for {OUTAGE_S:.0f} s ({self._trouble}): go on "
+                "behind the last token once they run again"
+            )

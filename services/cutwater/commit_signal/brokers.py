@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import wait_for_broker
@@ -54,16 +54,19 @@ class Brokers:
             self._log.info("following", reason="the brokers are back", waited_s=round(gone_s, 1))
 
     def look(self, consumer: Consumer) -> None:
-        """Nothing has come: ask whoever leads the topic, where it is time for that. Takes a second at most."""
+        """Nothing has come: ask for the topic, where it is time for that. Takes a second at most."""
         if not self._contact.due(self._clock_s()):
             return
         try:
-            consumer.get_watermark_offsets(TopicPartition(self._topic, 0), timeout=ASK_S)
-        except KafkaException as error:
-            if self._contact.unanswered(self._clock_s()):
-                self._tell(self._trouble or error.args[0].str())
-        else:
+            # Not for its offsets: librdkafka may wait for that answer for ever when it gives up a broker meanwhile.
+            # And a broker that is just back knows no topic, which the client believes until it looks anew.
+            error = consumer.list_topics(self._topic, timeout=ASK_S).topics[self._topic].error
+        except KafkaException as failed:
+            error = failed.args[0]
+        if error is None:
             self.heard()
+        elif self._contact.unanswered(self._clock_s()):
+            self._tell(self._trouble or error.str())
 
     def _tell(self, reason: str) -> None:
         quiet_ms = 1000 * (self._clock_s() - self._contact.heard_s)

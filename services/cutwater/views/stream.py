@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from cutwater.adapters import wire
 from cutwater.adapters.clientlog import QUIET
@@ -69,10 +69,13 @@ class MilestoneFeed:
         self.trouble = error.str()
 
     def _probe(self) -> None:
-        """An idle stream gives no sign when the broker is back: ask for one."""
+        """An idle stream gives no sign when the broker is back: ask for one.
+
+        Not for its offsets: librdkafka may wait for that answer for ever when it gives up a broker meanwhile.
+        """
         try:
-            self._consumer.get_watermark_offsets(TopicPartition(self.topic, 0), timeout=_PROBE_S)
-            self.trouble = ""
+            if self._consumer.list_topics(self.topic, timeout=_PROBE_S).topics[self.topic].error is None:
+                self.trouble = ""
         except KafkaException:
             pass
 
