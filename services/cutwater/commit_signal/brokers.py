@@ -58,8 +58,8 @@ class Brokers:
         if not self._contact.due(self._clock_s()):
             return
         try:
-            # Not for its offsets: librdkafka may wait for that answer for ever when it gives up a broker meanwhile.
-            # And a broker that is just back knows no topic, which the client believes until it looks anew.
+            # Not for its offsets: librdkafka may wait for ever for that answer when it gives up a broker meanwhile
+            # (seen in a container). And one that is just back knows no topic, which it believes until it looks anew.
             error = consumer.list_topics(self._topic, timeout=ASK_S).topics[self._topic].error
         except KafkaException as failed:
             error = failed.args[0]
