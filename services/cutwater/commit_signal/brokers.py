@@ -59,7 +59,7 @@ class Brokers:
             return
         try:
             # Not for its offsets: librdkafka may wait for ever for that answer when it gives up a broker meanwhile
-            # (seen in a container). And one that is just back knows no topic, which it believes until it looks anew.
+            # (seen in a container). And one that is just back knows no topic: believed until somebody looks anew.
             error = consumer.list_topics(self._topic, timeout=ASK_S).topics[self._topic].error
         except KafkaException as failed:
             error = failed.args[0]
