@@ -130,8 +130,8 @@ def test_a_dry_run_over_a_folder(restore: Command) -> None:
 def test_of_the_partitions_that_the_settings_name(restore: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder of a rehydrator that shares them is brought on by the same settings."""
     peers = ["http://a:1", "http://b:1"]
-    monkeypatch.setenv("CUTWATER_PEERS", ",".join(peers))
-    monkeypatch.setenv("CUTWATER_PEER", "http://b:1")
+    monkeypatch.setenv("CUTWATER_PEERS", "http://a:1/, http://b:1")
+    monkeypatch.setenv("CUTWATER_PEER", "http://b:1/")
     part = held_by("http://b:1", owners(peers, 3))
     assert {one["partition"] for one in restore.json()["partitions"]} == part
     assert restore.rows(part)[0] == 3

@@ -158,6 +158,20 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     return int(low), int(high)
 
 
+def unanswered(consumer: Consumer, topic: str, timeout_s: float) -> KafkaError | None:
+    """Ask the brokers for a topic: None where they answer and know it, else what is wrong.
+
+    For who waits while nothing comes. Not for its offsets: librdkafka may wait for ever for that answer when it
+    gives up a broker meanwhile (seen in a container). And a broker that is just back knows no topic, which the
+    client believes until somebody looks anew.
+    """
+    try:
+        error: KafkaError | None = consumer.list_topics(topic, timeout=timeout_s).topics[topic].error
+    except KafkaException as failed:
+        error = failed.args[0]
+    return error
+
+
 def assign(consumer: Consumer, topic: str, firsts: Mapping[int, int]) -> None:
     """Read a topic's partitions from these offsets on.
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -13,6 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import REGION_PATTERN, Generation
+from cutwater.core.sharing import Partitions, held_by, owners
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")
 
@@ -185,7 +187,21 @@ class Settings(BaseSettings):
 
     @property
     def peer_urls(self) -> list[str]:
-        return _listed(self.peers)
+        """Raises UsageError for what is no URL of a rehydrator."""
+        return [_peer(one) for one in _listed(self.peers)]
+
+    @property
+    def peer_url(self) -> str:
+        """As it stands among the others."""
+        return self.peer.rstrip("/")
+
+    def held(self, partitions: int) -> Partitions | None:
+        """Of so many partitions those that a rehydrator with these settings holds; None for all.
+
+        Raises UsageError where the peers cannot share them.
+        """
+        peers = self.peer_urls
+        return held_by(self.peer_url, owners(peers, partitions)) if peers else None
 
     @property
     def watch_view_urls(self) -> list[str]:
@@ -214,6 +230,18 @@ class Settings(BaseSettings):
 
 def _listed(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
+
+
+def _peer(text: str) -> str:
+    """Checked, and without the slash at its end."""
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
+        raise UsageError(f"CUTWATER_PEERS: {text!r} is no URL of a rehydrator; one looks like http://host:8321")
+    return text.rstrip("/")
 
 
 def environment(cluster: Cluster) -> dict[str, str]:

@@ -11,7 +11,6 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.objects import objects_at
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
@@ -20,14 +19,14 @@ from cutwater.core.bulk import Done
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 from cutwater.core.restore_plan import Kept, Plan, Target, plan
-from cutwater.core.sharing import Partitions, held_by, owners
-from cutwater.core.snapshots import Manifest, Names, share_name
+from cutwater.core.sharing import Partitions
+from cutwater.core.snapshots import Manifest
 from cutwater.views.applier import Applied
 from cutwater.views.bulk import workers_by_default
 from cutwater.views.checkpoints import Checkpoints
 from cutwater.views.rebuilding import Rebuild, known
 from cutwater.views.restoring import Restorer, Tier, stands_on
-from cutwater.views.shelf import Shelf
+from cutwater.views.shelf import shelf_of
 from cutwater.views.store import folder_of
 
 
@@ -64,7 +63,7 @@ def restore(
     ·  cutwater restore job.yaml --to 2026-01-31T08:00:00Z --partitions 0,2 --json
     """
     settings, job, target = settings_for(data_dir, bootstrap_servers), load_job(job_file), Target.of(to)
-    wanted = _partitions(partitions, job.shards.partitions) if partitions else _own(settings, job)
+    wanted = _partitions(partitions, job.shards.partitions) if partitions else settings.held(job.shards.partitions)
     crew = workers or settings.restore_workers or workers_by_default()
     folder = folder_of(settings.data_dir, job.name, settings.generation)
     tiers = _tiers(settings, job, wanted, folder) if from_snapshots else ()
@@ -98,10 +97,7 @@ def restore(
 def _tiers(settings: Settings, job: Job, partitions: Partitions | None, folder: Path) -> tuple[Tier, ...]:
     """Where there may be snapshots: beside the folder, and where the settings say."""
     near = Checkpoints(folder)
-    if not settings.snapshots:
-        return (near,)
-    names = Names(job.name, str(settings.generation), share_name(partitions))
-    return near, Shelf(objects_at(settings.snapshots, settings), names, settings.snapshot_grace_ms)
+    return (near, shelf_of(settings, job, partitions)) if settings.snapshots else (near,)
 
 
 def _restorer(settings: Settings, job: Job, partitions: Partitions | None, tiers: tuple[Tier, ...]) -> Restorer:
@@ -146,12 +142,6 @@ class _Watching:
 
     def loaded(self, done: Done, _records_max: int) -> None:
         self._progress.update(self._task, completed=done.records, size=f"{done.bytes / 1e6:,.0f} MB")
-
-
-def _own(settings: Settings, job: Job) -> Partitions | None:
-    """What a rehydrator with these settings would hold."""
-    peers = settings.peer_urls
-    return held_by(settings.peer, owners(peers, job.shards.partitions)) if peers else None
 
 
 def _partitions(text: str, count: int) -> Partitions:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError
 
+from cutwater.adapters.kafka import unanswered
 from cutwater.core.errors import UnavailableError
 
 OUTAGE_S = 20.0
@@ -29,12 +30,7 @@ class Outage:
         """Raises UnavailableError when nobody has answered since the trouble began, and that is long ago."""
         if not self._trouble:
             return
-        try:
-            # Not for its offsets: that answer may never come (see MilestoneFeed).
-            answers = consumer.list_topics(self._topic, timeout=_PROBE_S).topics[self._topic].error is None
-        except KafkaException:
-            answers = False
-        if answers:
+        if unanswered(consumer, self._topic, _PROBE_S) is None:
             self._trouble = ""
         elif time.monotonic() - self._since > OUTAGE_S:
             raise UnavailableError(

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import wait_for_broker
+from cutwater.adapters.kafka import unanswered, wait_for_broker
 from cutwater.commit_signal.metrics import Metrics
 from cutwater.core.contact import Contact
 from cutwater.core.errors import UnavailableError
@@ -57,12 +57,7 @@ class Brokers:
         """Nothing has come: ask for the topic, where it is time for that. Takes a second at most."""
         if not self._contact.due(self._clock_s()):
             return
-        try:
-            # Not for its offsets: librdkafka may wait for ever for that answer when it gives up a broker meanwhile
-            # (seen in a container). And one that is just back knows no topic: believed until somebody looks anew.
-            error = consumer.list_topics(self._topic, timeout=ASK_S).topics[self._topic].error
-        except KafkaException as failed:
-            error = failed.args[0]
+        error = unanswered(consumer, self._topic, ASK_S)
         if error is None:
             self.heard()
         elif self._contact.unanswered(self._clock_s()):

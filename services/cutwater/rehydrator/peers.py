@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 from fastapi import HTTPException, Request, Response
 
 from cutwater.adapters.hashing import key_hash
-from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.errors import UnavailableError
 from cutwater.core.shards import ShardMap
 from cutwater.core.sharing import Partitions, held_by, owners
 from cutwater.rehydrator.metrics import Metrics
@@ -32,10 +32,13 @@ class Peers:
     """All rehydrators of a job, this one included."""
 
     def __init__(self, shards: ShardMap, peers: Sequence[str], own: str, token: str, metrics: Metrics) -> None:
-        """`peers`: their URLs, in any order; empty where this one holds everything. Raises UsageError."""
+        """`peers`: their URLs, in any order, and `own` as it stands among them; none where it holds everything.
+
+        Raises UsageError where they cannot share.
+        """
         self._shards = shards
-        self._own = own.rstrip("/")
-        self._owners = owners((_url(one) for one in peers), shards.partitions) if peers else ()
+        self._own = own
+        self._owners = owners(peers, shards.partitions) if peers else ()
         self._names = tuple(sorted(set(self._owners)))
         self.agreed = hashlib.sha256("\n".join(self._owners).encode()).digest()[:AGREED_BYTES]
         """A mark of who holds what: questions and cursors of another division are refused."""
@@ -119,15 +122,3 @@ async def _body(answer: httpx.Response) -> bytes:
 def path_of(key: str) -> str:
     """The path of a key's rows. Dots are escaped: a client takes `..` for the folder above."""
     return f"/v1/state/{quote(key, safe='').replace('.', '%2E')}"
-
-
-def _url(text: str) -> str:
-    """Checked, and without the slash at its end. Raises UsageError."""
-    try:
-        parts = urlsplit(text)
-        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        good = False
-    if not good or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
-        raise UsageError(f"CUTWATER_PEERS: {text!r} is no URL of a rehydrator; one looks like http://host:8321")
-    return text.rstrip("/")

@@ -52,7 +52,7 @@ class Rehydrator:
         generation, metrics = settings.generation, Metrics()
         self._start = account("rehydrator", job.name, generation, settings.cluster, log, metrics.registry)
         token = settings.api_token.get_secret_value()
-        peers = Peers(job.shards, settings.peer_urls, settings.peer, token, metrics)
+        peers = Peers(job.shards, settings.peer_urls, settings.peer_url, token, metrics)
         with self._start.step("opening the store"):
             folder = folder_of(settings.data_dir, job.name, generation)
             store = Store(folder, job, generation, partitions=peers.partitions)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cutwater.adapters.objects import objects_at
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.core.job import Job
 from cutwater.core.sharing import Partitions
-from cutwater.core.snapshots import Names, Policy, share_name
+from cutwater.core.snapshots import Policy
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.starting import Starting
 from cutwater.views.checkpoints import Checkpoints
 from cutwater.views.restoring import Restorer, stands_on
-from cutwater.views.shelf import Shelf
+from cutwater.views.shelf import shelf_of
 from cutwater.views.snapshotting import Plan, Snapshots
 from cutwater.views.store import Store
 
@@ -35,8 +34,7 @@ class Kept:
         log: Any,
     ) -> None:
         """Raises UsageError for a URL that is none; nothing is asked yet."""
-        names = Names(job.name, str(settings.generation), share_name(partitions))
-        far = Shelf(objects_at(settings.snapshots, settings), names, settings.snapshot_grace_ms)
+        far = shelf_of(settings, job, partitions)
         near, self._far = Checkpoints(store.folder), far
         policy = Policy(settings.snapshot_keep_last, settings.snapshot_keep_hours, settings.snapshot_keep_days)
         plan = Plan(settings.snapshot_every_ms, policy, settings.snapshot_keep_local)

@@ -77,11 +77,11 @@ class Applier:
         require_schema(self._ranges.topic, plan.to.milestone, self._fingerprint)
         self.running = Applied()
         started = time.monotonic()
-        if isinstance(plan, Jump) and self._in_bulk(plan.to):
-            self.running.seconds = time.monotonic() - started
-            return self.running
-        small = isinstance(plan, Step) and self._proof(plan.to.milestone).rows <= self._chunk_rows
-        if not (small and self._at_once(plan.to)):
+        if isinstance(plan, Jump):
+            done = self._in_bulk(plan.to)
+        else:
+            done = self._proof(plan.to.milestone).rows <= self._chunk_rows and self._at_once(plan.to)
+        if not done:
             self._in_chunks(plan.to, isinstance(plan, Jump))
         self.running.seconds = time.monotonic() - started
         return self.running
@@ -90,8 +90,13 @@ class Applier:
         return proof_of(milestone, self._ranges.partitions)
 
     def _range(self, milestone: Milestone, look_above: bool = False) -> Range:
+        return self._ranges.between(self._since, milestone, look_above)
+
+    @property
+    def _since(self) -> Cut:
+        """The cut that the store is at."""
         applied = self._store.applied
-        return self._ranges.between(applied.milestone.changelog_cut if applied else Cut(), milestone, look_above)
+        return applied.milestone.changelog_cut if applied else Cut()
 
     def _at_once(self, entry: Entry) -> bool:
         """One batch; False, and nothing is changed, when the rows are too many bytes for that."""
@@ -113,9 +118,8 @@ class Applier:
 
     def _in_bulk(self, entry: Entry) -> bool:
         """By workers; False, and nothing is changed, when it is too little for them."""
-        milestone, applied = entry.milestone, self._store.applied
-        since = applied.milestone.changelog_cut if applied else Cut()
-        bounds = self._ranges.bounds(since, milestone)
+        milestone = entry.milestone
+        bounds = self._ranges.bounds(self._since, milestone)
         slices = [Slice(partition, *bound) for partition, bound in bounds.items()]
         if self._bulk is None or not self._bulk.pays(slices):
             return False

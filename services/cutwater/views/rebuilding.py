@@ -20,7 +20,7 @@ from cutwater.core.restore_plan import Kept, Known, Plan
 from cutwater.core.sharing import Partitions
 from cutwater.core.snapshots import Unusable
 from cutwater.views.applier import Applied, Applier
-from cutwater.views.bulk import BULK_RECORDS, Bulk, Observer
+from cutwater.views.bulk import Bulk, Observer
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import Ranges
 from cutwater.views.restoring import Restorer, Tier
@@ -99,7 +99,6 @@ class Rebuild:
         now_ms: Callable[[], int],
         observer: Observer,
         workers: int = 1,
-        least_records: int = BULK_RECORDS,
         restorer: Restorer | None = None,
     ) -> None:
         """Opens the folder, or makes it; raises as `Store` does, and for a view of other partitions."""
@@ -108,9 +107,8 @@ class Rebuild:
         self._partitions = partitions
         self._now_ms = now_ms
         self._observer = observer
-        self.workers = workers
+        self._workers = workers
         self._topic = topics.changelog(job.name, generation)
-        self._least_records = least_records
         self._restorer = restorer
         self._store = Store(folder, job, generation, partitions=partitions, may_empty=False)
 
@@ -153,8 +151,7 @@ class Rebuild:
             self._topic,
             self._store,
             self._observer,
-            self.workers,
-            least_records=self._least_records,
+            self._workers,
         )
         try:
             return Applier(self._store, self._job, ranges, self._now_ms, bulk=bulk).apply(Jump(plan.to))

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cutwater.adapters.crashing import reach
-from cutwater.adapters.objects import Objects
+from cutwater.adapters.objects import Objects, objects_at
+from cutwater.adapters.settings import Settings
 from cutwater.core.errors import MachineError, UnavailableError
+from cutwater.core.job import Job
+from cutwater.core.sharing import Partitions
 from cutwater.core.snapshots import (
     MANIFEST_BYTES_MAX,
     File,
@@ -25,6 +28,7 @@ from cutwater.core.snapshots import (
     object_name,
     pruning,
     sequence_of,
+    share_name,
     upload_ms_max,
 )
 
@@ -56,6 +60,12 @@ class Pruned:
 class _Own(NamedTuple):
     object: str
     began_s: float
+
+
+def shelf_of(settings: Settings, job: Job, partitions: Partitions | None) -> Shelf:
+    """The shelf of a view, where the settings say; nothing is asked yet. Raises UsageError for what is no URL."""
+    names = Names(job.name, str(settings.generation), share_name(partitions))
+    return Shelf(objects_at(settings.snapshots, settings), names, settings.snapshot_grace_ms)
 
 
 class Shelf:

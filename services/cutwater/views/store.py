@@ -63,13 +63,9 @@ class Store:
         self._failed = False
         self._job, self._generation, self._partitions = job, generation, partitions
         self._segment = segment or segment_ms(job)
-        self._open_table = open_table
         self._may_empty = may_empty
-        self._open()
-
-    def _open(self) -> None:
         with self._guard("opening"):
-            self._db = self._open_table(self.folder)
+            self._db = open_table(folder)
         self._look()
 
     def _look(self) -> None:
@@ -77,8 +73,8 @@ class Store:
         try:
             # Nobody else is at work here now: what waits is of a loading that was broken off, and is not told of.
             shutil.rmtree(loading_folder(self.folder), ignore_errors=True)
-            self.segment_ms = self._identify(self._job, self._generation, self._segment)
-            self.emptied = self._empty_of_others(self._partitions, self._may_empty)
+            self.segment_ms = self._identify()
+            self.emptied = self._empty_of_others()
             """Was it a view of other partitions?"""
             self.applied = self._entry(_APPLIED)
             self.applying = self._entry(_APPLYING)
@@ -195,8 +191,9 @@ class Store:
             )
         return Entry(record, data[_OFFSET_BYTES:], int.from_bytes(data[:_OFFSET_BYTES], "big"))
 
-    def _identify(self, job: Job, generation: Generation, length: int) -> int:
+    def _identify(self) -> int:
         """Check whose view this is, or write it down; returns the segment length it was laid out with."""
+        job, generation, length = self._job, self._generation, self._segment
         mine = {
             "format": FORMAT,
             "job": job.name,
@@ -219,16 +216,14 @@ class Store:
             )
         return int(found["segment_ms"])
 
-    def _empty_of_others(self, partitions: Partitions | None, may_empty: bool) -> bool:
+    def _empty_of_others(self) -> bool:
         """Rows and position go in one batch with the new name: a crash leaves the one view or the other."""
-        mine = json.dumps(None if partitions is None else sorted(partitions)).encode()
+        mine = json.dumps(None if self._partitions is None else sorted(self._partitions)).encode()
         with self._guard("reading the partitions"):
-            found, holds_any = (
-                self._db.get(_PARTITIONS) or b"null",
-                self._db.get(_APPLIED) or self._db.get(_APPLYING),
-            )
+            found = self._db.get(_PARTITIONS) or b"null"
+            holds_any = self._db.get(_APPLIED) or self._db.get(_APPLYING)
             other = found != mine
-            if other and holds_any and not may_empty:
+            if other and holds_any and not self._may_empty:
                 raise UsageError(
                     f"{self.folder} holds the partitions {_named(found)}, not {_named(mine)}: name another data "
                     "folder, or the same partitions"

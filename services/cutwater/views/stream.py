@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, Message
 
 from cutwater.adapters import wire
 from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import assign, bounds, make_consumer, raise_read_error
+from cutwater.adapters.kafka import assign, bounds, make_consumer, raise_read_error, unanswered
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
 from cutwater.core.readers import CLIENT, VIEW, Reader
 from cutwater.core.records import Heartbeat, Milestone
@@ -69,15 +69,9 @@ class MilestoneFeed:
         self.trouble = error.str()
 
     def _probe(self) -> None:
-        """An idle stream gives no sign when the broker is back: ask for one.
-
-        Not for its offsets: librdkafka may wait for that answer for ever when it gives up a broker meanwhile.
-        """
-        try:
-            if self._consumer.list_topics(self.topic, timeout=_PROBE_S).topics[self.topic].error is None:
-                self.trouble = ""
-        except KafkaException:
-            pass
+        """An idle stream gives no sign when the broker is back: ask for one."""
+        if unanswered(self._consumer, self.topic, _PROBE_S) is None:
+            self.trouble = ""
 
     def _record(self, message: Message) -> Entry | Heartbeat:
         value = bytes(message.value() or b"")
