@@ -93,7 +93,7 @@ bench: $(STAMP) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000 A
 lock: $(STAMP) ## Renew the lock files: the environment's and the service image's
 	$(BIN)/pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
-	  --no-emit-find-links --no-emit-trusted-host --extra demo --extra dev --extra local --extra testing -o requirements.lock pyproject.toml
+	  --no-emit-find-links --no-emit-trusted-host --extra arrow --extra demo --extra dev --extra local --extra testing -o requirements.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
 	  --no-emit-find-links --no-emit-trusted-host -c requirements.lock -o deploy/images/service.lock pyproject.toml
 
