@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from select import select
 from typing import Any
 
 from benchmarks import machine
@@ -62,7 +63,9 @@ def run(stage: Stage, contender: str, pair: int) -> Run:
         assert process.stdin
         assert process.stdout
         try:
-            process.stdout.readline()  # ready: what the bare loop writes is what the run before left on the output
+            if not select([process.stdout], [], [], RUN_S)[0]:  # ready: what the bare loop writes is there now
+                raise UnavailableError(f"{contender} was not ready within {RUN_S} s")
+            process.stdout.readline()
             stage.changelog.restart()
             told = process.communicate("go\n", timeout=RUN_S)[0]
         finally:
