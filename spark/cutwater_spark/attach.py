@@ -19,11 +19,11 @@ from pyspark.sql.streaming import StreamingQuery
 
 from cutwater.adapters.alerting import telling
 from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.logs import configure
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import load_settings
 from cutwater.adapters.trail import account
+from cutwater.adapters.waiting import await_brokers
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 from cutwater.core.rejection import Seen
@@ -66,7 +66,7 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
     log = configure("driver", settings.log_json)
     start_of = account("driver", job.name, settings.generation, settings.cluster, log)
     with start_of.step("waiting for the brokers"):
-        wait_for_broker(settings.cluster, settings.wait_ms / 1000)
+        await_brokers(settings.cluster, settings.wait_ms / 1000, log)
     attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of, start_of)
 
     @contextmanager

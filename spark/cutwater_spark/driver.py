@@ -18,11 +18,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from cutwater.adapters.eventschemas import known_schemas, unreadable
-from cutwater.adapters.kafka import partition_count, wait_for_broker
+from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.process import listen, run_service
 from cutwater.adapters.registry import registry_for
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
+from cutwater.adapters.waiting import await_brokers
 from cutwater.core import topics
 from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
@@ -63,7 +64,7 @@ class Driver:
         start = account("driver", job.name, settings.generation, cluster, self._log)
         decoding = Decoding.of(job, self._known_schemas())
         with start.step("waiting for the brokers"):
-            wait_for_broker(cluster, settings.wait_ms / 1000)
+            await_brokers(cluster, settings.wait_ms / 1000, self._log)
         self._partitions = partition_count(cluster, job.topic)
         for listed in (topics.dead_letters(job.name), topics.late(job.name)):
             partition_count(cluster, listed)

@@ -21,7 +21,7 @@ import counting
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TransactionalWriter
-from cutwater.commit_signal.brokers import wait
+from cutwater.adapters.waiting import await_brokers
 from cutwater.core import topics
 from cutwater.core.errors import UnavailableError
 from cutwater.local.broker import Broker
@@ -156,7 +156,7 @@ def test_a_start_without_brokers_is_told_before_it_is_given_up(tmp_path: Path) -
     """Whoever looks at the log of a service that waits finds out what for."""
     nobody = Cluster(f"127.0.0.1:{free_ports(1)[0]}")
     with capture_logs() as lines, pytest.raises(UnavailableError):
-        wait(nobody, 5.0, structlog.get_logger())
+        await_brokers(nobody, 5.0, structlog.get_logger())
     (line,) = lines
     assert (line["event"], line["log_level"], line["brokers"]) == ("waiting", "warning", nobody.bootstrap)
     assert "no Kafka broker answers" in line["reason"]

@@ -10,13 +10,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import unanswered, wait_for_broker
+from cutwater.adapters.kafka import unanswered
 from cutwater.commit_signal.metrics import Metrics
 from cutwater.core.contact import Contact
-from cutwater.core.errors import UnavailableError
 
-FIRST_S = 3.0
-"""At a start they are waited for without a word so long."""
 ASK_S = 1.0
 
 
@@ -74,15 +71,3 @@ class Brokers:
             topic=self._topic,
             since=since.isoformat(timespec="seconds"),
         )
-
-
-def wait(cluster: Cluster, wait_s: float, log: Any) -> None:
-    """`wait_for_broker` at a start: whoever looks at the log is told within seconds, not when it is given up."""
-    first_s = min(FIRST_S, wait_s)
-    try:
-        wait_for_broker(cluster, first_s)
-    except UnavailableError as error:
-        if wait_s <= first_s:
-            raise
-        log.warning("waiting", reason=str(error), brokers=cluster.bootstrap)
-        wait_for_broker(cluster, wait_s - first_s)

@@ -30,7 +30,8 @@ from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
-from cutwater.commit_signal.brokers import Brokers, wait
+from cutwater.adapters.waiting import await_brokers
+from cutwater.commit_signal.brokers import Brokers
 from cutwater.commit_signal.metrics import Metrics
 from cutwater.core import topics
 from cutwater.core.commit import SignalState, resume, step
@@ -156,7 +157,7 @@ def _stream_record(value: bytes) -> StreamRecord:
 def _build(job: Job, settings: Settings, log: Any) -> CommitSignal:
     start = account("commit-signal", job.name, settings.generation, settings.cluster, log)
     with start.step("waiting for the brokers"):
-        wait(settings.cluster, settings.wait_ms / 1000, log)
+        await_brokers(settings.cluster, settings.wait_ms / 1000, log)
     for topic in (topics.barriers(job.name), topics.milestones(job.name)):
         partition_count(settings.cluster, topic)
     metrics = Metrics()

@@ -14,12 +14,13 @@ from typing import Any
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.framing import OutputHeaders, output_headers_of
-from cutwater.adapters.kafka import partition_count, wait_for_broker
+from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.memory import rare_collections
 from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
+from cutwater.adapters.waiting import await_brokers
 from cutwater.core import topics
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation
@@ -173,7 +174,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
     start = account("publisher", job.name, generation, cluster, log, metrics.registry)
     headers = output_headers_of(job, settings)
     with start.step("waiting for the brokers"):
-        wait_for_broker(cluster, settings.wait_ms / 1000)
+        await_brokers(cluster, settings.wait_ms / 1000, log)
     changelog = topics.changelog(job.name, generation)
     for topic in (topics.milestones(job.name), topics.published(job.name), changelog):
         partition_count(cluster, topic)

@@ -17,10 +17,11 @@ from aiokafka.errors import KafkaError
 
 from cutwater.adapters import watching
 from cutwater.adapters.alerting import message_of
-from cutwater.adapters.kafka import Batch, TransactionalWriter, wait_for_broker
+from cutwater.adapters.kafka import Batch, TransactionalWriter
 from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.waiting import await_brokers
 from cutwater.adapters.watching import Read, SourceEnds
 from cutwater.core import topics
 from cutwater.core.alerts import Alert
@@ -73,7 +74,7 @@ class Watch:
 
     def run(self) -> None:
         """Watch until stopped; raises CutwaterError where a newer watch or the brokers forbid going on."""
-        wait_for_broker(self._cluster, self._settings.wait_ms / 1000)
+        await_brokers(self._cluster, self._settings.wait_ms / 1000, self._log)
         serve(self._metrics.registry, self._settings.host, self._settings.watch_port, "CUTWATER_WATCH_PORT")
         self._writer = TransactionalWriter(self._cluster, topics.watch_id(self._job.name))
         self._writer.initialise()
