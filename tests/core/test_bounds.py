@@ -11,14 +11,24 @@ import pytest
 ROOT = Path(__file__).parents[2]
 WAITS = {"wait", "join", "result", "acquire", "communicate", "awaitTermination", "init_transactions"}
 QUEUES = {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"}
+PROCESSES = {"process", "_process", "child", "self"}
+"""Their poll does not wait; that of a Kafka client does."""
 BOUNDED_ELSEWHERE = {
+    "services/cutwater/adapters/batches.py: deque(sorted(aborted or (), key=lambda one: one[1]))": "one answer's",
+    "services/cutwater/core/grouping.py: deque()": "a partition that is ahead is not read on",
+    "services/cutwater/core/restore.py: deque()": "pending_max",
+    "services/cutwater/core/restore.py: deque([entry])": "pending_max",
+    "services/cutwater/demo/progress.py: tail.poll()": "a tail waits as long as it was made with",
+    "services/cutwater/views/bulk_worker.py: goes_on.get()": "the process ends when nobody answers any more",
     "services/cutwater/adapters/fetching.py: ended.result()": "the task is done",
     "services/cutwater/adapters/fetching.py: self._nudge.wait()": "a task of a loop that looks ten times a second",
     "services/cutwater/core/announcing.py: self._lock.acquire(blocking=False)": "it does not wait",
     "services/cutwater/local/background.py: self._thread.join()": "its children end within their grace",
     "services/cutwater/publisher/pipeline.py: running.result()": "the job is a write, with the writer's time-outs",
     "services/cutwater/watch/service.py: wake.wait()": "inside asyncio.wait_for",
+    "spark/cutwater_spark/attach.py: metric.get()": "an Option of Scala's",
     "spark/cutwater_spark/barriers.py: self._lock.acquire()": "held for one write, with the writer's time-outs",
+    "spark/cutwater_spark/driver.py: found.get()": "an Option of Scala's",
 }
 """Calls without a bound of their own, and where it is instead."""
 
@@ -31,18 +41,28 @@ def unbounded(code: str) -> Iterator[str]:
 
 
 def _is_bounded(call: ast.Call) -> bool:
-    named = {one.arg for one in call.keywords if not _is_nothing(one.value)}
-    positional = [one for one in call.args if not _is_nothing(one)]
+    named = {one.arg for one in call.keywords}
+    given = {one.arg for one in call.keywords if not _is_nothing(one.value)}
+    size = any(not _is_nothing(one) for one in call.args) or "maxsize" in given
     if isinstance(call.func, ast.Name):
-        return call.func.id not in QUEUES or bool(positional) or "maxsize" in named
-    if not isinstance(call.func, ast.Attribute):
-        return True
-    owner = call.func.value.id if isinstance(call.func.value, ast.Name) else ""
-    if owner == "subprocess" and call.func.attr in {"run", "call", "check_call", "check_output"}:
-        return "timeout" in named
-    if call.func.attr in QUEUES:
-        return bool(positional) or "maxsize" in named
-    return call.func.attr not in WAITS or bool(positional) or "timeout" in named
+        name, of = call.func.id, ""
+    else:
+        name, of = _last_name(call.func), _last_name(getattr(call.func, "value", call.func))
+    bounds = {
+        "deque": "maxlen" in given,
+        "consume": "timeout" in named,
+        "get": bool(call.args or named),
+        "poll": bool(call.args or named) or of in PROCESSES,
+        **dict.fromkeys(QUEUES, size),
+        **dict.fromkeys(WAITS, size or "timeout" in given),
+    }
+    if of == "subprocess" and name in {"run", "call", "check_call", "check_output"}:
+        return "timeout" in given
+    return bounds.get(name, True)
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _is_nothing(node: ast.expr) -> bool:
@@ -61,6 +81,7 @@ def test_nothing_waits_or_grows_without_a_bound() -> None:
 
 
 NONE = ["x.wait()", "x.wait(None)", "thread.join()", "queue.Queue()", "Queue()", "Queue(0)", "future.result()"]
+NONE += ["waiting.get()", "self._consumer.poll()", "consumer.consume(10)", "deque()"]
 
 
 @pytest.mark.parametrize("code", [*NONE, "subprocess.run(['a'])"])
@@ -69,7 +90,17 @@ def test_what_has_no_bound_is_found(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["x.wait(3)", "', '.join(parts)", "Queue(maxsize=3)", "subprocess.run(['a'], timeout=3)"]
+    "code",
+    [
+        "x.wait(3)",
+        "', '.join(parts)",
+        "Queue(maxsize=3)",
+        "subprocess.run(['a'], timeout=3)",
+        "waiting.get(timeout=1)",
+        "process.poll()",
+        "consumer.consume(10, timeout=0)",
+        "deque(maxlen=3)",
+    ],
 )
 def test_what_has_one_is_not(code: str) -> None:
     assert list(unbounded(code)) == []
