@@ -27,7 +27,8 @@ from cutwater.core.job import Job
 from cutwater.core.verification import CHANGELOG, OUTPUT, VIEW, RowName, Verdict
 from cutwater.local.ports import free_ports
 from cutwater.publisher.rows import Changed
-from cutwater.rehydrator.api import Api, create_app
+from cutwater.rehydrator.answering import Answering
+from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
 from cutwater.verify import run
@@ -130,7 +131,7 @@ def test_a_view_of_some_partitions_is_compared_with_just_them(
         held = found[VIEW][1]
         assert 0 < held < 40
         assert found == {CHANGELOG: whole, VIEW: (Verdict.EQUAL, held, 0), OUTPUT: whole}
-        monkeypatch.setattr(Api, "_partitions", None)
+        monkeypatch.setattr(Answering, "partitions", None)
         assert answers(stage.verify(url))[VIEW] == (Verdict.DIFFERENT, held, 40 - held)
 
 

@@ -1,0 +1,89 @@
+"""What every group of routes answers from: one view, the milestone that it shows, and the wait for a token."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fastapi.exceptions import HTTPException
+from fastapi.responses import JSONResponse, Response
+
+from cutwater.core.errors import UnavailableError
+from cutwater.core.generations import Generation
+from cutwater.core.records import Milestone
+from cutwater.rehydrator import questions
+from cutwater.rehydrator.metrics import Metrics
+from cutwater.rehydrator.peers import Peers
+from cutwater.views.rows import Row, iso
+from cutwater.views.view import View
+
+_LOOK_S = 0.01
+
+
+class Answering:
+    """One view and what is around it. `now_ms` is the clock that ages are told by."""
+
+    def __init__(
+        self, view: View, generation: Generation, metrics: Metrics, now_ms: Callable[[], int], peers: Peers
+    ) -> None:
+        self.view = view
+        self.metrics = metrics
+        self.peers = peers
+        self._generation = generation
+        self._now_ms = now_ms
+
+    @property
+    def partitions(self) -> list[int] | None:
+        """Those that this rehydrator holds; None for all."""
+        return None if self.peers.partitions is None else sorted(self.peers.partitions)
+
+    async def reach(self, at_least: str | None, wait_ms: int) -> None:
+        """Return once the view is at the token; 412 after the wait, with the milestone that is shown instead."""
+        sequence = questions.token(at_least, self._generation)
+        if sequence is None:
+            return
+        deadline = time.monotonic() + wait_ms / 1000
+        with self.metrics.waiting.track_inprogress():
+            while (shown := self.view.milestone) is None or shown.sequence < sequence:
+                if time.monotonic() >= deadline:
+                    break
+                await asyncio.sleep(_LOOK_S)
+            else:
+                return
+        if shown is None:
+            raise UnavailableError(self.nothing())
+        problem = f"the view is at {shown.token}, and {at_least} was not reached within {wait_ms} ms"
+        raise HTTPException(412, {"error": problem, "milestone": self.milestone(shown)})
+
+    def nothing(self) -> str:
+        """Why there is no milestone to show."""
+        state, reason = self.view.status
+        return f"no milestone can be shown yet: {reason or state.value}"
+
+    def page(self, milestone: Milestone, rows: list[Row]) -> dict[str, Any]:
+        """Rows of one milestone as answers have them."""
+        return {"milestone": self.milestone(milestone), "rows": [_shown(row) for row in rows]}
+
+    def milestone(self, shown: Milestone) -> dict[str, Any]:
+        """A milestone as answers name it."""
+        return {
+            "token": str(shown.token),
+            "sequence": shown.sequence,
+            "generation": str(shown.generation),
+            "epoch": shown.epoch,
+            "watermark": iso(shown.watermark_ms),
+            "horizon": iso(shown.horizon_ms),
+            "committed": iso(shown.committed_ms),
+            "age_ms": self.view.age_ms(shown, self._now_ms()),
+        }
+
+
+def rendered(read: Callable[[], dict[str, Any]]) -> Response:
+    """Read and render in one go, off the event loop: a page of 10,000 rows takes its time."""
+    return JSONResponse(read())
+
+
+def _shown(row: Row) -> Row:
+    return {**row, "window_start": iso(row["window_start"]), "window_end": iso(row["window_end"])}

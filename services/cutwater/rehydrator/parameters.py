@@ -1,0 +1,17 @@
+"""The parameters that several routes share, each with its bounds, as OpenAPI tells them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+LIMIT_DEFAULT, LIMIT_MAX = 1_000, 10_000
+WAIT_MS_DEFAULT, WAIT_MS_MAX = 5_000, 30_000
+
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="At most this many rows.")]
+From = Annotated[str | None, Query(alias="from", description="First window start: ISO 8601 or ms since 1970.")]
+To = Annotated[str | None, Query(description="Window starts before this: ISO 8601 or ms since 1970.")]
+AtLeast = Annotated[str | None, Query(description="Wait until the view has reached this token.")]
+WaitMs = Annotated[int, Query(ge=0, le=WAIT_MS_MAX, description="How long to wait for it, ms.")]
+After = Annotated[str | None, Query(description="The `next` of the page before.")]

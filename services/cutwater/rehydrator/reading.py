@@ -1,0 +1,81 @@
+"""Routes that read rows: the windows of one key, and all rows page by page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from cutwater.rehydrator import questions
+from cutwater.rehydrator.answering import Answering, rendered
+from cutwater.rehydrator.parameters import (
+    LIMIT_DEFAULT,
+    WAIT_MS_DEFAULT,
+    After,
+    AtLeast,
+    From,
+    Limit,
+    To,
+    WaitMs,
+)
+from cutwater.rehydrator.peers import path_of
+from cutwater.views.rows import iso
+
+
+class Reading:
+    """Rows of the view, or of the peer that holds them."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+        self._view = answering.view
+        self._peers = answering.peers
+
+    async def key(
+        self,
+        request: Request,
+        key: str,
+        from_: From = None,
+        to: To = None,
+        limit: Limit = LIMIT_DEFAULT,
+        at_least: AtLeast = None,
+        wait_ms: WaitMs = WAIT_MS_DEFAULT,
+    ) -> Response:
+        """The windows of one key that start in [from, to), oldest first; `next_from` when there are more."""
+        first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
+        self._peers.require_agreed(request)
+        if peer := self._peers.elsewhere(key):
+            return await self._peers.pass_on(peer, path_of(key), request)
+        await self._answering.reach(at_least, wait_ms)
+
+        def read() -> dict[str, Any]:
+            page = self._view.read(key, first, end, limit)
+            following = None if page.next_from_ms is None else iso(page.next_from_ms)
+            return {"key": key, **self._answering.page(page.milestone, page.rows), "next_from": following}
+
+        return await run_in_threadpool(rendered, read)
+
+    async def scan(
+        self,
+        request: Request,
+        after: After = None,
+        limit: Limit = LIMIT_DEFAULT,
+        at_least: AtLeast = None,
+        wait_ms: WaitMs = WAIT_MS_DEFAULT,
+    ) -> Response:
+        """All rows, page by page: pass `next` as `after`. Pages may be of different milestones: compare them."""
+        self._peers.require_agreed(request)
+        turn, place = questions.cursor(after, self._peers.agreed)
+        if peer := self._peers.at(turn):
+            return await self._peers.pass_on(peer, "/v1/state", request)
+        await self._answering.reach(at_least, wait_ms)
+
+        def read() -> dict[str, Any]:
+            page = self._view.scan(place, limit)
+            if page.after is None and self._peers.follows(turn):
+                following = questions.cursor_text(self._peers.agreed, turn + 1, b"")
+            else:
+                following = questions.cursor_text(self._peers.agreed, turn, page.after)
+            return {**self._answering.page(page.milestone, page.rows), "next": following}
+
+        return await run_in_threadpool(rendered, read)

@@ -1,0 +1,58 @@
+"""Routes about the whole state of this rehydrator: an export of it, a snapshot of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fastapi import Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import HTTPException
+from fastapi.responses import JSONResponse
+
+from cutwater.core.errors import UnavailableError
+from cutwater.core.generations import Token
+from cutwater.rehydrator.answering import Answering
+from cutwater.rehydrator.export import EXPORTS_MAX, Export
+
+SNAPSHOT_S = 10.0
+"""How long a request waits for a checkpoint to be made."""
+
+Snapshot = Callable[[float], Token]
+
+
+class Whole:
+    """What this rehydrator holds, as one piece."""
+
+    def __init__(self, answering: Answering, snapshot: Snapshot | None) -> None:
+        """`snapshot`: takes one within so many seconds; None where none are taken."""
+        self._answering = answering
+        self._snapshot = snapshot
+        self._exports = 0
+
+    async def export(self) -> Response:
+        """Every row at one milestone, as lines of JSON.
+
+        First the milestone, and the partitions that this rehydrator holds (null for all); then each row, its value
+        in base64 as the changelog has it; at the end `{"rows": …}`, without which the answer was cut short.
+        """
+        if self._exports >= EXPORTS_MAX:
+            raise UnavailableError(f"{EXPORTS_MAX} exports run already: each holds the files of its milestone")
+        milestone, rows = await run_in_threadpool(self._answering.view.stored)
+        head = {
+            "milestone": self._answering.milestone(milestone),
+            "partitions": self._answering.partitions,
+        }
+        return Export(head, rows, self._exporting)
+
+    def _exporting(self, more: int) -> None:
+        self._exports += more
+
+    async def snapshot(self) -> Response:
+        """Take a snapshot of this rehydrator's view now. Answers with the milestone that it is of.
+
+        The upload goes on behind the answer: `cutwater snapshots list` shows when it is there.
+        """
+        if self._snapshot is None:
+            raise HTTPException(409, "this rehydrator takes no snapshots: set CUTWATER_SNAPSHOTS")
+        token = await run_in_threadpool(self._snapshot, SNAPSHOT_S)
+        return JSONResponse({"token": str(token), "sequence": token.sequence}, 202)
