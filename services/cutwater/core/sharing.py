@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cutwater.core.digest import fold, signed
@@ -43,6 +43,23 @@ def held_by(peer: str, owned: Sequence[str]) -> Partitions:
     if not held:
         raise UsageError(f"peer {peer} is none of {', '.join(sorted(set(owned)))}: write it as it stands there")
     return held
+
+
+def require_whole_once(held: Mapping[str, Partitions | None], partitions: int) -> None:
+    """Do these views together hold each partition once? `held`: what each of them holds, None for all.
+
+    Raises UsageError naming what is missing, or who hold the same.
+    """
+    holders: dict[int, list[str]] = {partition: [] for partition in range(partitions)}
+    for name, part in held.items():
+        for partition in holders if part is None else part:
+            holders.setdefault(partition, []).append(name)
+    missing = [str(partition) for partition, names in holders.items() if not names]
+    if missing:
+        raise UsageError(f"{', '.join(held)}: nobody holds partition {', '.join(missing)}: name all peers")
+    for partition, names in holders.items():
+        if len(names) > 1:
+            raise UsageError(f"{' and '.join(names)} both hold partition {partition}: name one of them")
 
 
 def _score(peer: str, partition: int) -> bytes:

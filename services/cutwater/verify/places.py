@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import httpx
 from confluent_kafka import Consumer
 
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
 from cutwater.client.decoding import Decoder, OutputDecoder
+from cutwater.client.exported import exported
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
-from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
+from cutwater.core.errors import DivergenceError
 from cutwater.core.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.generations import Token
 from cutwater.core.job import Job
@@ -30,8 +28,6 @@ from cutwater.views.proving import require_whole
 from cutwater.views.ranges import Ranges
 from cutwater.views.rows import Presenter, plain
 from cutwater.views.updates import Updates
-
-API_TIMEOUT_S = 60.0
 
 
 class NotHeld(Exception):
@@ -92,33 +88,12 @@ class ShownBy(NamedTuple):
 
 def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> ShownBy:
     """All rows that the rehydrator holds; returns the milestone that it shows them at, and of which partitions."""
-    url = f"{api_url}/v1/export"
-    try:
-        with httpx.stream("GET", url, headers=dict(headers), timeout=API_TIMEOUT_S) as answer:
-            if answer.status_code == 401:
-                raise UsageError(f"{url} asks for its token: set CUTWATER_API_TOKEN")
-            if not answer.is_success:
-                answer.read()
-                raise UnavailableError(f"{url} answered {answer.status_code}: {answer.text[:300]}")
-            return _take(url, (json.loads(line) for line in answer.iter_lines()), table, single_object(job))
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, StopIteration) as error:
-        raise UnavailableError(f"the rehydrator at {url} does not answer as it should ({error!r})") from None
-
-
-def _take(url: str, lines: Iterator[dict[str, Any]], table: Table, framed: Callable[[bytes], bytes]) -> ShownBy:
-    head = next(lines)
-    shown = ShownBy(Token.parse(str(head["milestone"]["token"])), head["partitions"])
-    rows = 0
-    for line in lines:
-        if "rows" in line:
-            table.flush()
-            if line["rows"] == rows:
-                return shown
-            break
-        name = RowName(line["key"], line["window_start_ms"], line["window_end_ms"])
-        table.put(name, framed(base64.b64decode(line["value"])))
-        rows += 1
-    raise UnavailableError(f"{url}: the answer ends after {rows} rows, before its end")
+    framed = single_object(job)
+    with exported(api_url, headers) as found:
+        for window, value in found.rows:
+            table.put(RowName(*window), framed(value))
+        table.flush()
+        return ShownBy(Token.parse(str(found.milestone["token"])), found.partitions)
 
 
 class Output:

@@ -40,6 +40,19 @@ def folder_of(data_dir: Path, job: str, generation: Generation) -> Path:
     return data_dir / "views" / job / str(generation)
 
 
+def partitions_in(folder: Path) -> Partitions | None:
+    """Those that the store of a folder holds, None for all. Raises MachineError as `Store` does."""
+    try:
+        table = RocksTable(folder)
+        try:
+            held = json.loads(table.get(_PARTITIONS) or b"null")
+        finally:
+            table.close()
+    except Exception as error:  # rocksdict raises the bare class
+        raise MachineError(f"{folder}: opening: {error}. {_advice(str(error))}") from None
+    return None if held is None else frozenset(held)
+
+
 class Store:
     """Opened by one process at a time. Every method raises MachineError when RocksDB fails, naming the folder."""
 

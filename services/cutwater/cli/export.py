@@ -1,0 +1,124 @@
+"""`export`: a view at one milestone as Parquet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.settings import Settings
+from cutwater.cli.options import JsonOption, settings_for
+from cutwater.cli.output import err, handled, out, print_json, table
+from cutwater.client.exporting import Report, Written, in_folder, served, write
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Token
+from cutwater.core.job import Job
+from cutwater.local import running
+
+
+@handled
+def export(
+    job_file: Annotated[Path, typer.Argument(help="The job file.")],
+    to: Annotated[Path, typer.Option("--out", help="The Parquet file; of an existing folder, a file in it.")],
+    url: Annotated[
+        list[str] | None,
+        typer.Option(help="A rehydrator; repeated for peers. Else CUTWATER_PEERS, else the running stack's."),
+    ] = None,
+    at_least: Annotated[str | None, typer.Option(help="Wait until the view has reached this token.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="A folder that 'cutwater restore' made, instead of a rehydrator.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a view at one milestone as Parquet: key, window_start, window_end, one column per measure.
+
+    The file's metadata name the milestone. A file of that name is replaced, once the new one is whole. Peers that
+    share the partitions are read at the same milestone, or refused; where --out is a folder each makes a file of
+    its own. For an older milestone: 'cutwater restore --to TOKEN --data-dir look', then 'export --data-dir look'.
+    Needs pyarrow: pip install 'cutwater[arrow]'.
+
+    Exit 2: no such folder, file or token. 3: pyarrow is missing, or the disk does not take the file. 4: a
+    rehydrator does not answer, or was broken off; trying again may work.
+
+    Examples:  cutwater export job.yaml --out state.parquet
+    ·  cutwater export job.yaml --out exports --url http://view-1:8321 --url http://view-2:8321
+    ·  cutwater export job.yaml --out now.parquet --at-least g1-local-00000000:42 --json
+    ·  cutwater export job.yaml --out then.parquet --data-dir look
+    """
+    settings, job = settings_for(None), load_job(job_file)
+    started = time.monotonic()
+    with _counting() as report:
+        written = list(_written(job, settings, to, url, at_least, data_dir, report))
+    _tell(written, time.monotonic() - started, as_json)
+
+
+def _written(
+    job: Job,
+    settings: Settings,
+    to: Path,
+    urls: list[str] | None,
+    at_least: str | None,
+    data_dir: Path | None,
+    report: Report,
+) -> list[Written]:
+    if data_dir is None:
+        token = Token.parse(at_least) if at_least else None
+        places = [one.rstrip("/") for one in urls or _urls(settings)]
+        with served(job, places, settings.api_headers, token, several=to.is_dir()) as parts:
+            return write(job, parts, to, report)
+    if urls or at_least:
+        raise UsageError("--data-dir names a folder: --url and --at-least are for a rehydrator")
+    with in_folder(job, settings.generation, data_dir) as part:
+        return write(job, [part], to, report)
+
+
+def _urls(settings: Settings) -> list[str]:
+    if settings.peer_urls:
+        return settings.peer_urls
+    stack = running.find(settings.data_dir)
+    return [stack.api_url if stack else f"http://{settings.host}:{settings.port}"]
+
+
+@contextmanager
+def _counting() -> Iterator[Report]:
+    """Rows and their rate, on standard error; how many there will be is not known."""
+    columns = (TaskProgressColumn(show_speed=True), TimeElapsedColumn())
+    with Progress(
+        SpinnerColumn(), TextColumn("exporting {task.completed:,.0f} rows"), *columns, console=err, transient=True
+    ) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda rows: bar.update(task, completed=rows)
+
+
+def _tell(written: list[Written], seconds: float, as_json: bool) -> None:
+    rows = sum(one.rows for one in written)
+    if as_json:
+        files = [_told(one) for one in written]
+        print_json({"files": files, "rows": rows, "seconds": round(seconds, 3)})
+        return
+    title = f"{rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-3):,.0f}/s)"
+    out.print(table(title, ("file", "milestone", "partitions", "rows", "bytes"), map(_row, written)))
+    if len({one.token for one in written}) > 1:
+        err.print("[yellow]the files are of different milestones:[/yellow] do not read them as one")
+
+
+def _told(one: Written) -> dict[str, Any]:
+    held = None if one.partitions is None else sorted(one.partitions)
+    plain = {"path": str(one.path), "token": str(one.token), "partitions": held}
+    return {**plain, "rows": one.rows, "bytes": one.bytes}
+
+
+def _row(one: Written) -> tuple[Any, ...]:
+    held = "all" if one.partitions is None else ", ".join(map(str, sorted(one.partitions)))
+    return escape(str(one.path)), one.token, held, f"{one.rows:,}", f"{one.bytes:,}"
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(export)

@@ -1,0 +1,78 @@
+"""What a rehydrator holds, read from its export: every row at one milestone, or an error; never a part."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import httpx
+
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.views.layout import Window
+
+API_TIMEOUT_S = 60.0
+_MISTAKES = (400, 410, 422)
+"""Statuses that say that the question is wrong."""
+
+
+class Exported(NamedTuple):
+    """One rehydrator's answer."""
+
+    milestone: dict[str, Any]
+    partitions: list[int] | None
+    """Those that it holds; None for all."""
+    rows: Iterator[tuple[Window, bytes]]
+    """With their values as the changelog has them. Raises UnavailableError where the answer was cut short."""
+
+
+@contextmanager
+def exported(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
+    """Its milestone is pinned while the block runs.
+
+    Raises UnavailableError where it does not answer as it should; UsageError where it wants a token.
+    """
+    url = f"{api_url}/v1/export"
+    with ExitStack() as stack:
+        with answering(url):
+            answer = stack.enter_context(httpx.stream("GET", url, headers=dict(headers), timeout=API_TIMEOUT_S))
+            require_success(answer)
+            lines = (json.loads(line) for line in answer.iter_lines())
+            head = next(lines)
+            found = Exported(head["milestone"], head["partitions"], _rows(url, lines))
+        yield found
+
+
+def _rows(url: str, lines: Iterator[dict[str, Any]]) -> Iterator[tuple[Window, bytes]]:
+    rows = 0
+    with answering(url):
+        for line in lines:
+            if "rows" in line:
+                if line["rows"] == rows:
+                    return
+                break
+            window = Window(line["key"], line["window_start_ms"], line["window_end_ms"])
+            yield window, base64.b64decode(line["value"])
+            rows += 1
+    raise UnavailableError(f"{url}: the answer ends after {rows} rows, before its end")
+
+
+def require_success(answer: httpx.Response) -> None:
+    """Raises UsageError for a question that is wrong, UnavailableError for one that may be asked again."""
+    if answer.status_code == 401:
+        raise UsageError(f"{answer.url} asks for its token: set CUTWATER_API_TOKEN")
+    if not answer.is_success:
+        answer.read()
+        kind = UsageError if answer.status_code in _MISTAKES else UnavailableError
+        raise kind(f"{answer.url} answered {answer.status_code}: {answer.text[:300]}")
+
+
+@contextmanager
+def answering(url: str) -> Iterator[None]:
+    """Whatever an answer lacks, as one error. Around what reads it, not around what is done with it."""
+    try:
+        yield
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, StopIteration) as error:
+        raise UnavailableError(f"the rehydrator at {url} does not answer as it should ({error!r})") from None

@@ -1,0 +1,160 @@
+"""A view at one milestone as Parquet: where its rows come from, and which files they make."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+from cutwater.adapters.arrow import Batch, schema_of
+from cutwater.adapters.parquet import parquet_file
+from cutwater.client.exported import API_TIMEOUT_S, answering, exported, require_success
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.generations import Generation, Token
+from cutwater.core.job import Job
+from cutwater.core.sharing import Partitions, require_whole_once
+from cutwater.views.described import about, described
+from cutwater.views.store import Store, folder_of, partitions_in
+from cutwater.views.tabular import batches
+from cutwater.views.view import View
+
+TRIES = 5
+"""Times that peers are asked until all show the same milestone."""
+WAIT_MS = 30_000
+"""How long a rehydrator may take to come to the milestone that another one shows."""
+_PAUSE_S = 0.2
+
+Report = Callable[[int], None]
+"""Told now and then how many rows there are so far."""
+
+
+class Part(NamedTuple):
+    """The rows of one place, at the milestone that it holds."""
+
+    place: str
+    token: Token
+    milestone: dict[str, Any]
+    partitions: Partitions | None
+    batches: Iterator[Batch]
+
+
+class Written(NamedTuple):
+    """One file."""
+
+    path: Path
+    token: Token
+    partitions: Partitions | None
+    rows: int
+    bytes: int
+
+
+def write(job: Job, parts: Sequence[Part], out: Path, report: Report = lambda _rows: None) -> list[Written]:
+    """All parts as one file; where `out` is a folder, each as a file of its own in it.
+
+    Raises UsageError where parts of several milestones would make one file. A file is there whole or not at all.
+    """
+    if out.is_dir():
+        written: list[Written] = []
+        for number, part in enumerate(parts):
+            path = out / _name(job, part, number, len(parts))
+            written.append(_file(job, [part], path, report, sum(one.rows for one in written)))
+        return written
+    if len({part.token for part in parts}) > 1:
+        raise UsageError(f"{out}: one file holds one milestone, and these are several: {_shown(parts)}")
+    return [_file(job, parts, out, report)]
+
+
+def _name(job: Job, part: Part, number: int, count: int) -> str:
+    of = f".{number + 1}-of-{count}" if count > 1 else ""
+    return f"{job.name}.{part.token.generation}.{part.token.sequence}{of}.parquet"
+
+
+def _file(job: Job, parts: Sequence[Part], path: Path, report: Report, before: int = 0) -> Written:
+    held = parts[0].partitions if len(parts) == 1 else None  # together they hold each partition once
+    schema = schema_of(job, about(job.name, parts[0].milestone, held))
+    with parquet_file(path, schema) as file:
+        for part in parts:
+            for batch in part.batches:
+                file.add(batch)
+                report(before + file.rows)
+    return Written(path, parts[0].token, held, file.rows, path.stat().st_size)
+
+
+@contextmanager
+def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part]:
+    """What `cutwater restore` has made, or a rehydrator that does not run now.
+
+    Raises UsageError where there is none or it is not whole; MachineError while somebody serves from it.
+    """
+    folder = folder_of(data_dir, job.name, generation)
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not there: make it with 'cutwater restore', or name another --data-dir")
+    held = partitions_in(folder)
+    with closing(View(Store(folder, job, generation, partitions=held, may_empty=False), job)) as view:
+        if view.milestone is None:
+            raise UsageError(f"{folder} holds no whole milestone: run 'cutwater restore' again, which goes on")
+        milestone, rows = view.stored()
+        with closing(batches(job, schema_of(job, {}), rows)) as made:  # pinned rows would keep the folder locked
+            yield Part(str(folder), milestone.token, described(milestone), held, made)
+
+
+@contextmanager
+def served(
+    job: Job,
+    urls: Sequence[str],
+    headers: Mapping[str, str],
+    at_least: Token | None = None,
+    several: bool = False,
+) -> Iterator[list[Part]]:
+    """What rehydrators show, which together hold each partition once; all at the same milestone.
+
+    `at_least`: not before they show this one. `several`: where they do not come to the same one, each at its own.
+    Raises UnavailableError where one does not answer, or they do not come to the same; UsageError where they are
+    not those of one job.
+    """
+    if at_least:
+        _wait(urls, headers, at_least)
+    for left in reversed(range(TRIES)):
+        with ExitStack() as stack:
+            parts = [stack.enter_context(_served(job, url, headers)) for url in urls]
+            require_whole_once({part.place: part.partitions for part in parts}, job.shards.partitions)
+            newest = _newest(parts)
+            if all(part.token == newest for part in parts) or (several and not left):
+                yield parts
+                return
+        time.sleep(_PAUSE_S)
+        _wait(urls, headers, newest)
+    raise UnavailableError(
+        f"the peers were at different milestones in {TRIES} tries: {_shown(parts)}. Try again, or name a folder "
+        "with --out: then each makes a file at its own"
+    )
+
+
+@contextmanager
+def _served(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Part]:
+    with exported(url, headers) as found:
+        token = Token.parse(str(found.milestone["token"]))
+        held = None if found.partitions is None else frozenset(found.partitions)
+        yield Part(url, token, found.milestone, held, batches(job, schema_of(job, {}), found.rows))
+
+
+def _newest(parts: Iterable[Part]) -> Token:
+    tokens = [part.token for part in parts]
+    if len({token.generation for token in tokens}) > 1:
+        raise UsageError(f"these show generations of one job, or two jobs: {_shown(parts)}")
+    return max(tokens, key=lambda token: token.sequence)
+
+
+def _wait(urls: Sequence[str], headers: Mapping[str, str], token: Token) -> None:
+    for url in urls:
+        asked = f"{url}/v1/milestone?at_least={token}&wait_ms={WAIT_MS}"
+        with answering(asked):
+            require_success(httpx.get(asked, headers=dict(headers), timeout=API_TIMEOUT_S))
+
+
+def _shown(parts: Iterable[Part]) -> str:
+    return ", ".join(f"{part.place} at {part.token}" for part in parts)

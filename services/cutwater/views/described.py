@@ -1,0 +1,40 @@
+"""A milestone as plain values that name it: in answers, and in the metadata of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from cutwater.core.records import Milestone
+from cutwater.views.rows import iso
+
+ALL = "all"
+
+
+def described(milestone: Milestone) -> dict[str, Any]:
+    """Token, and what a reader asks of it first; times as ISO 8601."""
+    return {
+        "token": str(milestone.token),
+        "sequence": milestone.sequence,
+        "generation": str(milestone.generation),
+        "epoch": milestone.epoch,
+        "watermark": iso(milestone.watermark_ms),
+        "horizon": iso(milestone.horizon_ms),
+        "committed": iso(milestone.committed_ms),
+    }
+
+
+def about(job: str, milestone: dict[str, Any], partitions: Iterable[int] | None) -> dict[str, str]:
+    """The same as text, for metadata of rows: whose they are, of which milestone and partitions (None: of all).
+
+    Without `age_ms`: rows that are kept do not know how old they are.
+    """
+    held = ALL if partitions is None else ",".join(map(str, sorted(partitions)))
+    named = {name: str(value) for name, value in milestone.items() if name != "age_ms"}
+    return {"job": job, **named, "partitions": held}
+
+
+def partitions_in(about: dict[str, str]) -> list[int] | None:
+    """Those that `about` names."""
+    held = about["partitions"]
+    return None if held == ALL else [int(one) for one in held.split(",")]

@@ -1,0 +1,29 @@
+"""Stored rows as record batches of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+
+from cutwater.adapters.arrow import Batch, Named, Schema, batch_of
+from cutwater.core.job import Job
+from cutwater.views.layout import Window
+from cutwater.views.rows import Presenter
+
+BATCH_ROWS = 10_000
+BATCH_BYTES = 4 << 20
+"""Of stored values, and one value more: sketches are large, and a batch of them is short."""
+
+
+def batches(job: Job, schema: Schema, rows: Iterable[tuple[Window, bytes]]) -> Generator[Batch]:
+    """All rows, presented by their measures. Raises UsageError where stored bytes are damaged."""
+    presenter = Presenter(job)
+    found: list[Named] = []
+    size = 0
+    for window, value in rows:
+        found.append(Named(*window, presenter.values(value)))
+        size += len(value)
+        if len(found) >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield batch_of(schema, found)
+            found, size = [], 0
+    if found:
+        yield batch_of(schema, found)
