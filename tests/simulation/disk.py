@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cutwater.core.driving import Plan
+from cutwater.views.rocks import Figures
 from simulation.processes import Process
 
 
@@ -117,6 +118,9 @@ class SimTable:
     def checkpoint(self, folder: Path) -> None:
         self.flush()
         self._disk.checkpoints[folder] = dict(self._disk.rows)
+
+    def figures(self) -> Figures:
+        return Figures(*[0] * len(Figures._fields))
 
     def close(self) -> None:
         """Nothing is held."""

@@ -65,6 +65,12 @@ class Settings(BaseSettings):
         le=64,
         description="Processes that restore much state at once; 0: one per core, 4 at most.",
     )
+    view_memory_mb: int = Field(
+        48,
+        ge=16,
+        le=1 << 20,
+        description="What the rehydrator's RocksDB holds in memory, MB: cached blocks and write buffers together.",
+    )
     driver_port: int = Field(
         0, ge=0, le=65_535, description="Port of the driver's Prometheus metrics; 0 turns them off."
     )

@@ -20,6 +20,7 @@ from cutwater.publisher.metrics import Metrics as PublisherMetrics
 from cutwater.rehydrator.access import OPEN_PATHS
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics as ViewMetrics
+from cutwater.rehydrator.storemetrics import StoreMetrics
 from cutwater.views.rows import Row
 from cutwater.views.view import Page, ScanPage, State, Status, View
 from cutwater.watch.metrics import Metrics as WatchMetrics
@@ -158,6 +159,7 @@ def registries() -> dict[str, CollectorRegistry]:
     """The registry of each service that has one, by the name of its folder."""
     view = ViewMetrics()
     view.watch(cast(View, _View(None)), lambda: _NOW_MS)
+    view.registry.register(StoreMetrics(lambda: None))
     return {
         "driver": DriverMetrics().registry,
         "commit_signal": SignalMetrics().registry,

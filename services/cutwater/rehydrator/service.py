@@ -9,6 +9,7 @@ import errno
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -27,10 +28,12 @@ from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.snapshots import Kept
 from cutwater.rehydrator.starting import Starting
+from cutwater.rehydrator.storemetrics import StoreMetrics
 from cutwater.views.bulk import Bulk, workers_by_default
 from cutwater.views.follower import Follower
 from cutwater.views.snapshotting import Between
 from cutwater.views.store import Store, folder_of
+from cutwater.views.table import RocksTable
 from cutwater.views.view import State, View
 
 CONNECTIONS_MAX = 512
@@ -55,9 +58,11 @@ class Rehydrator:
         peers = Peers(job.shards, settings.peer_urls, settings.peer_url, token, metrics)
         with self._start.step("opening the store"):
             folder = folder_of(settings.data_dir, job.name, generation)
-            store = Store(folder, job, generation, partitions=peers.partitions)
+            table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
+            store = Store(folder, job, generation, open_table=table, partitions=peers.partitions)
         self._view = View(store, job)
         metrics.watch(self._view, now_ms)
+        metrics.registry.register(StoreMetrics(store.figures))
         starting = Starting(self._start, metrics, self._view, store)
         self._kept = Kept(job, settings, peers.partitions, store, metrics, log) if settings.snapshots else None
         taking = self._kept.taking if self._kept else None

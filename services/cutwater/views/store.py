@@ -26,6 +26,7 @@ from cutwater.core.restore import Entry
 from cutwater.core.sharing import Partitions
 from cutwater.views.layout import WINDOWS_END, first_live, meta, segment_ms, segment_prefix
 from cutwater.views.pinned import Pinned
+from cutwater.views.rocks import Figures
 from cutwater.views.table import RocksTable, Table
 
 FORMAT = 1
@@ -112,6 +113,13 @@ class Store:
         """The rows as they are now, for any number of readers."""
         with self._guard("pinning the rows"):
             return Pinned(self._db.cursor(WINDOWS_END), self.folder)
+
+    def figures(self) -> Figures | None:
+        """The table's own numbers; None while it is closed or replaced."""
+        try:
+            return self._db.figures()
+        except Exception:  # rocksdict raises the bare class
+            return None
 
     def begin(self, entry: Entry) -> None:
         """From here to `commit` the store is not whole, and says so if the process dies."""

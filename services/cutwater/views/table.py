@@ -9,25 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
-from rocksdict import (
-    BlockBasedOptions,
-    Cache,
-    Checkpoint,
-    DBCompressionType,
-    IngestExternalFileOptions,
-    Options,
-    Rdict,
-    ReadOptions,
-    WriteBatch,
-    WriteBufferManager,
-    WriteOptions,
-)
+from rocksdict import Checkpoint, IngestExternalFileOptions, Rdict, ReadOptions, WriteBatch, WriteOptions
 
 from cutwater.adapters.crashing import reach
-
-CACHE_BYTES = 48 << 20
-"""Blocks read and memory written share this budget."""
-WRITE_BUFFERS_BYTES = 32 << 20
+from cutwater.views.rocks import MEMORY_BYTES, Figures, Tuning
 
 
 class Cursor(Protocol):
@@ -81,6 +66,9 @@ class Table(Protocol):
     def replace(self, files: Path) -> None:
         """Become the table that lies in another folder of the same disk. Nobody else can open it in between."""
 
+    def figures(self) -> Figures:
+        """Its own numbers. Raises where it is closed, or just being replaced."""
+
     def close(self) -> None: ...
 
 
@@ -90,15 +78,22 @@ class RocksTable:
     RocksDB's own lock lies in the folder and goes with it; the one beside it holds while the folder is replaced.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
+        """`memory_bytes`: what it holds in memory at most, as `Tuning` says."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
+        self._memory_bytes = memory_bytes
         self._lock = _locked(folder.with_name(f"{folder.name}.lock"))
         try:
-            self._db = Rdict(str(folder), _options())
+            self._open()
         except BaseException:
             self._unlock()
             raise
+
+    def _open(self) -> None:
+        self._tuning = Tuning(self._memory_bytes)
+        self._loaded_bytes = 0
+        self._db = Rdict(str(self._folder), self._tuning.options)
 
     def get(self, key: bytes) -> bytes | None:
         found: bytes | None = self._db.get(key)
@@ -127,6 +122,7 @@ class RocksTable:
     def load(self, files: Sequence[Path]) -> None:
         options = IngestExternalFileOptions()
         options.set_move_files(True)
+        self._loaded_bytes += sum(file.stat().st_size for file in files)
         self._db.ingest_external_file([str(file) for file in files], options)
 
     def loading(self, now: bool) -> None:
@@ -148,7 +144,10 @@ class RocksTable:
         _sync(files)
         files.rename(self._folder)
         _sync(self._folder.parent)
-        self._db = Rdict(str(self._folder), _options())
+        self._open()
+
+    def figures(self) -> Figures:
+        return self._tuning.figures(self._db, self._loaded_bytes)
 
     def close(self) -> None:
         try:
@@ -178,23 +177,3 @@ def _sync(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _options() -> Options:
-    cache = Cache(CACHE_BYTES)
-    table = BlockBasedOptions()
-    table.set_block_cache(cache)
-    table.set_cache_index_and_filter_blocks(True)
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.set_block_based_table_factory(table)
-    options.set_compression_type(DBCompressionType.lz4())
-    options.set_write_buffer_manager(
-        WriteBufferManager.new_write_buffer_manager_with_cache(WRITE_BUFFERS_BYTES, False, cache)
-    )
-    options.set_write_buffer_size(WRITE_BUFFERS_BYTES // 4)
-    options.set_max_background_jobs(2)
-    options.set_max_open_files(256)
-    options.set_keep_log_file_num(3)
-    options.set_max_log_file_size(4 << 20)
-    return options
