@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -245,6 +245,21 @@ class Writing:
         assert self.last is not None
         beat = Heartbeat(self.job.name, GENERATION, 1, self.last.epoch, at_ms)
         self._signal.write(topics.milestones(self.job.name), [wire.encode(beat)] * times)
+
+
+@contextmanager
+def held_back(writing: Writing) -> Iterator[None]:
+    """Somebody's open transaction in every partition: what is committed behind it is seen by nobody."""
+    client = Producer({**writing.cluster.librdkafka(), "transactional.id": f"{writing.job.name}-open"})
+    client.init_transactions(20)
+    client.begin_transaction()
+    for partition in range(writing.job.shards.partitions):
+        client.produce(writing.topic, key=b"k", value=b"never committed", partition=partition)
+    assert client.flush(20) == 0
+    try:
+        yield
+    finally:
+        client.abort_transaction(20)
 
 
 class Seen:

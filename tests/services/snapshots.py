@@ -85,7 +85,9 @@ class Keeping:
         policy: Policy | None = None,
         near: bool = True,
         target: int | None = None,
+        **options: Any,
     ) -> None:
+        """`options`: more of the follower's."""
         self.told = Told()
         self.restored: Restored | None = None
         self.shelf = shelf_of(writing, objects, partitions)
@@ -94,6 +96,7 @@ class Keeping:
         self._policy = policy or Policy()
         self._near = near
         self._target = target
+        self._options = options
         self._thread: threading.Thread | None = None
 
     def __call__(self, store: Store, seen: Seen, options: dict[str, Any]) -> Between:
@@ -110,7 +113,7 @@ class Keeping:
         def prepare(stopped: Any) -> None:
             self.restored = restorer.restore(store, stopped, self._target)
 
-        options["prepare"] = prepare
+        options |= {**self._options, "prepare": prepare}
         self._thread = threading.Thread(target=self.taking.run)
         self._thread.start()
         return Between(seen, self.taking)

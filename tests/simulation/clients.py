@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from cutwater.core import topics
 from cutwater.core.restore import MARGIN_MS
@@ -48,12 +49,15 @@ class SimAdmin:
         self._log = log
         self._process = process
 
-    def list_offsets(self, asked: Iterable[TopicPartition], **_options: object) -> dict[TopicPartition, Any]:
+    def list_offsets(
+        self, asked: dict[TopicPartition, OffsetSpec], **_options: object
+    ) -> dict[TopicPartition, Any]:
         self._process.pause()
         found = {}
-        for place in asked:
-            end = self._log.topics[place.topic][place.partition].end
-            found[place] = SimpleNamespace(result=lambda _timeout, end=end: SimpleNamespace(offset=end))
+        for place, spec in asked.items():
+            first = isinstance(spec, type(OffsetSpec.earliest()))
+            at = 0 if first else self._log.topics[place.topic][place.partition].end
+            found[place] = SimpleNamespace(result=lambda _timeout, at=at: SimpleNamespace(offset=at))
         return found
 
     def list_topics(self, topic: str | None, timeout: float) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from confluent_kafka import IsolationLevel
 from confluent_kafka import TopicPartition as Asked
@@ -35,7 +35,16 @@ class Ends:
         """The end of each as `read_committed` sees it: an open transaction hides what follows it."""
         return self._patiently(places, IsolationLevel.READ_COMMITTED) if places else {}
 
-    def _patiently(self, places: Sequence[TopicPartition], isolation: IsolationLevel) -> dict[TopicPartition, int]:
+    def kept(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """First offset and end of each partition, open transactions included."""
+        places = [TopicPartition(topic, number) for number in partitions]
+        starts = self._patiently(places, IsolationLevel.READ_UNCOMMITTED, OffsetSpec.earliest())
+        ends = self._patiently(places, IsolationLevel.READ_UNCOMMITTED)
+        return {place.partition: (starts[place], ends[place]) for place in places}
+
+    def _patiently(
+        self, places: Sequence[TopicPartition], isolation: IsolationLevel, of: OffsetSpec | None = None
+    ) -> dict[TopicPartition, int]:
         named = sorted({place.topic for place in places})
 
         def look() -> None:
@@ -43,12 +52,15 @@ class Ends:
                 self._admin.list_topics(topic, timeout=self._patience_s)
 
         doing = f"reading the ends of {', '.join(named)}"
-        return patiently(doing, lambda: self._ask(places, isolation), look, self._patience_s)
+        spec = of or OffsetSpec.latest()
+        return patiently(doing, lambda: self._ask(places, isolation, spec), look, self._patience_s)
 
-    def _ask(self, places: Sequence[TopicPartition], isolation: IsolationLevel) -> dict[TopicPartition, int]:
+    def _ask(
+        self, places: Sequence[TopicPartition], isolation: IsolationLevel, of: OffsetSpec
+    ) -> dict[TopicPartition, int]:
         self._admin.poll(0)  # what it has said since the last question; nobody else asks it for that
         asked = self._admin.list_offsets(
-            {Asked(*place): OffsetSpec.latest() for place in places},
+            {Asked(*place): of for place in places},
             isolation_level=isolation,
             request_timeout=self._patience_s,
         )

@@ -27,6 +27,7 @@ from cutwater.core.errors import CutwaterError, MachineError
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.proof import header_prefix
 from cutwater.core.records import Milestone
+from cutwater.views.gaps import told_exactly
 from cutwater.views.proving import writer_of
 from cutwater.views.ranges import STALL_S, Stopped
 from cutwater.views.store import Store, loading_folder
@@ -100,11 +101,12 @@ class Bulk:
             self._store.loading(True)
             for part in parts:
                 crew.hire(self._task(milestone, folder, part, len(parts)))
-            for path, more in crew.files(self._stopping):
-                done = done.plus(more)
-                self._store.load([Path(path)] if path else [], milestone.token, done)
-                crew.go_on()
-                self._observer.loaded(done, records_max)
+            with told_exactly(self._cluster, self._topic, lambda: needed(slices, done)):
+                for path, more in crew.files(self._stopping):
+                    done = done.plus(more)
+                    self._store.load([Path(path)] if path else [], milestone.token, done)
+                    crew.go_on()
+                    self._observer.loaded(done, records_max)
         finally:
             crew.end()
             self._store.loading(False)
@@ -227,6 +229,11 @@ class _Worker:
             self._process.kill()
             self._process.wait(_END_S)
         self.lines.close()
+
+
+def needed(slices: Iterable[Slice], done: Done) -> dict[int, tuple[int, int]]:
+    """What is still to be read, by partition: first offset and end."""
+    return {one.partition: (one.first, one.end) for one in left(slices, done)}
 
 
 def workers_by_default() -> int:

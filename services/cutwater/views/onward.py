@@ -78,6 +78,10 @@ class Onward:
             self._next[partition] = messages[-1].offset() + 1
         return found
 
+    def next(self, partition: int) -> int:
+        """Every record below this offset has come, or was passed over."""
+        return self._next[partition]
+
     def passed(self, partition: int, offset: int) -> bool:
         """Has every record below this offset come?"""
         return self._next[partition] >= offset or self.ended(partition, offset)

@@ -14,6 +14,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import ProtocolError, UnavailableError
 from cutwater.core.records import Milestone
 from cutwater.core.sharing import Partitions
+from cutwater.views.gaps import told_exactly
 from cutwater.views.onward import Onward
 
 STALL_S = 20.0
@@ -38,6 +39,7 @@ class Ranges:
         """`partitions`: only these are read; None for all."""
         self.topic = topic
         self.partitions = partitions
+        self._cluster = cluster
         self._log = Onward(cluster, topic)
         self._stopping = stopping
         self._stall_s = stall_s
@@ -51,7 +53,7 @@ class Ranges:
         `look_above`: find out, too, when the first record above the cut was written.
         """
         bounds = self.bounds(earlier, milestone)
-        return Range(self._log, self.topic, bounds, look_above, self._stopping, self._stall_s)
+        return Range(self._cluster, self._log, self.topic, bounds, look_above, self._stopping, self._stall_s)
 
     def bounds(self, earlier: Cut, milestone: Milestone) -> dict[int, tuple[int, int]]:
         """First offset and end of the range in each partition that is read."""
@@ -72,6 +74,7 @@ class Range:
 
     def __init__(
         self,
+        cluster: Cluster,
         log: Onward,
         topic: str,
         bounds: dict[int, tuple[int, int]],
@@ -79,6 +82,7 @@ class Range:
         stopping: Callable[[], bool],
         stall_s: float,
     ) -> None:
+        self._cluster = cluster
         self._log = log
         self._topic = topic
         self._firsts = {partition: first for partition, (first, _) in bounds.items()}
@@ -104,16 +108,21 @@ class Range:
         """The same as they come, each piece of one partition: for readers of many rows, who count microseconds.
 
         A partition ends by the offsets that came or by end-of-partition, since compaction leaves gaps. Raises
-        UnavailableError when the cut is not reached and nothing more comes; Stopped at the process's end.
+        UnavailableError when the cut is not reached and nothing more comes; DivergenceError where the log lacks
+        offsets of the range, which are named; Stopped at the process's end.
         """
         if not self._todo:
             return
         try:
             at_hand = self._log.start(self._firsts, anew=self._look_above)
-            yield from self._read(at_hand)
+            with told_exactly(self._cluster, self._topic, self._needed):
+                yield from self._read(at_hand)
             self._log.end(self._ends)
         except KafkaException as error:
             raise explain(error, f"reading {self._topic}") from None
+
+    def _needed(self) -> dict[int, tuple[int, int]]:
+        return {at: (self._log.next(at), end) for at, end in self._ends.items()}
 
     def _read(self, came: dict[int, list[Message]]) -> Iterator[tuple[int, list[Message]]]:
         deadline = time.monotonic() + self._stall_s
