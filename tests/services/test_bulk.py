@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -235,14 +235,15 @@ def test_a_worker_that_is_killed_is_told(writing: Writing, restoring: Restoring,
 
 def test_records_that_are_missing_below_the_cut_are_waited_for(writing: Writing, restoring: Restoring) -> None:
     """The log seems to end below the milestone's cut, behind an open transaction: nothing is shown until then."""
-    with held_back(writing):
+    with ExitStack() as open_one:
+        open_one.enter_context(held_back(writing))
         writing.epoch([Sold(shop, 1, 1) for shop in SHOPS])
         with restoring() as view:
             until(lambda: view.seen.retries, "a worker to give up for now")
             assert view.view.milestone is None
-    with restoring() as view:
-        view.wait_for(1)
-        assert view.rows() == (1, writing.by_sequence[1])
+            open_one.close()
+            view.wait_for(1)
+            assert view.rows() == (1, writing.by_sequence[1])
 
 
 KILLED = """

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import GENERATION, Following, Sold, Writing, following, make_job, now_ms, until
+from changelogs import GENERATION, Following, Writing, following, make_job, until
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from rehydrating import running
-from snapshots import keeping
+from ways import WAYS, Way, every_way, sales
 
 from cutwater.adapters import admin
 from cutwater.adapters.alerting import read_alerts
-from cutwater.adapters.objects import Objects
 from cutwater.core import topics
 from cutwater.core.alerts import DIVERGENCE, VIEW
-from cutwater.core.bulk import Done
 from cutwater.core.cuts import Cut
-from cutwater.views.bulk import Bulk
-from cutwater.views.store import Store
-
-SHOPS = [f"s{number}" for number in range(60)]
-TWO_DAYS_MS = 2 * 86_400_000
 
 
 @pytest.fixture
@@ -36,82 +27,6 @@ def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
     one = Writing(broker.cluster, make_job(tmp_path)[0], **{"cleanup.policy": "compact,delete"})
     yield one
     one.close()
-
-
-def sales(epoch: int) -> list[Sold]:
-    return [Sold(shop, number % 5, epoch * 1_000 + number) for number, shop in enumerate(SHOPS)]
-
-
-class Loading:
-    """Where a bulk restore tells how it comes on."""
-
-    def loaded(self, _done: Done, _records_max: int) -> None: ...
-
-
-@dataclass(frozen=True)
-class Way:
-    """How a view comes to a milestone. `shows`: what it has at hand before it reads the changelog."""
-
-    shows: int
-    folder: bool = False
-    snapshot: bool = False
-    workers: bool = False
-    jump: bool = False
-
-    def begin(self, writing: Writing, tmp_path: Path) -> None:
-        """Milestone 1, and a view of it that has ended."""
-        with keeping(writing, tmp_path / "one", objects(tmp_path)) as (view, kept):
-            view.wait_for(writing.epoch(sales(0)).sequence)
-            kept.snapshot()
-
-    def go_on(self, writing: Writing, tmp_path: Path) -> AbstractContextManager[Following]:
-        options: dict[str, Any] = {"stall_s": 1.0}
-        if self.workers:
-            options["bulk"] = self._bulk(writing)
-        if self.jump:
-            later = now_ms() + TWO_DAYS_MS
-            options["clock"] = lambda: later
-        if not self.snapshot:
-            folder = tmp_path / ("one" if self.folder else "two")
-            return following(writing.cluster, writing.job, folder, **options)  # type: ignore[no-any-return]
-        return _View(keeping(writing, tmp_path / "two", objects(tmp_path), near=False, **options))
-
-    @staticmethod
-    def _bulk(writing: Writing) -> Callable[[Store, Callable[[], bool]], Bulk]:
-        def make(store: Store, stopping: Callable[[], bool]) -> Bulk:
-            options: dict[str, Any] = {"least_records": 1, "file_rows": 25, "stall_s": 1.0}
-            return Bulk(writing.cluster, writing.job, writing.topic, store, Loading(), 2, stopping, **options)
-
-        return make
-
-
-class _View:
-    """Of a pair the first: a view without what stands beside it."""
-
-    def __init__(self, pair: Any) -> None:
-        self._pair = pair
-
-    def __enter__(self) -> Following:
-        view: Following = self._pair.__enter__()[0]
-        return view
-
-    def __exit__(self, *error: object) -> None:
-        self._pair.__exit__(*error)
-
-
-WAYS = {
-    "a view that follows": Way(1, folder=True),
-    "a view that was away for long": Way(1, folder=True, jump=True),
-    "an empty view": Way(0),
-    "a bulk restore": Way(0, workers=True),
-    "a snapshot and its tail": Way(1, snapshot=True),
-    "an old snapshot and its tail in bulk": Way(1, snapshot=True, jump=True, workers=True),
-}
-every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-
-
-def objects(tmp_path: Path) -> Objects:
-    return Objects(str(tmp_path / "objects"))
 
 
 def truncate(writing: Writing, partition: int, first: int) -> None:

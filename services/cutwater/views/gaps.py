@@ -18,10 +18,10 @@ Needed = Callable[[], Mapping[int, tuple[int, int]]]
 
 @contextmanager
 def told_exactly(cluster: Cluster, topic: str, needed: Needed) -> Iterator[None]:
-    """Around a reading: where records are missing, its error becomes a DivergenceError that names their offsets.
+    """Around a reading: where records are missing, its error becomes a DivergenceError that names them.
 
-    A log that ends below a cut is waited for, since an open transaction may hide its end. But the end with
-    open transactions, which only its leader tells, never lies below a cut: rows are acknowledged first.
+    A log that ends below a cut is waited for, since an open transaction may hide its end. But its end with open
+    transactions never lies below the cut of a milestone: rows are acknowledged first.
     """
     try:
         yield
