@@ -16,12 +16,14 @@ from cutwater.commit_signal.metrics import Metrics as SignalMetrics
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
 from cutwater.core.records import Milestone
+from cutwater.core.shards import ShardMap
 from cutwater.publisher.metrics import Metrics as PublisherMetrics
 from cutwater.rehydrator.access import OPEN_PATHS
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics as ViewMetrics
+from cutwater.views.pages import Page, Part, ScanPage
 from cutwater.views.rows import Row
-from cutwater.views.view import Page, ScanPage, State, Status, View
+from cutwater.views.view import State, Status, View
 from cutwater.watch.metrics import Metrics as WatchMetrics
 
 _GENERATION = Generation(1, "local")
@@ -52,7 +54,7 @@ _MILESTONE = Milestone(
 )
 _EXAMPLES = {
     "/v1/state/{key}": "/v1/state/EWR?from=2013-01-02T11:00:00Z&limit=1&at_least=g1-local-00000000:42",
-    "/v1/state": "/v1/state?limit=1",
+    "/v1/state": "/v1/state?shards=0-127&from=2013-01-02T00:00:00Z&limit=1",
     "/v1/milestone": "/v1/milestone",
     "/healthz": "/healthz",
 }
@@ -65,6 +67,7 @@ class _View:
         self.milestone = milestone
         self.ready = milestone is not None
         self.status = Status(State.FOLLOWING)
+        self.shards = ShardMap()
 
     def age_ms(self, _milestone: Milestone, _now_ms: int) -> int:
         return 350
@@ -72,7 +75,7 @@ class _View:
     def read(self, key: str, from_ms: int | None, _to_ms: int | None, _limit: int) -> Page:
         return Page(_MILESTONE, [_row(key, from_ms or 0)], (from_ms or 0) + _HOUR_MS)
 
-    def scan(self, _after: bytes | None, _limit: int) -> ScanPage:
+    def scan(self, _after: bytes | None, _limit: int, _part: Part) -> ScanPage:
         return ScanPage(_MILESTONE, [_row("EWR", 1_357_124_400_000)], b"\x00EWR")
 
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from fastapi import Query
 
+from cutwater.rehydrator.questions import SHARDS_PATTERN
+
 LIMIT_DEFAULT, LIMIT_MAX = 1_000, 10_000
 WAIT_MS_DEFAULT, WAIT_MS_MAX = 5_000, 30_000
 
@@ -15,3 +17,10 @@ To = Annotated[str | None, Query(description="Window starts before this: ISO 860
 AtLeast = Annotated[str | None, Query(description="Wait until the view has reached this token.")]
 WaitMs = Annotated[int, Query(ge=0, le=WAIT_MS_MAX, description="How long to wait for it, ms.")]
 After = Annotated[str | None, Query(description="The `next` of the page before.")]
+Shards = Annotated[
+    str | None,
+    Query(
+        pattern=f"^{SHARDS_PATTERN}$",
+        description="Only keys of these shards: `0-127`, or one; of how many the job file says.",
+    ),
+]
