@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from fastapi import HTTPException
 
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation, Token
+from cutwater.core.measures import Measure
 from cutwater.core.shards import ShardMap
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -54,6 +56,14 @@ def shards(text: str | None, every: ShardMap) -> range | None:
             422, f"shards={text[:60]!r} are no shards of this job: write 0-127, or 5, below {every.shards}"
         )
     return range(first, last + 1)
+
+
+def measure(name: str, measures: Iterable[Measure]) -> str:
+    """The name itself; 422 for none of the job's measures."""
+    names = [one.name for one in measures]
+    if name not in names:
+        raise HTTPException(422, f"measure={name[:60]!r} is none of the job's: {', '.join(names)}")
+    return name
 
 
 def token(text: str | None, generation: Generation) -> int | None:
