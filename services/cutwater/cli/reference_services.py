@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import httpx
@@ -12,17 +12,23 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from cutwater.adapters.metering import DriverMetrics
+from cutwater.adapters.sketches import HllSketches
 from cutwater.commit_signal.metrics import Metrics as SignalMetrics
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
+from cutwater.core.measures import build
 from cutwater.core.records import Milestone
+from cutwater.core.shards import ShardMap
 from cutwater.publisher.metrics import Metrics as PublisherMetrics
 from cutwater.rehydrator.access import OPEN_PATHS
+from cutwater.rehydrator.answers import WHY, WHY_UNGUARDED
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics as ViewMetrics
 from cutwater.rehydrator.storemetrics import StoreMetrics
+from cutwater.views.layout import Window
+from cutwater.views.pages import KeyPage, KeysPage, Order, Page, Part, ScanPage, Stored, Top
 from cutwater.views.rows import Row
-from cutwater.views.view import Page, ScanPage, State, Status, View
+from cutwater.views.view import State, Status, View
 from cutwater.watch.metrics import Metrics as WatchMetrics
 
 _GENERATION = Generation(1, "local")
@@ -51,12 +57,17 @@ _MILESTONE = Milestone(
     written_ms=_NOW_MS,
     committed_ms=_NOW_MS,
 )
+_MEASURES = {"movements": 35, "delayed": 33, "worst_delay": 86}
 _EXAMPLES = {
     "/v1/state/{key}": "/v1/state/EWR?from=2013-01-02T11:00:00Z&limit=1&at_least=g1-local-00000000:42",
-    "/v1/state": "/v1/state?limit=1",
+    "/v1/state": "/v1/state?shards=0-127&from=2013-01-02T00:00:00Z&limit=1",
+    "/v1/keys": "/v1/keys",
+    "/v1/top": "/v1/top?measure=delayed&from=2013-01-02T11:00:00Z&to=2013-01-02T12:00:00Z&limit=1",
     "/v1/milestone": "/v1/milestone",
     "/healthz": "/healthz",
 }
+_BODIES = {"/v1/keys": '{"keys": ["EWR", "JFK"], "from": "2013-01-02T11:00:00Z", "limit": 1, "rows": 1}'}
+"""What is posted with an example; the others are asked for."""
 
 
 class _View:
@@ -66,6 +77,8 @@ class _View:
         self.milestone = milestone
         self.ready = milestone is not None
         self.status = Status(State.FOLLOWING)
+        self.shards = ShardMap()
+        self.measures = tuple(build(name, "count", None, None, HllSketches()) for name in _MEASURES)
 
     def age_ms(self, _milestone: Milestone, _now_ms: int) -> int:
         return 350
@@ -73,13 +86,25 @@ class _View:
     def read(self, key: str, from_ms: int | None, _to_ms: int | None, _limit: int) -> Page:
         return Page(_MILESTONE, [_row(key, from_ms or 0)], (from_ms or 0) + _HOUR_MS)
 
-    def scan(self, _after: bytes | None, _limit: int) -> ScanPage:
+    def read_several(
+        self, keys: list[str], from_ms: int | None, _to_ms: int | None, _limit: int, _rows: int
+    ) -> KeysPage:
+        start = from_ms or 0
+        return KeysPage(_MILESTONE, [KeyPage(keys[0], [_row(keys[0], start)], start + _HOUR_MS)], keys[1:])
+
+    def top(self, _order: Order, part: Part) -> Top:
+        start = part.from_ms or 0
+        return Top(_MILESTONE, [(Window("EWR", start, start + _HOUR_MS), b"")])
+
+    def joined(self, stored: Iterable[Stored], _order: Order) -> list[Row]:
+        return [_row(window.key, window.start_ms) for window, _ in stored]
+
+    def scan(self, _after: bytes | None, _limit: int, _part: Part) -> ScanPage:
         return ScanPage(_MILESTONE, [_row("EWR", 1_357_124_400_000)], b"\x00EWR")
 
 
 def _row(key: str, start_ms: int) -> Row:
-    measures = {"movements": 35, "delayed": 33, "worst_delay": 86}
-    return {"key": key, "window_start": start_ms, "window_end": start_ms + _HOUR_MS, **measures}
+    return {"key": key, "window_start": start_ms, "window_end": start_ms + _HOUR_MS, **_MEASURES}
 
 
 def http_page(generated: str) -> str:
@@ -95,7 +120,7 @@ def http_page(generated: str) -> str:
     for path, methods in app.openapi()["paths"].items():
         for method, told in methods.items():
             parts += _route(method, path, told, app)
-    return "\n".join([*parts, _STATUS])
+    return "\n".join([*parts, _status()])
 
 
 def routes() -> dict[str, Any]:
@@ -113,21 +138,41 @@ def _route(method: str, path: str, told: dict[str, Any], app: FastAPI) -> Iterat
     rows = [_parameter(one) for one in told.get("parameters", ())]
     if rows:
         yield "| parameter | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    if "requestBody" in told:
+        rows = [_field(name, one) for name, one in _body(told, app).items()]
+        yield "| field of the body | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     if asked := _EXAMPLES.get(path):
-        answer = json.dumps(_answer(app, asked), indent=2, ensure_ascii=False)
-        yield f"```sh\ncurl 'http://127.0.0.1:8321{asked}'\n```\n\n```json\n{answer}\n```\n"
+        body = _BODIES.get(path)
+        answer = json.dumps(_answer(app, asked, body), indent=2, ensure_ascii=False)
+        posted = f" \\\n  -H 'content-type: application/json' -d '{body}'" if body else ""
+        yield f"```sh\ncurl 'http://127.0.0.1:8321{asked}'{posted}\n```\n\n```json\n{answer}\n```\n"
 
 
-def _answer(app: FastAPI, path: str) -> Any:
+def _body(told: dict[str, Any], app: FastAPI) -> dict[str, Any]:
+    """The fields of the JSON object that a route takes."""
+    reference: str = told["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    fields: dict[str, Any] = app.openapi()["components"]["schemas"][reference.rpartition("/")[2]]["properties"]
+    return fields
+
+
+def _answer(app: FastAPI, path: str, body: str | None) -> Any:
     """What the application itself says: an example that cannot be wrong."""
 
     async def ask() -> Any:
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://view") as client:
-            answer = await client.get(path)
+            headers = {"content-type": "application/json"} if body else {}
+            answer = await client.request("POST" if body else "GET", path, content=body, headers=headers)
         return answer.raise_for_status().json()
 
     return asyncio.run(ask())
+
+
+def _field(name: str, schema: dict[str, Any]) -> str:
+    default = f"`{schema['default']}`" if "default" in schema else "" if "anyOf" in schema else "required"
+    bounds = f" {schema['minimum']:,.0f} to {schema['maximum']:,.0f}." if "maximum" in schema else ""
+    bounds += f" At most {schema['maxItems']:,}." if "maxItems" in schema else ""
+    return f"| `{name}` | {default} | {schema['description']}{bounds} |"
 
 
 def _parameter(one: dict[str, Any]) -> str:
@@ -137,22 +182,10 @@ def _parameter(one: dict[str, Any]) -> str:
     return f"| `{one['name']}` | {default} | {one.get('description', '')}{bounds} |"
 
 
-_STATUS = """## Status codes
-
-| code | means |
-|---|---|
-| 200 | the answer |
-| 202 | a snapshot was taken, and is being uploaded |
-| 400 | `at_least` is no token, or `after` no cursor |
-| 401 | the API token is missing or wrong |
-| 409 | this rehydrator takes no snapshots |
-| 410 | the token in `at_least` is of another generation: it was lost |
-| 412 | the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows |
-| 421 | the peers do not agree on who holds which partition: their `CUTWATER_PEERS` differ |
-| 422 | a parameter is out of its bounds, or no time |
-| 500 | an error of Cutwater's own; `detail` says which |
-| 503 | no milestone can be shown now, or the peer that holds the key does not answer; `detail` says why |
-"""
+def _status() -> str:
+    told = {200: "the answer", 202: "a snapshot was taken, and is being uploaded", 401: WHY_UNGUARDED, **WHY}
+    rows = "\n".join(f"| {code} | {told[code]} |" for code in sorted(told))
+    return f'## Status codes\n\nEach but 412 has `{{"detail": text}}`.\n\n| code | means |\n|---|---|\n{rows}\n'
 
 
 def registries() -> dict[str, CollectorRegistry]:

@@ -64,7 +64,7 @@ class Answering:
 
     def page(self, milestone: Milestone, rows: list[Row]) -> dict[str, Any]:
         """Rows of one milestone as answers have them."""
-        return {"milestone": self.milestone(milestone), "rows": [_shown(row) for row in rows]}
+        return {"milestone": self.milestone(milestone), "rows": [shown_row(row) for row in rows]}
 
     def milestone(self, shown: Milestone) -> dict[str, Any]:
         """A milestone as answers name it."""
@@ -79,11 +79,16 @@ class Answering:
             "age_ms": self.view.age_ms(shown, self._now_ms()),
         }
 
+    def owners(self, shown: Milestone) -> dict[str, Any]:
+        """A milestone in an answer that spans owners: with the partitions that it is about."""
+        return {**self.milestone(shown), "partitions": self.partitions}
+
 
 def rendered(read: Callable[[], dict[str, Any]]) -> Response:
     """Read and render in one go, off the event loop: a page of 10,000 rows takes its time."""
     return JSONResponse(read())
 
 
-def _shown(row: Row) -> Row:
+def shown_row(row: Row) -> Row:
+    """A row as answers have it: its window as people read it."""
     return {**row, "window_start": iso(row["window_start"]), "window_end": iso(row["window_end"])}

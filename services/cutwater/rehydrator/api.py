@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
+from fastapi import FastAPI, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import PlainTextResponse
 
-from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.errors import CutwaterError
 from cutwater.core.generations import Generation
 from cutwater.rehydrator.access import TokenGuard
 from cutwater.rehydrator.answering import Answering
+from cutwater.rehydrator.answers import (
+    LINES,
+    NOT_READY,
+    READING,
+    WAITING,
+    Health,
+    KeyAnswer,
+    KeysAnswer,
+    Milestone,
+    ScanAnswer,
+    Taken,
+    TopAnswer,
+    told,
+)
+from cutwater.rehydrator.bodies import BodyGuard
 from cutwater.rehydrator.metrics import Metrics
+from cutwater.rehydrator.openapi import Described
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.reading import Reading
+from cutwater.rehydrator.refusing import failed, mistaken
+from cutwater.rehydrator.spanning import Spanning
 from cutwater.rehydrator.standing import Standing
 from cutwater.rehydrator.whole import Snapshot, Whole
 from cutwater.views.view import View
@@ -34,22 +53,22 @@ def create_app(
     so many seconds; None where none are taken.
     """
     answering = Answering(view, generation, metrics, now_ms, peers or Peers.none(metrics))
-    reading, whole, standing = Reading(answering), Whole(answering, snapshot), Standing(answering)
-    app = FastAPI(title="Cutwater rehydrator", version="1")
-    app.get("/v1/state/{key:path}")(reading.key)
-    app.get("/v1/state")(reading.scan)
-    app.get("/v1/export")(whole.export)
-    app.get("/v1/milestone")(standing.milestone)
-    app.post("/v1/snapshots", status_code=202)(whole.snapshot)
-    app.get("/healthz")(standing.health)
-    app.get("/readyz")(standing.ready)
-    app.get("/metrics")(standing.metrics)
-    app.add_exception_handler(CutwaterError, _error)
+    reading, spanning = Reading(answering), Spanning(answering)
+    whole, standing = Whole(answering, snapshot), Standing(answering)
+    app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
+    app.get("/v1/state/{key:path}", responses=told(KeyAnswer, *READING))(reading.key)
+    app.get("/v1/state", responses=told(ScanAnswer, *READING))(reading.scan)
+    app.post("/v1/keys", responses=told(KeysAnswer, *READING, 413))(spanning.keys)
+    app.get("/v1/top", responses=told(TopAnswer, *READING))(spanning.top)
+    app.get("/v1/export", response_class=Response, responses=LINES | told(None, 500, 503))(whole.export)
+    app.get("/v1/milestone", responses=told(Milestone, *WAITING))(standing.milestone)
+    app.post("/v1/snapshots", status_code=202, responses=told(Taken, 409, 500, 503, success=202))(whole.snapshot)
+    app.get("/healthz", responses=told(Health))(standing.health)
+    app.get("/readyz", responses=told(Health) | {503: {"model": Health, "description": NOT_READY}})(standing.ready)
+    app.get("/metrics", response_class=PlainTextResponse)(standing.metrics)
+    app.add_exception_handler(CutwaterError, failed)
+    app.add_exception_handler(RequestValidationError, mistaken)
+    app.add_middleware(BodyGuard)
     if token:
         app.add_middleware(TokenGuard, token=token)
     return app
-
-
-def _error(_request: Request, error: Exception) -> JSONResponse:
-    """What the view cannot do now is 503; the rest of Cutwater's own errors are the server's fault."""
-    return JSONResponse({"detail": str(error)}, 503 if isinstance(error, UnavailableError) else 500)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Query
 
+from cutwater.rehydrator.questions import SHARDS_PATTERN
+
 LIMIT_DEFAULT, LIMIT_MAX = 1_000, 10_000
+TOP_DEFAULT, TOP_MAX = 10, 1_000
 WAIT_MS_DEFAULT, WAIT_MS_MAX = 5_000, 30_000
 
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="At most this many rows.")]
@@ -15,3 +18,13 @@ To = Annotated[str | None, Query(description="Window starts before this: ISO 860
 AtLeast = Annotated[str | None, Query(description="Wait until the view has reached this token.")]
 WaitMs = Annotated[int, Query(ge=0, le=WAIT_MS_MAX, description="How long to wait for it, ms.")]
 After = Annotated[str | None, Query(description="The `next` of the page before.")]
+Shards = Annotated[
+    str | None,
+    Query(
+        pattern=f"^{SHARDS_PATTERN}$",
+        description="Only keys of these shards: `0-127`, or one; of how many the job file says.",
+    ),
+]
+MeasureName = Annotated[str, Query(description="The measure to rank by, as the job file names it.")]
+TopLimit = Annotated[int, Query(ge=1, le=TOP_MAX, description="How many rows.")]
+Direction = Annotated[Literal["desc", "asc"], Query(description="`desc`: the largest first; or `asc`.")]

@@ -27,6 +27,9 @@ ANSWER_BYTES_MAX = 64 << 20
 AGREED_BYTES = 4
 _COMPARE = "compare CUTWATER_PEERS of the peers"
 
+Holders = tuple[str, ...]
+"""Who holds a part."""
+
 
 class Peers:
     """All rehydrators of a job, this one included."""
@@ -53,43 +56,65 @@ class Peers:
         """Of a rehydrator that holds everything."""
         return Peers(ShardMap(), (), "", "", metrics)
 
-    def elsewhere(self, key: str) -> str | None:
-        """Who holds a key, where it is not this one."""
+    def of_key(self, key: str) -> Holders:
+        """Who holds a key; nobody is named where this one holds everything by itself."""
         if not self._owners:
-            return None
-        owner = self._owners[self._shards.partition(self._shards.shard(key_hash(key)))]
-        return None if owner == self._own else owner
+            return ()
+        return (self._owners[self._shards.partition(self._shards.shard(key_hash(key)))],)
 
-    def at(self, place: int) -> str | None:
-        """Whose turn it is in a scan, where it is not this one's. 400 where there are not so many."""
+    def at(self, place: int) -> Holders:
+        """Whose turn it is in a scan. 400 where there are not so many."""
         if not self._names and not place:
-            return None
+            return ()
         if place >= len(self._names):
             raise HTTPException(400, "after: this cursor is of other peers than there are now: begin anew")
-        return None if self._names[place] == self._own else self._names[place]
+        return (self._names[place],)
+
+    def turn(self, place: int, shards: range | None) -> int | None:
+        """The first place in a scan, from this one on, that holds any of these shards; None when there is none."""
+        if not self._names or shards is None:
+            return place if place < max(1, len(self._names)) else None
+        first, last = (self._shards.partition(shard) for shard in (shards[0], shards[-1]))
+        wanted = set(self._owners[first : last + 1])
+        return next((at for at in range(place, len(self._names)) if self._names[at] in wanted), None)
+
+    def parts(self, request: Request) -> list[Holders]:
+        """Who holds each part of everything; of what was passed on this one's part alone."""
+        if not self._names:
+            return [()]
+        return [(self._own,)] if self.passed_on(request) else [(name,) for name in self._names]
+
+    @staticmethod
+    def passed_on(request: Request) -> bool:
+        """Does another rehydrator ask, for somebody else?"""
+        return PASSED_ON in request.headers
 
     def require_agreed(self, request: Request) -> None:
         """421 where a peer passes on a question by another division of the partitions than ours."""
         if request.headers.get(PASSED_ON, self.agreed.hex()) != self.agreed.hex():
             raise HTTPException(421, f"{self._own} divides the partitions otherwise: {_COMPARE}")
 
-    def follows(self, place: int) -> bool:
-        """Does a scan go on with another peer after this one?"""
-        return place + 1 < len(self._names)
+    async def elsewhere(
+        self, holders: Holders, path: str, request: Request, body: bytes | None = None
+    ) -> Response | None:
+        """The answer of whoever holds what is asked for; None where this one is to answer.
 
-    async def pass_on(self, peer: str, path: str, request: Request) -> Response:
-        """The answer of the peer that holds what is asked for; of the request only the query is taken over.
-
-        421 where the question was passed on already: it is passed on once only. Raises UnavailableError when the
-        peer does not answer, or with too much.
+        Of the request only the query is taken over; with a body it is posted. 421 where the question was passed on
+        already: it is passed on once only. Raises UnavailableError when the peer does not answer, or too much.
         """
-        if PASSED_ON in request.headers:
+        if not holders or self._own in holders:
+            return None
+        if self.passed_on(request):
             raise HTTPException(421, f"{self._own} holds other partitions: {_COMPARE}")
+        return await self._ask(holders[0], f"{path}?{request.url.query}", body)
+
+    async def _ask(self, peer: str, path: str, body: bytes | None) -> Response:
         self._metrics.passed_on.inc()
-        url = f"{peer}{path}?{request.url.query}"
+        method, headers = ("GET", {}) if body is None else ("POST", {"content-type": "application/json"})
+        asking = self._client(peer).stream(method, f"{peer}{path}", content=body, headers=headers)
         try:
             # Over everything: a peer that sends a byte now and then must not hold a connection for ever.
-            async with asyncio.timeout(ANSWER_S), self._client(peer).stream("GET", url) as answer:
+            async with asyncio.timeout(ANSWER_S), asking as answer:
                 kind = answer.headers.get("content-type")
                 return Response(await _body(answer), answer.status_code, media_type=kind)
         except (httpx.HTTPError, TimeoutError) as error:

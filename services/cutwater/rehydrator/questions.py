@@ -5,16 +5,21 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from fastapi import HTTPException
 
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation, Token
+from cutwater.core.measures import Measure
+from cutwater.core.shards import ShardMap
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+SHARDS_PATTERN = "([0-9]{1,5})(?:-([0-9]{1,5}))?"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST_MS = (1 << 63) - 1
+_SHARDS = re.compile(SHARDS_PATTERN)
 _CURSOR_MAX = 65_536
 _TURN_BYTES = 2
 
@@ -38,6 +43,27 @@ def _iso_ms(text: str) -> int:
     moment = datetime.fromisoformat(text)
     delta = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000
+
+
+def shards(text: str | None, every: ShardMap) -> range | None:
+    """Shards from `first-last`, or of one number; 422 for what are none of the job's."""
+    if text is None:
+        return None
+    found = _SHARDS.fullmatch(text)
+    first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    if not first <= last < every.shards:
+        raise HTTPException(
+            422, f"shards={text[:60]!r} are no shards of this job: write 0-127, or 5, below {every.shards}"
+        )
+    return range(first, last + 1)
+
+
+def measure(name: str, measures: Iterable[Measure]) -> str:
+    """The name itself; 422 for none of the job's measures."""
+    names = [one.name for one in measures]
+    if name not in names:
+        raise HTTPException(422, f"measure={name[:60]!r} is none of the job's: {', '.join(names)}")
+    return name
 
 
 def token(text: str | None, generation: Generation) -> int | None:

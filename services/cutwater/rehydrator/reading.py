@@ -16,10 +16,12 @@ from cutwater.rehydrator.parameters import (
     AtLeast,
     From,
     Limit,
+    Shards,
     To,
     WaitMs,
 )
 from cutwater.rehydrator.peers import path_of
+from cutwater.views.pages import Part
 from cutwater.views.rows import iso
 
 
@@ -44,8 +46,8 @@ class Reading:
         """The windows of one key that start in [from, to), oldest first; `next_from` when there are more."""
         first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
         self._peers.require_agreed(request)
-        if peer := self._peers.elsewhere(key):
-            return await self._peers.pass_on(peer, path_of(key), request)
+        if answer := await self._peers.elsewhere(self._peers.of_key(key), path_of(key), request):
+            return answer
         await self._answering.reach(at_least, wait_ms)
 
         def read() -> dict[str, Any]:
@@ -58,24 +60,37 @@ class Reading:
     async def scan(
         self,
         request: Request,
+        from_: From = None,
+        to: To = None,
+        shards: Shards = None,
         after: After = None,
         limit: Limit = LIMIT_DEFAULT,
         at_least: AtLeast = None,
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
     ) -> Response:
-        """All rows, page by page: pass `next` as `after`. Pages may be of different milestones: compare them."""
+        """All rows, or those of some windows and shards, page by page: pass `next` as `after`.
+
+        A page looks at 100,000 stored rows at most, so it may be short or empty; the last one has no `next`. Pages
+        may be of different milestones: compare them.
+        """
+        part = Part(
+            questions.time_ms("from", from_),
+            questions.time_ms("to", to),
+            wanted := questions.shards(shards, self._view.shards),
+        )
         self._peers.require_agreed(request)
         turn, place = questions.cursor(after, self._peers.agreed)
-        if peer := self._peers.at(turn):
-            return await self._peers.pass_on(peer, "/v1/state", request)
+        if after is None:
+            turn = self._peers.turn(0, wanted) or 0
+        if answer := await self._peers.elsewhere(self._peers.at(turn), "/v1/state", request):
+            return answer
         await self._answering.reach(at_least, wait_ms)
 
         def read() -> dict[str, Any]:
-            page = self._view.scan(place, limit)
-            if page.after is None and self._peers.follows(turn):
-                following = questions.cursor_text(self._peers.agreed, turn + 1, b"")
-            else:
-                following = questions.cursor_text(self._peers.agreed, turn, page.after)
+            page = self._view.scan(place, limit, part)
+            following = questions.cursor_text(self._peers.agreed, turn, page.after)
+            if page.after is None and (then := self._peers.turn(turn + 1, wanted)) is not None:
+                following = questions.cursor_text(self._peers.agreed, then, b"")
             return {**self._answering.page(page.milestone, page.rows), "next": following}
 
         return await run_in_threadpool(rendered, read)

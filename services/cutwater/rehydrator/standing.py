@@ -20,16 +20,19 @@ class Standing:
         self._answering = answering
         self._view = answering.view
 
-    async def milestone(self, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT) -> dict[str, Any]:
+    async def milestone(self, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT) -> Response:
         """The milestone that every answer would show now."""
         await self._answering.reach(at_least, wait_ms)
         shown = self._view.milestone
         if shown is None:
             raise UnavailableError(self._answering.nothing())
-        return self._answering.milestone(shown)
+        return JSONResponse(self._answering.milestone(shown))
 
-    async def health(self) -> dict[str, Any]:
+    async def health(self) -> Response:
         """The process answers; the body says what the view is doing, and why not."""
+        return JSONResponse(self._health())
+
+    def _health(self) -> dict[str, Any]:
         state, reason = self._view.status
         shown = self._view.milestone
         return {
@@ -42,7 +45,7 @@ class Standing:
 
     async def ready(self) -> Response:
         """200 while a milestone is shown and followed, else 503."""
-        return JSONResponse(await self.health(), 200 if self._view.ready else 503)
+        return JSONResponse(self._health(), 200 if self._view.ready else 503)
 
     async def metrics(self) -> Response:
         """Prometheus' text format."""

@@ -25,6 +25,7 @@ class Presenter:
     def __init__(self, job: Job) -> None:
         self._codec = Codec(job.state_schema)
         self._measures = job.measures
+        self._present = {measure.name: measure.present for measure in job.measures}
 
     def row(self, window: Window, value: bytes) -> Row:
         """Raises UsageError when the stored bytes are damaged."""
@@ -33,11 +34,17 @@ class Presenter:
 
     def values(self, value: bytes) -> dict[str, Any]:
         """The measures alone, as Python values. Raises UsageError when the stored bytes are damaged."""
-        if is_confluent(value):  # its schema is the milestone's, which every reader has compared
-            partials = self._codec.decode_body(value, CONFLUENT_HEADER_BYTES)
-        else:
-            partials = self._codec.decode(value)
+        partials = self._partials(value)
         return {measure.name: measure.present(partials) for measure in self._measures}
+
+    def value(self, name: str, value: bytes) -> Any:
+        """One measure as a Python value; KeyError for none of the job's. Raises UsageError as `values` does."""
+        return self._present[name](self._partials(value))
+
+    def _partials(self, value: bytes) -> dict[str, Any]:
+        if is_confluent(value):  # its schema is the milestone's, which every reader has compared
+            return self._codec.decode_body(value, CONFLUENT_HEADER_BYTES)
+        return self._codec.decode(value)
 
 
 def plain(value: Any) -> Any:

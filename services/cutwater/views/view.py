@@ -5,19 +5,26 @@ Written by one thread (the follower), read by any number. A reader takes the pai
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from cutwater.adapters.hashing import key_hash
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job import Job
+from cutwater.core.ranking import Ranking
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Entry
 from cutwater.views import layout
+from cutwater.views.pages import EVERYTHING, KeyPage, KeysPage, Order, Page, Part, ScanPage, Stored, Top
 from cutwater.views.pinned import PIECE_ROWS, Pinned
 from cutwater.views.rows import Presenter, Row
 from cutwater.views.store import Store
 
+SCAN_ROWS_MAX = 100_000
+"""A page of a scan looks at so many stored rows at most, whether they are asked for or not."""
+TOP_ROWS_MAX = 1_000_000
+"""So many a ranking looks at: some seconds' work."""
 _NEVER = 1 << 62
 
 
@@ -45,28 +52,14 @@ class Shown(NamedTuple):
     rows: Pinned
 
 
-class Page(NamedTuple):
-    """Rows of one key at one milestone; `next_from_ms` is where to go on, None at the end."""
-
-    milestone: Milestone
-    rows: list[Row]
-    next_from_ms: int | None
-
-
-class ScanPage(NamedTuple):
-    """Rows of all keys at one milestone; `after` is the cursor to go on from, None at the end."""
-
-    milestone: Milestone
-    rows: list[Row]
-    after: bytes | None
-
-
 class View:
     """A view of one job's state. `status` is for people: who is following, and why not."""
 
     def __init__(self, store: Store, job: Job) -> None:
         self._store = store
         self._presenter = Presenter(job)
+        self.measures = job.measures
+        self.shards = job.shards
         self._size_ms = job.window.size_ms
         self._heartbeat: Heartbeat | None = None
         self._shown: Shown | None = None
@@ -110,25 +103,59 @@ class View:
         Raises UnavailableError while no milestone is shown.
         """
         shown = self._require()
-        found: list[Row] = []
-        end = _NEVER if to_ms is None else to_ms
-        for window, value in self._windows(shown, key, from_ms, end, limit + 1):
-            if len(found) == limit:
-                return Page(shown.milestone, found, window.start_ms)
-            found.append(self._presenter.row(window, value))
-        return Page(shown.milestone, found, None)
+        _, found, following = self._read(shown, key, from_ms, to_ms, limit)
+        return Page(shown.milestone, found, following)
 
-    def scan(self, after: bytes | None, limit: int) -> ScanPage:
-        """A page of all rows, in the order of storage. Pages may be of different milestones: compare them."""
+    def read_several(
+        self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
+    ) -> KeysPage:
+        """The same of several keys, at one milestone: at most `limit` each, and `rows_max` of all of them."""
+        shown = self._require()
+        pages: list[KeyPage] = []
+        left: list[str] = []
+        for key in keys:
+            if not rows_max:
+                left.append(key)
+                continue
+            pages.append(self._read(shown, key, from_ms, to_ms, min(limit, rows_max)))
+            rows_max -= len(pages[-1].rows)
+        return KeysPage(shown.milestone, pages, left)
+
+    def scan(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> ScanPage:
+        """A page of the rows, in the order of storage. Pages may be of different milestones: compare them.
+
+        It may be short, or empty, though there are more: it looks at SCAN_ROWS_MAX rows at most.
+        """
         shown = self._require()
         found: list[Row] = []
         last: bytes | None = None
-        for storage, value in self._all(shown, after):
-            if len(found) == limit:
+        for looked_at, (storage, value) in enumerate(self._stored(shown, after, part)):
+            if len(found) == limit or looked_at == SCAN_ROWS_MAX:
                 return ScanPage(shown.milestone, found, last)
-            found.append(self._presenter.row(layout.parse(storage), value))
+            window = layout.parse(storage)
+            if self._has(shown, part, window):
+                found.append(self._presenter.row(window, value))
             last = storage
         return ScanPage(shown.milestone, found, None)
+
+    def top(self, order: Order, part: Part) -> Top:
+        """The first rows of a part by a measure: of so many as TOP_ROWS_MAX, else of none."""
+        shown = self._require()
+        ranking: Ranking[Stored] = Ranking(order.most, order.descending)
+        for looked_at, (storage, value) in enumerate(self._stored(shown, None, part)):
+            if looked_at == TOP_ROWS_MAX:
+                return Top(shown.milestone, None)
+            window = layout.parse(storage)
+            if self._has(shown, part, window):
+                ranking.offer(self._presenter.value(order.measure, value), (window, value))
+        return Top(shown.milestone, ranking.first())
+
+    def joined(self, tops: Iterable[Stored], order: Order) -> list[Row]:
+        """The first rows of several tops."""
+        ranking: Ranking[Stored] = Ranking(order.most, order.descending)
+        for window, value in tops:
+            ranking.offer(self._presenter.value(order.measure, value), (window, value))
+        return [self._presenter.row(window, value) for window, value in ranking.first()]
 
     def rows(self) -> tuple[Milestone, Iterator[Row]]:
         """Every row at the milestone shown now, however long the reading takes."""
@@ -137,7 +164,7 @@ class View:
             self._presenter.row(layout.parse(at), value) for at, value in self._all(shown, None)
         )
 
-    def stored(self) -> tuple[Milestone, Iterator[tuple[layout.Window, bytes]]]:
+    def stored(self) -> tuple[Milestone, Iterator[Stored]]:
         """The same as they are stored: values as the changelog has them."""
         shown = self._require()
         return shown.milestone, ((layout.parse(at), value) for at, value in self._all(shown, None))
@@ -152,11 +179,37 @@ class View:
 
     def _all(self, shown: Shown, after: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         horizon = shown.milestone.horizon_ms
-        first = layout.segment_prefix(layout.first_live(horizon, self._store.segment_ms))
-        start = first if after is None else max(first, after + b"\x00")
-        for storage, value in shown.rows.rows(start, layout.WINDOWS_END):
+        for storage, value in self._stored(shown, after, EVERYTHING):
             if layout.parse(storage).end_ms > horizon:
                 yield storage, value
+
+    def _stored(self, shown: Shown, after: bytes | None, part: Part) -> Iterator[tuple[bytes, bytes]]:
+        """All rows of the segments that a part of the rows may lie in."""
+        length = self._store.segment_ms
+        segment = layout.first_live(shown.milestone.horizon_ms, length)
+        if part.from_ms is not None:
+            segment = max(segment, layout.segment_of(part.from_ms + 1, length))
+        start, stop = layout.segment_prefix(segment), layout.WINDOWS_END
+        if part.to_ms is not None:
+            stop = layout.segment_prefix(layout.segment_of(part.to_ms + self._size_ms, length) + 1)
+        return shown.rows.rows(start if after is None else max(start, after + b"\x00"), stop)
+
+    def _has(self, shown: Shown, part: Part, window: layout.Window) -> bool:
+        return (
+            window.end_ms > shown.milestone.horizon_ms
+            and (part.from_ms is None or window.start_ms >= part.from_ms)
+            and (part.to_ms is None or window.start_ms < part.to_ms)
+            and (part.shards is None or self.shards.shard(key_hash(window.key)) in part.shards)
+        )
+
+    def _read(self, shown: Shown, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> KeyPage:
+        found: list[Row] = []
+        end = _NEVER if to_ms is None else to_ms
+        for window, value in self._windows(shown, key, from_ms, end, limit + 1):
+            if len(found) == limit:
+                return KeyPage(key, found, window.start_ms)
+            found.append(self._presenter.row(window, value))
+        return KeyPage(key, found, None)
 
     def _windows(
         self, shown: Shown, key: str, from_ms: int | None, to_ms: int, most: int

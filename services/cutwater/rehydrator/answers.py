@@ -1,0 +1,137 @@
+"""What the routes answer, as models: for OpenAPI alone, so that clients can be generated.
+
+Answers are rendered from dicts; going through a model would cost more than reading the rows. A test holds the two
+together.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Time = Annotated[str | int, Field(description="ISO 8601 in UTC; beyond the years 1 to 9999 ms since 1970.")]
+
+
+class Milestone(BaseModel):
+    """The milestone that an answer is of."""
+
+    token: str = Field(description="Pass it as `at_least` to see this milestone or a later one.")
+    sequence: int
+    generation: str
+    epoch: int
+    watermark: Time
+    horizon: Time
+    committed: Time
+    age_ms: int = Field(description="How long ago the job was last known to have nothing newer.")
+
+
+class OwnersMilestone(Milestone):
+    """The milestone of one owner's part of an answer."""
+
+    partitions: list[int] | None = Field(description="Those that this owner holds; null for all.")
+
+
+class Row(BaseModel):
+    """One window of one key, with each measure as a column more."""
+
+    model_config = ConfigDict(extra="allow")
+    key: str
+    window_start: Time
+    window_end: Time
+
+
+class KeyAnswer(BaseModel):
+    key: str
+    milestone: Milestone
+    rows: list[Row]
+    next_from: Time | None = Field(description="Pass it as `from` for the windows that follow; null at the end.")
+
+
+class ScanAnswer(BaseModel):
+    milestone: Milestone
+    rows: list[Row]
+    next: str | None = Field(description="Pass it as `after` for the page that follows; null at the end.")
+
+
+class KeyRows(BaseModel):
+    """One key's part of an answer for several."""
+
+    key: str
+    milestone: int = Field(description="Which of `milestones` these rows are of, from 0.")
+    rows: list[Row]
+    next_from: Time | None = Field(description="Ask for this key from there for the windows that follow.")
+
+
+class KeysAnswer(BaseModel):
+    milestones: list[OwnersMilestone]
+    keys: list[KeyRows] = Field(description="In the order in which they were asked for, each once.")
+    next_keys: list[str] = Field(description="Keys that there was no room for: ask for them again.")
+
+
+class TopAnswer(BaseModel):
+    milestones: list[OwnersMilestone]
+    rows: list[Row] = Field(description="In order.")
+
+
+class Health(BaseModel):
+    status: str
+    ready: bool
+    reason: str
+    milestone: Milestone | None
+    partitions: list[int] | None = Field(description="Those that this rehydrator holds; null for all.")
+
+
+class Taken(BaseModel):
+    """The milestone that a snapshot is of."""
+
+    token: str
+    sequence: int
+
+
+class Problem(BaseModel):
+    """Why there is no answer."""
+
+    detail: str
+
+
+class Behind(BaseModel):
+    error: str
+    milestone: Milestone
+
+
+class NotReached(BaseModel):
+    """The token was not reached within the wait."""
+
+    detail: Behind
+
+
+WHY_UNGUARDED = "the API token is missing or wrong"
+WHY = {
+    400: "`at_least` is no token, `after` is no cursor, or the body cannot be read",
+    409: "this rehydrator takes no snapshots",
+    410: "the token in `at_least` is of another generation: it was lost",
+    412: "the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows",
+    413: "the body is too large",
+    421: "the peers do not agree on who holds which partition: their `CUTWATER_PEERS` differ",
+    422: "a parameter is out of its bounds, no time or no measure; or there are too many rows to rank",
+    500: "an error of Cutwater's own; `detail` says which",
+    503: "no milestone can be shown now, or a peer that holds what was asked for does not answer; "
+    "`detail` says why",
+}
+WAITING = (400, 410, 412, 422, 500, 503)
+"""What a route that waits for a token may say besides its answer."""
+READING = (*WAITING, 421)
+"""And one that peers pass on."""
+NOT_READY = "no milestone is shown, or it is not followed; the body says why"
+LINES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Successful Response", "content": {"application/x-ndjson": {}}}
+}
+
+
+def told(model: Any, *codes: int, success: int = 200) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route: its answer (None: not JSON), and the problems of these codes."""
+    problems: dict[int | str, dict[str, Any]] = {
+        code: {"model": NotReached if code == 412 else Problem, "description": WHY[code]} for code in codes
+    }
+    return problems if model is None else {success: {"model": model}, **problems}

@@ -1,0 +1,185 @@
+"""Routes whose answers span owners: several keys at once, and the top rows by a measure.
+
+Each owner answers for its part at one milestone, all of them at the same time; the answer names each one's. It is
+whole or it is an error: where an owner does not answer, there is no answer either, since one with rows left out
+would be taken for the whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import HTTPException
+
+from cutwater.core.errors import UnavailableError
+from cutwater.rehydrator import questions
+from cutwater.rehydrator.answering import Answering, rendered, shown_row
+from cutwater.rehydrator.asked import Keys
+from cutwater.rehydrator.parameters import (
+    TOP_DEFAULT,
+    WAIT_MS_DEFAULT,
+    AtLeast,
+    Direction,
+    From,
+    MeasureName,
+    To,
+    TopLimit,
+    WaitMs,
+)
+from cutwater.rehydrator.peers import Holders
+from cutwater.views.layout import Window
+from cutwater.views.pages import Order, Part, Stored
+from cutwater.views.rows import iso
+from cutwater.views.view import TOP_ROWS_MAX
+
+TOPS_MAX = 4
+"""At a time: each takes a thread and some of the processor."""
+
+Answer = dict[str, Any]
+
+
+class Spanning:
+    """Questions that are asked of all owners concerned, this one among them, and joined."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+        self._view = answering.view
+        self._peers = answering.peers
+        self._tops = 0
+
+    async def keys(
+        self, request: Request, asked: Keys, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT
+    ) -> Response:
+        """The windows of several keys that start in [from, to), oldest first, each owner's at one milestone.
+
+        Go on with `next_from` of a key, and with `next_keys`: those are the keys that `rows` left no room for. The
+        answer is whole or an error: where the owner of one of the keys does not answer, the status is 503, and the
+        same question may be asked again.
+        """
+        span = _time("from", asked.from_), _time("to", asked.to)
+        self._peers.require_agreed(request)
+        every = list(dict.fromkeys(asked.keys))
+        shares: dict[Holders, list[str]] = {}
+        for key in every:
+            shares.setdefault(self._peers.of_key(key), []).append(key)
+        now = list(islice(shares.items(), asked.rows))
+        rows = asked.rows // len(now)
+
+        async def of(holders: Holders, keys: list[str]) -> Answer | Response:
+            share = asked.model_copy(update={"keys": keys, "rows": rows})
+            body = share.model_dump_json(by_alias=True).encode()
+            if answer := await self._peers.elsewhere(holders, "/v1/keys", request, body):
+                return answer
+            await self._answering.reach(at_least, wait_ms)
+            return await run_in_threadpool(self._keys, share, span)
+
+        return await _joined((of(holders, keys) for holders, keys in now), lambda parts: _join_keys(every, parts))
+
+    def _keys(self, asked: Keys, span: tuple[int | None, int | None]) -> Answer:
+        page = self._view.read_several(asked.keys, *span, asked.limit, asked.rows)
+        keys = [
+            {
+                "key": one.key,
+                "milestone": 0,
+                "rows": [shown_row(row) for row in one.rows],
+                "next_from": None if one.next_from_ms is None else iso(one.next_from_ms),
+            }
+            for one in page.pages
+        ]
+        return {"milestones": [self._answering.owners(page.milestone)], "keys": keys, "next_keys": page.left}
+
+    async def top(
+        self,
+        request: Request,
+        measure: MeasureName,
+        from_: From = None,
+        to: To = None,
+        limit: TopLimit = TOP_DEFAULT,
+        order: Direction = "desc",
+        at_least: AtLeast = None,
+        wait_ms: WaitMs = WAIT_MS_DEFAULT,
+    ) -> Response:
+        """The first rows by a measure, of all windows that start in [from, to): each row is a key in a window.
+
+        Equal values stand by key and window, ascending in both orders; null comes last in both, and NaN is above
+        every number. The answer is whole or an error: where an owner has more than 1,000,000 stored rows to look
+        at, the status is 422; where one does not answer, 503.
+        """
+        part = Part(questions.time_ms("from", from_), questions.time_ms("to", to))
+        wanted = Order(questions.measure(measure, self._view.measures), order == "desc", limit)
+        self._peers.require_agreed(request)
+
+        async def of(holders: Holders) -> Answer | Response:
+            if answer := await self._peers.elsewhere(holders, "/v1/top", request):
+                return answer
+            await self._answering.reach(at_least, wait_ms)
+            return await self._top(wanted, part)
+
+        def join(parts: list[Answer]) -> Answer:
+            milestones = [part["milestone"] for part in parts]
+            if self._peers.passed_on(request):
+                # As they are stored: whoever joins them compares values, which JSON does not keep apart.
+                return {"milestone": milestones[0], "stored": parts[0]["stored"]}
+            stored = (_unpacked(row) for part in parts for row in part["stored"])
+            rows = [shown_row(row) for row in self._view.joined(stored, wanted)]
+            return {"milestones": milestones, "rows": rows}
+
+        return await _joined((of(holders) for holders in self._peers.parts(request)), join)
+
+    async def _top(self, order: Order, part: Part) -> Answer:
+        if self._tops >= TOPS_MAX:
+            raise UnavailableError(f"{TOPS_MAX} rankings run already: ask again in a moment")
+        self._tops += 1
+        try:
+            top = await run_in_threadpool(self._view.top, order, part)
+        finally:
+            self._tops -= 1
+        if top.rows is None:
+            raise HTTPException(
+                422, f"more than {TOP_ROWS_MAX:,} rows lie there: ask for fewer windows, with from and to"
+            )
+        return {"milestone": self._answering.owners(top.milestone), "stored": list(map(_packed, top.rows))}
+
+
+async def _joined(
+    asked: Iterable[Awaitable[Answer | Response]], join: Callable[[list[Answer]], Answer]
+) -> Response:
+    """Ask all at once; the first refusal, where there is one, is the answer."""
+    answers = await asyncio.gather(*asked)
+    refusals = (one for one in answers if isinstance(one, Response) and one.status_code != 200)
+    if refusal := next(refusals, None):
+        return refusal
+
+    def read() -> Answer:
+        return join([json.loads(bytes(one.body)) if isinstance(one, Response) else one for one in answers])
+
+    return await run_in_threadpool(rendered, read)
+
+
+def _join_keys(every: list[str], parts: list[Answer]) -> Answer:
+    found = {one["key"]: {**one, "milestone": number} for number, part in enumerate(parts) for one in part["keys"]}
+    return {
+        "milestones": [part["milestones"][0] for part in parts],
+        "keys": [found[key] for key in every if key in found],
+        "next_keys": [key for key in every if key not in found],
+    }
+
+
+def _packed(row: Stored) -> list[Any]:
+    window, value = row
+    return [*window, base64.b64encode(value).decode()]
+
+
+def _unpacked(row: list[Any]) -> Stored:
+    return Window(*row[:-1]), base64.b64decode(row[-1])
+
+
+def _time(name: str, asked: str | int | None) -> int | None:
+    return questions.time_ms(name, None if asked is None else str(asked))
