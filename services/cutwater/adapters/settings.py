@@ -65,6 +65,9 @@ class Settings(BaseSettings):
         le=64,
         description="Processes that restore much state at once; 0: one per core, 4 at most.",
     )
+    native: bool = Field(
+        True, description="Restore much state by the optional module cutwater-native, where it is installed."
+    )
     driver_port: int = Field(
         0, ge=0, le=65_535, description="Port of the driver's Prometheus metrics; 0 turns them off."
     )
