@@ -1,6 +1,6 @@
 """Record batches as brokers keep them, to records without message objects: by aiokafka's compiled parser.
 
-Its `record` package is no public interface: requirements.lock pins it, and tests/services/test_fetching.py
+Its `record` and `codec` are no public interface: requirements.lock pins them, and tests/services/test_fetching.py
 holds it to what is needed here.
 """
 
@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from struct import Struct
 from typing import Any, NamedTuple, Protocol
 
+from aiokafka import codec
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.memory_records import MemoryRecords
 
 from cutwater.core.errors import UnavailableError
+
+_LENGTH = Struct(">8xi")
+"""In every batch: what follows it. The first offset stands before it."""
+_COUNT = Struct(">57xI")
+"""In a batch of format 2: how many records follow it, compressed or not."""
+_FORMAT_AT, _FORMAT = 16, 2
+_DECOMPRESS = {0: bytes, 1: codec.gzip_decode, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
 
 
 class Record(Protocol):
@@ -35,6 +44,22 @@ class Record(Protocol):
     def headers(self) -> list[tuple[str, bytes | None]]: ...
 
 
+class Batch(NamedTuple):
+    """One batch, not decompressed yet."""
+
+    parsed: Any
+    raw: memoryview
+
+
+class Section(NamedTuple):
+    """The records of one batch, decompressed, for who parses them without aiokafka."""
+
+    base_offset: int
+    records: int
+    """How many."""
+    data: bytes
+
+
 class Chunk(NamedTuple):
     """Batches of one partition that follow one another, not decompressed yet."""
 
@@ -44,7 +69,7 @@ class Chunk(NamedTuple):
     """Every record below this offset has come: compaction and transactions leave gaps."""
     end: int | None
     """The end of the log, where the chunk reaches it."""
-    batches: Sequence[Any]
+    batches: Sequence[Batch]
     size: int
     """Bytes as stored, of all together."""
 
@@ -57,10 +82,11 @@ def chunk(
     `aborted`: producer and first offset of each aborted transaction in it. Raises UnavailableError where a
     checksum says that a batch is damaged.
     """
-    memory, seen, following = MemoryRecords(raw), [], first
+    memory, seen, following, at, bytes_ = MemoryRecords(raw), [], first, 0, memoryview(raw)
     ahead, aborting = deque(sorted(aborted or (), key=lambda one: one[1])), set()
     while memory.has_next():
-        batch = memory.next_batch()
+        batch, began = memory.next_batch(), at
+        at += _LENGTH.size + _LENGTH.unpack_from(raw, at)[0]
         if not batch.validate_crc():
             raise UnavailableError(
                 f"{place}: the checksum of the batch at offset {batch.base_offset} is wrong; it is asked for "
@@ -72,7 +98,7 @@ def chunk(
             if ControlRecord.parse(next(batch).key) == ABORT_MARKER:
                 aborting.discard(batch.producer_id)
         elif not (batch.is_transactional and batch.producer_id in aborting):
-            seen.append(batch)
+            seen.append(Batch(batch, bytes_[began:at]))
         following = batch.next_offset
     return Chunk(first, following, stable_end if following >= stable_end else None, seen, len(raw))
 
@@ -80,7 +106,7 @@ def chunk(
 def split(one: Chunk, offsets: int) -> tuple[Chunk, Chunk | None]:
     """The first batches, of at least so many offsets, and the rest. Records are objects: few should be at hand."""
     for count, batch in enumerate(one.batches[:-1], 1):
-        following = batch.next_offset
+        following = batch.parsed.next_offset
         if following - one.first >= offsets:
             size = one.size * count // len(one.batches)
             head = Chunk(one.first, following, None, one.batches[:count], size)
@@ -91,8 +117,19 @@ def split(one: Chunk, offsets: int) -> tuple[Chunk, Chunk | None]:
 def records(one: Chunk) -> list[Record]:
     """The records, from `first` on."""
     found: list[Record] = []
-    for batch in one.batches:
+    for batch, _ in one.batches:
         # Only the first batch can begin below.
         inside = batch.base_offset >= one.first
         found += batch if inside else (record for record in batch if record.offset >= one.first)
+    return found
+
+
+def sections(one: Chunk) -> list[Section] | None:
+    """The same, not parsed, and with what lies below `first`; None where only `records` can tell."""
+    found = []
+    for batch, raw in one.batches:
+        decompress = _DECOMPRESS.get(batch.compression_type) if raw[_FORMAT_AT] == _FORMAT else None
+        if decompress is None:
+            return None
+        found.append(Section(batch.base_offset, _COUNT.unpack_from(raw)[0], decompress(raw[_COUNT.size :])))
     return found

@@ -121,6 +121,11 @@ class Fetcher:
         self._set_paused(partitions, False)
 
     def read(self, timeout_s: float) -> dict[int, Fetched]:
+        """The records of what `take` gives."""
+        taken = self.take(timeout_s)
+        return {at: Fetched(batches.records(one), one.following, one.end) for at, one in taken.items()}
+
+    def take(self, timeout_s: float) -> dict[int, Chunk]:
         """What has come, by partition; waits up to so long for the first.
 
         Raises ProtocolError where an offset is no longer kept; UsageError where we may not read; UnavailableError
@@ -134,7 +139,7 @@ class Fetcher:
             taken = {partition: self._ways[partition].take() for partition in self._ready()}
         if taken:
             self._wake()
-        return {at: Fetched(batches.records(one), one.following, one.end) for at, one in taken.items()}
+        return taken
 
     def close(self) -> None:
         self._closed = True

@@ -71,6 +71,9 @@ class Settings(BaseSettings):
         le=1 << 20,
         description="What the rehydrator's RocksDB holds in memory, MB: cached blocks and write buffers together.",
     )
+    native: bool = Field(
+        True, description="Restore much state by the optional module cutwater-native, where it is installed."
+    )
     driver_port: int = Field(
         0, ge=0, le=65_535, description="Port of the driver's Prometheus metrics; 0 turns them off."
     )

@@ -11,6 +11,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.native import usable
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
@@ -84,6 +85,7 @@ def restore(
             watching,
             crew,
             restorer=_restorer(settings, job, wanted, tiers),
+            native=settings.native and usable(),
         )
     ) as rebuild:
         made = plan(target, there, rebuild.applied)

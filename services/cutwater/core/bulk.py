@@ -58,6 +58,8 @@ class Task:
     bytes_max: int
     """Of keys and values held in memory before a file is written."""
     stall_s: float
+    native: bool = False
+    """Are rows gathered by the optional module? Who says so has seen that it can be imported."""
 
     def text(self) -> str:
         return json.dumps(asdict(self))

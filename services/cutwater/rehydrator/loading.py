@@ -15,9 +15,12 @@ TELL_S = 5.0
 class Loading:
     """Implements `cutwater.views.bulk.Observer`: one line every few seconds."""
 
-    def __init__(self, metrics: Metrics, log: Any, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, metrics: Metrics, log: Any, native: bool, clock_s: Callable[[], float] = time.monotonic
+    ) -> None:
         self._metrics = metrics
         self._log = log
+        self._native = native
         self._clock_s = clock_s
         self._first: tuple[float, int] | None = None
         self._told_s = 0.0
@@ -40,5 +43,6 @@ class Loading:
             of=records_max,
             megabytes=round(done.bytes / 1e6),
             records_per_s=round(rate),
+            native=self._native,
             seconds_left=round((records_max - done.records) / rate) if rate and not over else 0,
         )

@@ -39,6 +39,7 @@ class Metrics:
         self.peer_failures = Counter("peer_failures", "Of those, the ones that the peer did not answer.", **here)
         self._loaded = Gauge("loaded_records", "Changelog records that a bulk restore has loaded.", **here)
         self._to_load = Gauge("to_load_records", "Of how many at most: compaction has left fewer.", **here)
+        self._native = Gauge("load_native", "1 where the optional module does most of that.", **here)
         self._loaded_bytes = Gauge("loaded_bytes", "Bytes of their keys and values.", **here)
         self._here = here
         self._snapshots(here)
@@ -104,6 +105,9 @@ class Metrics:
         self._loaded.set(done.records)
         self._to_load.set(records_max)
         self._loaded_bytes.set(done.bytes)
+
+    def native(self, now: bool) -> None:
+        self._native.set(now)
 
     def backlog(self, milestones: int) -> None:
         self._backlog.set(milestones)

@@ -15,6 +15,7 @@ from typing import Any
 import uvicorn
 
 from cutwater.adapters.alerting import tell_end
+from cutwater.adapters.native import usable
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
@@ -96,12 +97,15 @@ class Rehydrator:
         self._fatal: BaseException | None = None
 
     def _bulk(self, job: Job, metrics: Metrics) -> Callable[[Store, Callable[[], bool]], Bulk]:
-        settings, loading = self._settings, Loading(metrics, self._log)
+        settings = self._settings
+        native = settings.native and usable()
+        metrics.native(native)
+        loading = Loading(metrics, self._log, native)
         topic = topics.changelog(job.name, settings.generation)
 
         def make(store: Store, stopping: Callable[[], bool]) -> Bulk:
             workers = settings.restore_workers or workers_by_default()
-            return Bulk(settings.cluster, job, topic, store, loading, workers, stopping)
+            return Bulk(settings.cluster, job, topic, store, loading, workers, stopping, native=native)
 
         return make
 

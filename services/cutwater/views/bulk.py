@@ -37,6 +37,8 @@ BULK_RECORDS = 300_000
 FILE_ROWS = 400_000
 FILE_BYTES = 96 << 20
 """Rows, and bytes of keys and values, that all workers together hold before they write them into files."""
+_NATIVE_ROWS = 2
+"""So many where Python holds one: no objects are around them."""
 WORKERS_MAX = 4
 """That are taken by themselves: more are fast only where the brokers are."""
 _KEPT_VARIABLES = frozenset(
@@ -67,7 +69,9 @@ class Bulk:
         least_records: int = BULK_RECORDS,
         file_rows: int = FILE_ROWS,
         stall_s: float = STALL_S,
+        native: bool = False,
     ) -> None:
+        """`native`: gather rows by the optional module, which can be imported."""
         self._cluster = cluster
         self._topic = topic
         self._store = store
@@ -77,6 +81,7 @@ class Bulk:
         self._least_records = least_records
         self._file_rows = file_rows
         self._stall_s = stall_s
+        self._native = native
         self._headers = (Codec(WINDOW_KEY_SCHEMA).header.hex(), Codec(job.state_schema).header.hex())
 
     def pays(self, slices: Iterable[Slice]) -> bool:
@@ -126,9 +131,10 @@ class Bulk:
             own=writer_of(milestone).decode(),
             key_header=key_header,
             value_header=value_header,
-            rows_max=max(1, self._file_rows // workers),
+            rows_max=max(1, (_NATIVE_ROWS if self._native else 1) * self._file_rows // workers),
             bytes_max=FILE_BYTES // workers,
             stall_s=self._stall_s,
+            native=self._native,
         )
 
 

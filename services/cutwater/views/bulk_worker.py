@@ -16,9 +16,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import chain
 from os import _exit
 from pathlib import Path
 from typing import TextIO
@@ -31,7 +30,8 @@ from cutwater.adapters.memory import rare_collections
 from cutwater.adapters.settings import load_settings
 from cutwater.core.bulk import Done, Task
 from cutwater.core.errors import CutwaterError, MachineError, UnavailableError
-from cutwater.views.gathering import Gathered
+from cutwater.views.gathering import Gathered, Gathering
+from cutwater.views.native_gathering import NativeGathered
 
 _POLL_S = 0.5
 _TELL_S = 1.0
@@ -47,7 +47,7 @@ class Worker:
         self._fetcher = cluster.reader(Fetcher, task.topic)
         self._ends = {one.partition: one.end for one in task.slices}
         self._next = {one.partition: one.first for one in task.slices}
-        self._gathered = Gathered(task)
+        self._gathered: Gathering = NativeGathered(task) if task.native else Gathered(task)
         self._told = Done({})
         self._files = 0
 
@@ -65,8 +65,7 @@ class Worker:
                         f"{ {at: self._ends[at] for at in left} }; "
                         f"{self._fetcher.trouble or 'check that the brokers run and can be reached'}"
                     )
-                full = len(self._gathered) >= self._task.rows_max
-                if full or self._gathered.held_bytes >= self._task.bytes_max:
+                if self._gathered.full():
                     self._write()
             self._write()
         finally:
@@ -74,13 +73,11 @@ class Worker:
 
     def _read(self) -> bool:
         came = False
-        for partition, (fetched, following, _) in self._fetcher.read(_POLL_S).items():
+        for partition, piece in self._fetcher.take(_POLL_S).items():
             end = self._ends[partition]
-            records = fetched if following <= end else [one for one in fetched if one.offset < end]
-            if records:
-                self._gathered.take(partition, records)
-            came |= following > self._next[partition]
-            self._next[partition] = min(following, end)
+            self._gathered.take(partition, piece, end)
+            came |= piece.following > self._next[partition]
+            self._next[partition] = min(piece.following, end)
             if self._next[partition] == end:
                 self._fetcher.pause([partition])
         return came
@@ -88,7 +85,7 @@ class Worker:
     def _write(self) -> None:
         self._files += 1
         path = str(Path(self._task.folder) / f"{self._task.slices[0].partition}-{self._files}.sst")
-        if not write_sorted(path, self._gathered.sorted_rows()):
+        if not write_sorted(path, self._gathered):
             path = ""
         found = self._gathered
         now = Done(dict(self._next), found.rows, found.digest, found.records, found.bytes)
@@ -97,20 +94,20 @@ class Worker:
         self._tell(path, Done(now.next, *more))
 
 
-def write_sorted(path: str, rows: Iterator[tuple[bytes, bytes]]) -> bool:
-    """Rows in order as a file that RocksDB takes as it is; False where there are none, and no file.
+def write_sorted(path: str, gathered: Gathering) -> bool:
+    """What is held as a file that RocksDB takes as it is; False where that is nothing, and no file.
 
     Raises MachineError when it cannot be written.
     """
-    first = next(rows, None)
-    if first is None:
-        return False
     try:
         writer = SstFileWriter(Options(raw_mode=True))
         writer.open(path)
-        for key, value in chain((first,), rows):
-            writer[key] = value
+        if not gathered.write(writer):
+            Path(path).unlink()
+            return False
         writer.finish()
+    except CutwaterError:
+        raise
     except Exception as error:  # rocksdict raises the bare class
         raise MachineError(f"{path}: {error}. Check that the disk has room and that it can be written") from None
     return True

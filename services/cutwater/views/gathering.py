@@ -1,16 +1,18 @@
 """The newest row per key of a part of a changelog, as storage keys and values: what a bulk restore loads.
 
 Rows come by the million, so there is no object per row here: columns of a few thousand at a time, and work that
-depends on a window is done once per window.
+depends on a window is done once per window. `native_gathering` does the same by the optional module, and has this
+do what is not plain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from operator import attrgetter, itemgetter
+from typing import Protocol
 
 from cutwater.adapters.avro import HEADER_BYTES
-from cutwater.adapters.batches import Record
+from cutwater.adapters.batches import Chunk, Record, records
 from cutwater.adapters.hashing import rows_hash
 from cutwater.core.bulk import Task
 from cutwater.core.digest import fold
@@ -30,8 +32,42 @@ _WINDOWS_MAX = 100_000
 _BY_NOBODY = "was written by somebody without the header 'writer'"
 
 
-class Gathered:
+class Into(Protocol):
+    """Where rows go, in order."""
+
+    def __setitem__(self, key: bytes, value: bytes, /) -> None: ...
+
+
+class Gathering(Protocol):
     """The newest rows so far, and what was counted on the way. Not for rows of two changelogs."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def digest(self) -> int: ...
+
+    @property
+    def records(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    def take(self, partition: int, piece: Chunk, end: int) -> None:
+        """Records of one partition below `end`, in log order.
+
+        Raises DivergenceError for what is no row of this generation.
+        """
+
+    def full(self) -> bool:
+        """Is so much held that it should be written?"""
+
+    def write(self, to: Into) -> int:
+        """What is held, as storage keys and values in order; then nothing is. Returns how many rows these were."""
+
+
+class Gathered:
+    """Implements `Gathering`, in Python alone."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -40,7 +76,7 @@ class Gathered:
         self._key_header = bytes.fromhex(task.key_header)
         self._value_header = bytes.fromhex(task.value_header)
         self._reader = KeyReader()
-        self._windows = _Windows(self._key_header, task)
+        self._windows = Windows(self._key_header, task)
         self._newest: dict[bytes, bytes] = {}
         self._odd: dict[bytes, bytes] = {}
         """The same of keys that are not as short and plain as nearly all are."""
@@ -50,11 +86,21 @@ class Gathered:
         self.held_bytes = 0
         """Of keys and values since the last `sorted_rows`; a key that came twice counts twice."""
 
-    def __len__(self) -> int:
-        return len(self._newest) + len(self._odd)
+    def full(self) -> bool:
+        held = len(self._newest) + len(self._odd)
+        return held >= self._task.rows_max or self.held_bytes >= self._task.bytes_max
 
-    def take(self, partition: int, records: Sequence[Record]) -> None:
-        """Records of one partition, in log order. Raises DivergenceError for what is no row of this generation."""
+    def write(self, to: Into) -> int:
+        count = 0
+        for count, (key, value) in enumerate(self.sorted_rows(), 1):  # noqa: B007
+            to[key] = value
+        return count
+
+    def take(self, partition: int, piece: Chunk, end: int) -> None:
+        found = records(piece)
+        self._take(partition, found if piece.following <= end else [one for one in found if one.offset < end])
+
+    def _take(self, partition: int, records: Sequence[Record]) -> None:
         self.records += len(records)
         values = list(map(_values, records))
         if None in values:
@@ -153,7 +199,7 @@ def _is_plain(key: bytes) -> bool:
     return key[HEADER_BYTES] < _SHORT and b"\0" not in key
 
 
-class _Windows(dict[bytes, tuple[bytes, bytes] | None]):
+class Windows(dict[bytes, tuple[bytes, bytes] | None]):
     """By what a key ends with: what stands before and behind its text in the storage key; None: it is not kept."""
 
     def __init__(self, key_header: bytes, task: Task) -> None:

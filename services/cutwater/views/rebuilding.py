@@ -100,6 +100,7 @@ class Rebuild:
         observer: Observer,
         workers: int = 1,
         restorer: Restorer | None = None,
+        native: bool = False,
     ) -> None:
         """Opens the folder, or makes it; raises as `Store` does, and for a view of other partitions."""
         self._cluster = cluster
@@ -110,6 +111,7 @@ class Rebuild:
         self._workers = workers
         self._topic = topics.changelog(job.name, generation)
         self._restorer = restorer
+        self._native = native
         self._store = Store(folder, job, generation, partitions=partitions, may_empty=False)
 
     @property
@@ -152,6 +154,7 @@ class Rebuild:
             self._store,
             self._observer,
             self._workers,
+            native=self._native,
         )
         try:
             return Applier(self._store, self._job, ranges, self._now_ms, bulk=bulk).apply(Jump(plan.to))

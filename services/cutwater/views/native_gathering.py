@@ -1,0 +1,54 @@
+"""The newest row per key, gathered by the optional module: plain rows there, all others by the reference.
+
+A piece of the log is taken whole by the one or the other, so both refuse the same piece in the same words. What
+the reference took is handed on at once: the newest row of a key is the one that came last, whoever took it.
+"""
+
+from __future__ import annotations
+
+from cutwater.adapters.batches import Chunk, sections
+from cutwater.adapters.native import new_rows
+from cutwater.core.bulk import Task
+from cutwater.core.digest import fold
+from cutwater.views.gathering import Gathered, Into, Windows
+
+
+class NativeGathered:
+    """Implements `Gathering`."""
+
+    def __init__(self, task: Task) -> None:
+        key_header, value_header = bytes.fromhex(task.key_header), bytes.fromhex(task.value_header)
+        writers, own = task.writers.encode(), task.own.encode()
+        self._plain = new_rows(key_header, value_header, writers, own, task.rows_max, task.bytes_max)
+        self._windows = Windows(key_header, task)
+        self._other = Gathered(task)
+
+    @property
+    def rows(self) -> int:
+        return self._plain.rows + self._other.rows
+
+    @property
+    def digest(self) -> int:
+        return fold((self._plain.digest,), self._other.digest)
+
+    @property
+    def records(self) -> int:
+        return self._plain.records + self._other.records
+
+    @property
+    def bytes(self) -> int:
+        return self._plain.size + self._other.bytes
+
+    def take(self, partition: int, piece: Chunk, end: int) -> None:
+        found = sections(piece)
+        if found is not None and self._plain.take(found, piece.first, end, self._windows):
+            return
+        self._other.take(partition, piece, end)
+        for key, value in self._other.sorted_rows():
+            self._plain.put(key, value)
+
+    def full(self) -> bool:
+        return self._plain.full()
+
+    def write(self, to: Into) -> int:
+        return self._plain.write(to)
