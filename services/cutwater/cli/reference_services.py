@@ -87,8 +87,9 @@ def http_page(generated: str) -> str:
     parts = [
         "# HTTP API\n\nThe rehydrator answers at the address that `cutwater up` prints, by default "
         f"`http://127.0.0.1:8321`; `/docs` has the OpenAPI description. {generated}\n"
-        "Each answer about the state is of one milestone, and names it. With `CUTWATER_API_TOKEN` set, a request "
-        "needs the header `Authorization: Bearer <token>`; only "
+        "Each answer about the state is of one milestone, and names it; there, `standby` is true where a standby "
+        "answered in the place of its owner ([OPERATING.md](OPERATING.md#standbys)).\n"
+        "With `CUTWATER_API_TOKEN` set, a request needs the header `Authorization: Bearer <token>`; only "
         f"{' and '.join(f'`{one}`' for one in sorted(OPEN_PATHS))} answer without.\n"
     ]
     for path, methods in app.openapi()["paths"].items():
@@ -142,15 +143,15 @@ _STATUS = """## Status codes
 |---|---|
 | 200 | the answer |
 | 202 | a snapshot was taken, and is being uploaded |
-| 400 | `at_least` is no token, or `after` no cursor |
+| 400 | `at_least` is no token, or `after` no cursor, or one of another division or layout of the rows |
 | 401 | the API token is missing or wrong |
-| 409 | this rehydrator takes no snapshots |
+| 409 | this rehydrator takes no snapshots; a standby never does |
 | 410 | the token in `at_least` is of another generation: it was lost |
 | 412 | the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows |
 | 421 | the peers do not agree on who holds which partition: their `CUTWATER_PEERS` differ |
 | 422 | a parameter is out of its bounds, or no time |
 | 500 | an error of Cutwater's own; `detail` says which |
-| 503 | no milestone can be shown now, or the peer that holds the key does not answer; `detail` says why |
+| 503 | no milestone can be shown now, or nobody who holds the key answers; `detail` says why |
 """
 
 

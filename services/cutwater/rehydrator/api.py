@@ -13,7 +13,7 @@ from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.records import Milestone
 from cutwater.rehydrator import questions
@@ -22,7 +22,7 @@ from cutwater.rehydrator.export import EXPORTS_MAX, Export
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers, path_of
 from cutwater.views.rows import Row, iso
-from cutwater.views.view import View
+from cutwater.views.view import ScanPage, View
 
 LIMIT_DEFAULT, LIMIT_MAX = 1_000, 10_000
 WAIT_MS_DEFAULT, WAIT_MS_MAX = 5_000, 30_000
@@ -73,8 +73,9 @@ class Api:
         """The windows of one key that start in [from, to), oldest first; `next_from` when there are more."""
         first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
         self._peers.require_agreed(request)
-        if peer := self._peers.elsewhere(key):
-            return await self._peers.pass_on(peer, path_of(key), request)
+        holders, wait_s = self._peers.of_key(key), wait_ms / 1000 if at_least else 0
+        if answer := await self._peers.elsewhere(holders, path_of(key), request, wait_s):
+            return answer
         await self._reach(at_least, wait_ms)
 
         def read() -> dict[str, Any]:
@@ -95,12 +96,13 @@ class Api:
         """All rows, page by page: pass `next` as `after`. Pages may be of different milestones: compare them."""
         self._peers.require_agreed(request)
         turn, place = questions.cursor(after, self._peers.agreed)
-        if peer := self._peers.at(turn):
-            return await self._peers.pass_on(peer, "/v1/state", request)
+        wait_s = wait_ms / 1000 if at_least else 0
+        if answer := await self._peers.elsewhere(self._peers.at(turn), "/v1/state", request, wait_s):
+            return answer
         await self._reach(at_least, wait_ms)
 
         def read() -> dict[str, Any]:
-            page = self._view.scan(place, limit)
+            page = self._scanned(place, limit)
             if page.after is None and self._peers.follows(turn):
                 following = questions.cursor_text(self._peers.agreed, turn + 1, b"")
             else:
@@ -108,6 +110,12 @@ class Api:
             return {**self._page(page.milestone, page.rows), "next": following}
 
         return await run_in_threadpool(_json, read)
+
+    def _scanned(self, place: bytes | None, limit: int) -> ScanPage:
+        try:
+            return self._view.scan(place, limit)
+        except UsageError as error:
+            raise HTTPException(400, f"after: {error}") from None
 
     async def export(self) -> Response:
         """Every row at one milestone, as lines of JSON.
@@ -138,7 +146,8 @@ class Api:
         The upload goes on behind the answer: `cutwater snapshots list` shows when it is there.
         """
         if self._snapshot is None:
-            raise HTTPException(409, "this rehydrator takes no snapshots: set CUTWATER_SNAPSHOTS")
+            do = f"ask its owner, {self._peers.owner}" if self._peers.standby else "set CUTWATER_SNAPSHOTS"
+            raise HTTPException(409, f"this rehydrator takes no snapshots: {do}")
         token = await run_in_threadpool(self._snapshot, SNAPSHOT_S)
         return JSONResponse({"token": str(token), "sequence": token.sequence}, 202)
 
@@ -150,6 +159,7 @@ class Api:
             "status": state.value,
             "ready": self._view.ready,
             "reason": reason,
+            "role": "standby" if self._peers.standby else "owner",
             "milestone": self._milestone(shown) if shown else None,
             "partitions": self._partitions,
         }
@@ -194,6 +204,7 @@ class Api:
     def _milestone(self, shown: Milestone) -> dict[str, Any]:
         return {
             "token": str(shown.token),
+            "standby": self._peers.standby,
             "sequence": shown.sequence,
             "generation": str(shown.generation),
             "epoch": shown.epoch,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Entry
@@ -19,6 +19,7 @@ from cutwater.views.rows import Presenter, Row
 from cutwater.views.store import Store
 
 _NEVER = 1 << 62
+_LENGTH_BYTES = 8
 
 
 class State(Enum):
@@ -54,7 +55,10 @@ class Page(NamedTuple):
 
 
 class ScanPage(NamedTuple):
-    """Rows of all keys at one milestone; `after` is the cursor to go on from, None at the end."""
+    """Rows of all keys at one milestone; `after` is the cursor to go on from, None at the end.
+
+    The cursor names the layout of its view: that of another view with the same rows may order them otherwise.
+    """
 
     milestone: Milestone
     rows: list[Row]
@@ -71,6 +75,8 @@ class View:
         self._heartbeat: Heartbeat | None = None
         self._shown: Shown | None = None
         self.status = Status(State.STARTING)
+        self.caught_up = False
+        """Has it come to the end of the commit stream since it last started, restored or waited?"""
         if store.applied and not store.applying:
             self.show(store.applied)
 
@@ -96,6 +102,11 @@ class View:
     def ready(self) -> bool:
         return self._shown is not None and self.status.state is not State.STOPPED
 
+    @property
+    def current(self) -> bool:
+        """Does it show the newest milestone that there is, as far as it knows, and not one of before?"""
+        return self._shown is not None and self.caught_up
+
     def age_ms(self, milestone: Milestone, now_ms: int) -> int:
         """How long ago the job was last known to have nothing newer than this milestone."""
         beat = self._heartbeat
@@ -119,13 +130,20 @@ class View:
         return Page(shown.milestone, found, None)
 
     def scan(self, after: bytes | None, limit: int) -> ScanPage:
-        """A page of all rows, in the order of storage. Pages may be of different milestones: compare them."""
+        """A page of all rows, in the order of storage. Pages may be of different milestones: compare them.
+
+        Raises UsageError for a cursor of a view that is laid out otherwise: its order is another.
+        """
         shown = self._require()
+        mark = self._store.segment_ms.to_bytes(_LENGTH_BYTES, "big")
+        if after is not None and after[:_LENGTH_BYTES] != mark:
+            raise UsageError("the view that the scan goes on with keeps its rows in another order: begin it anew")
+        place = None if after is None else after[_LENGTH_BYTES:]
         found: list[Row] = []
-        last: bytes | None = None
-        for storage, value in self._all(shown, after):
+        last = b""
+        for storage, value in self._all(shown, place):
             if len(found) == limit:
-                return ScanPage(shown.milestone, found, last)
+                return ScanPage(shown.milestone, found, mark + last)
             found.append(self._presenter.row(layout.parse(storage), value))
             last = storage
         return ScanPage(shown.milestone, found, None)
