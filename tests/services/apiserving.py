@@ -66,7 +66,7 @@ def holding(partitions: frozenset[int] | None) -> Callable[[Metrics], Peers]:
     """Of a rehydrator that says that it holds these, whatever the division among peers is."""
 
     def make(metrics: Metrics) -> Peers:
-        one = Peers(ShardMap(), (), "", "", metrics)
+        one = Peers(ShardMap(), {}, "", "", metrics)
         one.partitions = partitions
         return one
 

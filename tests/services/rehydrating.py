@@ -44,6 +44,9 @@ class Process:
     def get(self, path: str, **query: Any) -> httpx.Response:
         return httpx.get(f"http://127.0.0.1:{self.port}{path}", params=query, headers=self.headers, timeout=40)
 
+    def post(self, path: str) -> httpx.Response:
+        return httpx.post(f"http://127.0.0.1:{self.port}{path}", headers=self.headers, timeout=40)
+
     def answers(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
         try:

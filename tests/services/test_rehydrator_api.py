@@ -173,6 +173,16 @@ def test_bad_cursors_never_fail(served: Served, text: str) -> None:
     assert served.get("/v1/state", after=text).status_code in (200, 400)
 
 
+def test_a_cursor_of_a_view_in_another_order_is_refused(served: Served) -> None:
+    served.show(1, [Sold("a", hour, 1) for hour in range(3)])
+    after = served.get("/v1/state", limit=1).json()["next"]
+    assert len(served.get("/v1/state", after=after).json()["rows"]) == 2
+    served.store.segment_ms *= 2
+    refused = served.get("/v1/state", after=after)
+    assert refused.status_code == 400
+    assert "begin it anew" in refused.json()["detail"]
+
+
 def test_limits_are_checked(served: Served) -> None:
     """A page has 1 to 10,000 rows, and a wait at most 30 s."""
     served.show(1, [])
@@ -205,6 +215,7 @@ def test_stopped_view_answers_and_is_not_ready(served: Served) -> None:
         "status": "stopped",
         "ready": False,
         "reason": "digest 1 against 2",
+        "role": "owner",
         "milestone": None,
         "partitions": None,
     }

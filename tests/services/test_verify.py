@@ -24,6 +24,7 @@ from cutwater.adapters.streams import published
 from cutwater.core import topics
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
+from cutwater.core.standbys import Shares
 from cutwater.core.verification import CHANGELOG, OUTPUT, VIEW, RowName, Verdict
 from cutwater.local.ports import free_ports
 from cutwater.publisher.rows import Changed
@@ -69,7 +70,8 @@ class Stage:
         """A rehydrator's API over a view at the newest milestone; yields its address."""
         port, metrics = free_ports(1)[0], Metrics()
         own = f"http://127.0.0.1:{port}"
-        peers = Peers(self.job.shards, [own, "http://127.0.0.1:1"] if shared else [], own, "", metrics)
+        shares: Shares = {own: (), "http://127.0.0.1:1": ()} if shared else {}
+        peers = Peers(self.job.shards, shares, own, "", metrics)
         with following(self.cluster, self.job, self.store, partitions=peers.partitions) as view:
             assert self.writing.last is not None
             view.wait_for(self.writing.last.sequence)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,24 @@ def test_scan_pages_hold_every_row_once(tmp_path: Path) -> None:
                 break
         assert sorted(found) == list(range(50))
     view.close()
+
+
+def test_a_scan_does_not_go_on_in_another_order(tmp_path: Path) -> None:
+    """The same rows in longer segments lie in another order: from a cursor of these some would be left out."""
+    job, _ = make_job(tmp_path)
+    sold = [Sold(f"s{number % 7}", number, number) for number in range(50)]
+    with ExitStack() as stack:
+        views = []
+        for days in (1, 9):
+            store = Store(tmp_path / f"v{days}", job, GENERATION, segment=days * 24 * HOUR_MS)
+            views.append(View(store, job))
+            stack.callback(views[-1].close)
+            store.commit(entry(job, 1), rows(job, store, sold))
+            views[-1].show(entry(job, 1))
+        after = views[0].scan(None, 9).after
+        assert views[0].scan(after, 50).after is None
+        with pytest.raises(UsageError, match="in another order: begin it anew"):
+            views[1].scan(after, 50)
 
 
 def test_folder_of_something_else_is_refused(tmp_path: Path) -> None:

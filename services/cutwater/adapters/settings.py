@@ -14,7 +14,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import REGION_PATTERN, Generation
-from cutwater.core.sharing import Partitions, held_by, owners
+from cutwater.core.sharing import Partitions
+from cutwater.core.standbys import Shares, held, shares_of
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")
 
@@ -56,7 +57,8 @@ class Settings(BaseSettings):
     peers: str = Field(
         "",
         description="URLs of all rehydrators that share the job's partitions, this one's too, comma separated, "
-        "the same for each of them; where empty, this one holds all.",
+        "the same for each of them; where empty, this one holds all. Each may name its standbys behind bars: "
+        "http://a:8321|http://a2:8321.",
     )
     peer: str = Field("", description="Which of the peers this rehydrator is: its URL as it stands among them.")
     restore_workers: int = Field(
@@ -195,9 +197,12 @@ class Settings(BaseSettings):
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     @property
-    def peer_urls(self) -> list[str]:
-        """Raises UsageError for what is no URL of a rehydrator."""
-        return [_peer(one) for one in _listed(self.peers)]
+    def shares(self) -> Shares:
+        """The rehydrators, each owner with its standbys; none where this one holds everything by itself.
+
+        Raises UsageError for what is no URL of a rehydrator.
+        """
+        return shares_of([_peer(one.strip()) for one in group.split("|")] for group in _listed(self.peers))
 
     @property
     def peer_url(self) -> str:
@@ -209,8 +214,7 @@ class Settings(BaseSettings):
 
         Raises UsageError where the peers cannot share them.
         """
-        peers = self.peer_urls
-        return held_by(self.peer_url, owners(peers, partitions)) if peers else None
+        return held(self.peer_url, self.shares, partitions)
 
     @property
     def watch_view_urls(self) -> list[str]:

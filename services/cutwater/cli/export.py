@@ -80,8 +80,8 @@ def _written(
 
 
 def _urls(settings: Settings) -> list[str]:
-    if settings.peer_urls:
-        return settings.peer_urls
+    if settings.shares:
+        return list(settings.shares)
     stack = running.find(settings.data_dir)
     return [stack.api_url if stack else f"http://{settings.host}:{settings.port}"]
 

@@ -113,8 +113,9 @@ def http_page(generated: str) -> str:
     parts = [
         "# HTTP API\n\nThe rehydrator answers at the address that `cutwater up` prints, by default "
         f"`http://127.0.0.1:8321`; `/docs` has the OpenAPI description. {generated}\n"
-        "Each answer about the state is of one milestone, and names it. With `CUTWATER_API_TOKEN` set, a request "
-        "needs the header `Authorization: Bearer <token>`; only "
+        "Each answer about the state is of one milestone, and names it; there, `standby` is true where a standby "
+        "answered in the place of its owner ([OPERATING.md](OPERATING.md#standbys)).\n"
+        "With `CUTWATER_API_TOKEN` set, a request needs the header `Authorization: Bearer <token>`; only "
         f"{' and '.join(f'`{one}`' for one in sorted(OPEN_PATHS))} answer without.\n"
     ]
     for path, methods in app.openapi()["paths"].items():

@@ -70,6 +70,7 @@ class Answering:
         """A milestone as answers name it."""
         return {
             "token": str(shown.token),
+            "standby": self.peers.standby,
             "sequence": shown.sequence,
             "generation": str(shown.generation),
             "epoch": shown.epoch,
@@ -82,6 +83,11 @@ class Answering:
     def owners(self, shown: Milestone) -> dict[str, Any]:
         """A milestone in an answer that spans owners: with the partitions that it is about."""
         return {**self.milestone(shown), "partitions": self.partitions}
+
+
+def patience(at_least: str | None, wait_ms: int) -> float:
+    """How long a question itself may wait, in seconds."""
+    return wait_ms / 1000 if at_least else 0.0
 
 
 def rendered(read: Callable[[], dict[str, Any]]) -> Response:

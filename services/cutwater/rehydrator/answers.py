@@ -6,7 +6,7 @@ together.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +17,7 @@ class Milestone(BaseModel):
     """The milestone that an answer is of."""
 
     token: str = Field(description="Pass it as `at_least` to see this milestone or a later one.")
+    standby: bool = Field(description="Did a standby answer, in the place of its owner?")
     sequence: int
     generation: str
     epoch: int
@@ -78,6 +79,7 @@ class Health(BaseModel):
     status: str
     ready: bool
     reason: str
+    role: Literal["owner", "standby"]
     milestone: Milestone | None
     partitions: list[int] | None = Field(description="Those that this rehydrator holds; null for all.")
 
@@ -108,16 +110,16 @@ class NotReached(BaseModel):
 
 WHY_UNGUARDED = "the API token is missing or wrong"
 WHY = {
-    400: "`at_least` is no token, `after` is no cursor, or the body cannot be read",
-    409: "this rehydrator takes no snapshots",
+    400: "`at_least` is no token, `after` is no cursor or one of another division or layout of the rows, or the "
+    "body cannot be read",
+    409: "this rehydrator takes no snapshots; a standby never does",
     410: "the token in `at_least` is of another generation: it was lost",
     412: "the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows",
     413: "the body is too large",
     421: "the peers do not agree on who holds which partition: their `CUTWATER_PEERS` differ",
     422: "a parameter is out of its bounds, no time or no measure; or there are too many rows to rank",
     500: "an error of Cutwater's own; `detail` says which",
-    503: "no milestone can be shown now, or a peer that holds what was asked for does not answer; "
-    "`detail` says why",
+    503: "no milestone can be shown now, or nobody who holds what was asked for answers; `detail` says why",
 }
 WAITING = (400, 410, 412, 422, 500, 503)
 """What a route that waits for a token may say besides its answer."""

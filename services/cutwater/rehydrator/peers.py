@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from urllib.parse import quote
 
 import httpx
@@ -13,54 +14,80 @@ from fastapi import HTTPException, Request, Response
 from cutwater.adapters.hashing import key_hash
 from cutwater.core.errors import UnavailableError
 from cutwater.core.shards import ShardMap
-from cutwater.core.sharing import Partitions, held_by, owners
+from cutwater.core.sharing import Partitions, owners
+from cutwater.core.standbys import Absences, Shares, held, owner_of
 from cutwater.rehydrator.metrics import Metrics
 
 PASSED_ON = "cutwater-passed-on"
 """Header of a question that another rehydrator passed on: it is passed on once only."""
+ANYHOW = "cutwater-anyhow"
+"""Header of one that nobody answers with the newest: what there is shall do."""
 CONNECT_S = 2.0
 ANSWER_S = 60.0
 """Longer than the longest wait that a question may ask for."""
+PATIENCE_S = 5.0
+"""How long, beyond the wait that a question asks for, one is waited for where somebody else can answer, too."""
 CONNECTIONS_MAX = 512
 """As many as ask us: questions may wait for a milestone."""
 ANSWER_BYTES_MAX = 64 << 20
 AGREED_BYTES = 4
 _COMPARE = "compare CUTWATER_PEERS of the peers"
+_FAILED = 500
+"""From this status on an answer is none: somebody else is asked."""
 
 Holders = tuple[str, ...]
-"""Who holds a part."""
+"""Who holds a part, in the order in which they are asked: its owner, then the standbys."""
 
 
 class Peers:
     """All rehydrators of a job, this one included."""
 
-    def __init__(self, shards: ShardMap, peers: Sequence[str], own: str, token: str, metrics: Metrics) -> None:
-        """`peers`: their URLs, in any order, and `own` as it stands among them; none where it holds everything.
+    def __init__(
+        self,
+        shards: ShardMap,
+        shares: Shares,
+        own: str,
+        token: str,
+        metrics: Metrics,
+        current: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`shares`: the owners' URLs, in any order, with their standbys; none where this one holds everything.
 
+        `own`: this one's URL, as it stands among them. `current`: can this one answer with what is newest to it?
         Raises UsageError where they cannot share.
         """
         self._shards = shards
+        self._shares = shares
         self._own = own
-        self._owners = owners(peers, shards.partitions) if peers else ()
-        self._names = tuple(sorted(set(self._owners)))
+        self._current = current
+        self._owners = owners(shares, shards.partitions) if shares else ()
+        self._names = tuple(sorted(shares))
         self.agreed = hashlib.sha256("\n".join(self._owners).encode()).digest()[:AGREED_BYTES]
-        """A mark of who holds what: questions and cursors of another division are refused."""
-        self.partitions: Partitions | None = held_by(self._own, self._owners) if peers else None
+        """A mark of who owns what: questions and cursors of another division are refused."""
+        self.partitions: Partitions | None = held(own, shares, shards.partitions)
         """Those that this one holds; None for all."""
+        self.owner = owner_of(own, shares)
+        """Whose part this one holds."""
         self._metrics = metrics
         self._headers = {PASSED_ON: self.agreed.hex()} | ({"authorization": f"Bearer {token}"} if token else {})
         self._clients: dict[str, httpx.AsyncClient] = {}
+        self._absences = Absences()
 
     @staticmethod
     def none(metrics: Metrics) -> Peers:
         """Of a rehydrator that holds everything."""
-        return Peers(ShardMap(), (), "", "", metrics)
+        return Peers(ShardMap(), {}, "", "", metrics)
+
+    @property
+    def standby(self) -> bool:
+        """Is this one to answer only where another one does not?"""
+        return self.owner != self._own
 
     def of_key(self, key: str) -> Holders:
         """Who holds a key; nobody is named where this one holds everything by itself."""
         if not self._owners:
             return ()
-        return (self._owners[self._shards.partition(self._shards.shard(key_hash(key)))],)
+        return self._holders(self._owners[self._shards.partition(self._shards.shard(key_hash(key)))])
 
     def at(self, place: int) -> Holders:
         """Whose turn it is in a scan. 400 where there are not so many."""
@@ -68,7 +95,7 @@ class Peers:
             return ()
         if place >= len(self._names):
             raise HTTPException(400, "after: this cursor is of other peers than there are now: begin anew")
-        return (self._names[place],)
+        return self._holders(self._names[place])
 
     def turn(self, place: int, shards: range | None) -> int | None:
         """The first place in a scan, from this one on, that holds any of these shards; None when there is none."""
@@ -82,12 +109,15 @@ class Peers:
         """Who holds each part of everything; of what was passed on this one's part alone."""
         if not self._names:
             return [()]
-        return [(self._own,)] if self.passed_on(request) else [(name,) for name in self._names]
+        return [self._holders(one) for one in ((self.owner,) if self.passed_on(request) else self._names)]
 
     @staticmethod
     def passed_on(request: Request) -> bool:
         """Does another rehydrator ask, for somebody else?"""
         return PASSED_ON in request.headers
+
+    def _holders(self, owner: str) -> Holders:
+        return (owner, *self._shares[owner])
 
     def require_agreed(self, request: Request) -> None:
         """421 where a peer passes on a question by another division of the partitions than ours."""
@@ -95,33 +125,99 @@ class Peers:
             raise HTTPException(421, f"{self._own} divides the partitions otherwise: {_COMPARE}")
 
     async def elsewhere(
-        self, holders: Holders, path: str, request: Request, body: bytes | None = None
+        self, holders: Holders, path: str, request: Request, wait_s: float, body: bytes | None = None
     ) -> Response | None:
         """The answer of whoever holds what is asked for; None where this one is to answer.
 
-        Of the request only the query is taken over; with a body it is posted. 421 where the question was passed on
-        already: it is passed on once only. Raises UnavailableError when the peer does not answer, or too much.
+        They are asked in their order; of the request only the query is taken over, and with a body it is posted.
+        `wait_s`: how long the question itself may wait. 421 where it was passed on to one that does not hold it.
+        Raises UnavailableError where nobody answers, or with too much; and where it was passed on, this one is
+        behind, and others may not be.
         """
-        if not holders or self._own in holders:
-            return None
-        if self.passed_on(request):
-            raise HTTPException(421, f"{self._own} holds other partitions: {_COMPARE}")
-        return await self._ask(holders[0], f"{path}?{request.url.query}", body)
+        answer = await self._of_others(holders, path, request, wait_s, body)
+        if answer is None and self.standby:
+            self._metrics.standby_answers.inc()
+        return answer
 
-    async def _ask(self, peer: str, path: str, body: bytes | None) -> Response:
+    async def _of_others(
+        self, holders: Holders, path: str, request: Request, wait_s: float, body: bytes | None
+    ) -> Response | None:
+        if self.passed_on(request):
+            self._require_mine(holders, ANYHOW in request.headers)
+            return None
+        url = f"{path}?{request.url.query}"
+        mine = self._own in holders or not holders
+        refused: list[str] = []
+        silent: dict[str, str] = {}
+        for holder in self._in_turn(holders):
+            if holder == self._own:
+                if self._current():
+                    return None
+                continue
+            only = not mine and holder == holders[-1]
+            answer = await self._ask(holder, url, ANSWER_S if only else wait_s + PATIENCE_S, body)
+            if isinstance(answer, str):
+                silent[holder] = answer
+            elif answer.status_code < _FAILED or len(holders) == 1:
+                return answer
+            else:
+                refused.append(holder)
+        return None if mine else await self._anyhow(refused, silent, url, body)
+
+    async def _anyhow(
+        self, refused: Iterable[str], silent: dict[str, str], url: str, body: bytes | None
+    ) -> Response:
+        """Nobody is at the newest milestone: what the first shows that shows anything at all."""
+        found: Response | None = None
+        for holder in refused:
+            answer = await self._ask(holder, url, ANSWER_S, body, {ANYHOW: "1"})
+            if isinstance(answer, str):
+                silent[holder] = answer
+                continue
+            found = answer
+            if answer.status_code < _FAILED:
+                break
+        if found is None:
+            why = ", ".join(f"{holder} ({answer})" for holder, answer in silent.items())
+            raise UnavailableError(f"who holds this part does not answer: {why}; see the log there")
+        return found
+
+    def _in_turn(self, holders: Holders) -> Iterator[str]:
+        """Those that were away lately come last, and only where this one cannot answer itself."""
+        away = []
+        for holder in holders:
+            if holder == self._own or self._absences.may_ask(holder, time.monotonic()):
+                yield holder
+            else:
+                away.append(holder)
+        if self._own not in holders:
+            yield from away
+
+    def _require_mine(self, holders: Holders, anyhow: bool) -> None:
+        """421 for a part that this one does not hold; UnavailableError where another holder may be further."""
+        if holders and self._own not in holders:
+            raise HTTPException(421, f"{self._own} holds other partitions: {_COMPARE}")
+        if len(holders) > 1 and not anyhow and not self._current():
+            raise UnavailableError(f"{self._own} is behind; another one that holds this part may not be")
+
+    async def _ask(
+        self, peer: str, path: str, answer_s: float, body: bytes | None, more: Mapping[str, str] | None = None
+    ) -> Response | str:
+        """The answer, or in a word why there is none; whoever gave none is left out for a while."""
         self._metrics.passed_on.inc()
         method, headers = ("GET", {}) if body is None else ("POST", {"content-type": "application/json"})
-        asking = self._client(peer).stream(method, f"{peer}{path}", content=body, headers=headers)
+        asking = self._client(peer).stream(method, peer + path, content=body, headers={**headers, **(more or {})})
         try:
             # Over everything: a peer that sends a byte now and then must not hold a connection for ever.
-            async with asyncio.timeout(ANSWER_S), asking as answer:
+            async with asyncio.timeout(answer_s), asking as answer:
                 kind = answer.headers.get("content-type")
-                return Response(await _body(answer), answer.status_code, media_type=kind)
+                found = Response(await _body(answer), answer.status_code, media_type=kind)
         except (httpx.HTTPError, TimeoutError) as error:
             self._metrics.peer_failures.inc()
-            raise UnavailableError(
-                f"{peer}, which holds this part, does not answer ({type(error).__name__}); see its log"
-            ) from None
+            self._absences.silent(peer, time.monotonic())
+            return type(error).__name__
+        self._absences.answered(peer)
+        return found
 
     def _client(self, peer: str) -> httpx.AsyncClient:
         """One each: a peer that hangs must not take the connections to the others."""

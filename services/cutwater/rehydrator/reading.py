@@ -6,9 +6,11 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import HTTPException
 
+from cutwater.core.errors import UsageError
 from cutwater.rehydrator import questions
-from cutwater.rehydrator.answering import Answering, rendered
+from cutwater.rehydrator.answering import Answering, patience, rendered
 from cutwater.rehydrator.parameters import (
     LIMIT_DEFAULT,
     WAIT_MS_DEFAULT,
@@ -21,7 +23,7 @@ from cutwater.rehydrator.parameters import (
     WaitMs,
 )
 from cutwater.rehydrator.peers import path_of
-from cutwater.views.pages import Part
+from cutwater.views.pages import Part, ScanPage
 from cutwater.views.rows import iso
 
 
@@ -46,7 +48,8 @@ class Reading:
         """The windows of one key that start in [from, to), oldest first; `next_from` when there are more."""
         first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
         self._peers.require_agreed(request)
-        if answer := await self._peers.elsewhere(self._peers.of_key(key), path_of(key), request):
+        holders, wait_s = self._peers.of_key(key), patience(at_least, wait_ms)
+        if answer := await self._peers.elsewhere(holders, path_of(key), request, wait_s):
             return answer
         await self._answering.reach(at_least, wait_ms)
 
@@ -82,15 +85,22 @@ class Reading:
         turn, place = questions.cursor(after, self._peers.agreed)
         if after is None:
             turn = self._peers.turn(0, wanted) or 0
-        if answer := await self._peers.elsewhere(self._peers.at(turn), "/v1/state", request):
+        holders, wait_s = self._peers.at(turn), patience(at_least, wait_ms)
+        if answer := await self._peers.elsewhere(holders, "/v1/state", request, wait_s):
             return answer
         await self._answering.reach(at_least, wait_ms)
 
         def read() -> dict[str, Any]:
-            page = self._view.scan(place, limit, part)
+            page = self._scanned(place, limit, part)
             following = questions.cursor_text(self._peers.agreed, turn, page.after)
             if page.after is None and (then := self._peers.turn(turn + 1, wanted)) is not None:
                 following = questions.cursor_text(self._peers.agreed, then, b"")
             return {**self._answering.page(page.milestone, page.rows), "next": following}
 
         return await run_in_threadpool(rendered, read)
+
+    def _scanned(self, place: bytes | None, limit: int, part: Part) -> ScanPage:
+        try:
+            return self._view.scan(place, limit, part)
+        except UsageError as error:
+            raise HTTPException(400, f"after: {error}") from None

@@ -56,16 +56,20 @@ class Rehydrator:
         generation, metrics = settings.generation, Metrics()
         self._start = account("rehydrator", job.name, generation, settings.cluster, log, metrics.registry)
         token = settings.api_token.get_secret_value()
-        peers = Peers(job.shards, settings.peer_urls, settings.peer_url, token, metrics)
+        partitions = settings.held(job.shards.partitions)
         with self._start.step("opening the store"):
             folder = folder_of(settings.data_dir, job.name, generation)
             table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
-            store = Store(folder, job, generation, open_table=table, partitions=peers.partitions)
-        self._view = View(store, job)
+            store = Store(folder, job, generation, open_table=table, partitions=partitions)
+        self._view = view = View(store, job)
+        peers = Peers(job.shards, settings.shares, settings.peer_url, token, metrics, lambda: view.current)
+        self._start.found(role=f"standby of {peers.owner}" if peers.standby else "owner")
         metrics.watch(self._view, now_ms)
         metrics.registry.register(StoreMetrics(store.figures))
         starting = Starting(self._start, metrics, self._view, store)
-        self._kept = Kept(job, settings, peers.partitions, store, metrics, log) if settings.snapshots else None
+        self._kept = None
+        if settings.snapshots:
+            self._kept = Kept(job, settings, partitions, store, metrics, log, takes=not peers.standby)
         taking = self._kept.taking if self._kept else None
         self._follower = Follower(
             settings.cluster,
@@ -76,7 +80,7 @@ class Rehydrator:
             now_ms,
             Between(starting, taking) if taking else starting,
             wait_s=settings.wait_ms / 1000,
-            partitions=peers.partitions,
+            partitions=partitions,
             bulk=self._bulk(job, metrics),
             prepare=self._kept.prepare(starting) if self._kept else None,
         )

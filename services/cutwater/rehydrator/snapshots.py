@@ -32,15 +32,19 @@ class Kept:
         store: Store,
         metrics: Metrics,
         log: Any,
+        takes: bool = True,
     ) -> None:
-        """Raises UsageError for a URL that is none; nothing is asked yet."""
+        """`takes`: a standby takes none, and begins from its owner's.
+
+        Raises UsageError for a URL that is none; nothing is asked yet.
+        """
         far = shelf_of(settings, job, partitions)
         near, self._far = Checkpoints(store.folder), far
         policy = Policy(settings.snapshot_keep_last, settings.snapshot_keep_hours, settings.snapshot_keep_days)
         plan = Plan(settings.snapshot_every_ms, policy, settings.snapshot_keep_local)
         self._store = store
         view = (job, settings.generation, partitions)
-        self.taking = Snapshots(*view, store, near, far, plan, now_ms, metrics, log)
+        self.taking = Snapshots(*view, store, near, far, plan, now_ms, metrics, log) if takes else None
         self._restorer = Restorer(*view, (near, far), stands_on(settings.cluster, job), metrics, log)
 
     def prepare(self, starting: Starting) -> Prepare:
@@ -50,6 +54,7 @@ class Kept:
             done = self._restorer.restore(self._store, stopped)
             if done is not None:
                 starting.restored(done)
+            if done is not None and self.taking is not None:
                 self.taking.begin_behind(done.manifest, uploaded=done.tier == self._far.name)
 
         return prepare

@@ -20,7 +20,7 @@ from fastapi.exceptions import HTTPException
 
 from cutwater.core.errors import UnavailableError
 from cutwater.rehydrator import questions
-from cutwater.rehydrator.answering import Answering, rendered, shown_row
+from cutwater.rehydrator.answering import Answering, patience, rendered, shown_row
 from cutwater.rehydrator.asked import Keys
 from cutwater.rehydrator.parameters import (
     TOP_DEFAULT,
@@ -70,12 +70,12 @@ class Spanning:
         for key in every:
             shares.setdefault(self._peers.of_key(key), []).append(key)
         now = list(islice(shares.items(), asked.rows))
-        rows = asked.rows // len(now)
+        rows, wait_s = asked.rows // len(now), patience(at_least, wait_ms)
 
         async def of(holders: Holders, keys: list[str]) -> Answer | Response:
             share = asked.model_copy(update={"keys": keys, "rows": rows})
             body = share.model_dump_json(by_alias=True).encode()
-            if answer := await self._peers.elsewhere(holders, "/v1/keys", request, body):
+            if answer := await self._peers.elsewhere(holders, "/v1/keys", request, wait_s, body):
                 return answer
             await self._answering.reach(at_least, wait_ms)
             return await run_in_threadpool(self._keys, share, span)
@@ -115,9 +115,10 @@ class Spanning:
         part = Part(questions.time_ms("from", from_), questions.time_ms("to", to))
         wanted = Order(questions.measure(measure, self._view.measures), order == "desc", limit)
         self._peers.require_agreed(request)
+        wait_s = patience(at_least, wait_ms)
 
         async def of(holders: Holders) -> Answer | Response:
-            if answer := await self._peers.elsewhere(holders, "/v1/top", request):
+            if answer := await self._peers.elsewhere(holders, "/v1/top", request, wait_s):
                 return answer
             await self._answering.reach(at_least, wait_ms)
             return await self._top(wanted, part)

@@ -39,6 +39,7 @@ class Standing:
             "status": state.value,
             "ready": self._view.ready,
             "reason": reason,
+            "role": "standby" if self._answering.peers.standby else "owner",
             "milestone": self._answering.milestone(shown) if shown else None,
             "partitions": self._answering.partitions,
         }

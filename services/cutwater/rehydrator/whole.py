@@ -53,6 +53,8 @@ class Whole:
         The upload goes on behind the answer: `cutwater snapshots list` shows when it is there.
         """
         if self._snapshot is None:
-            raise HTTPException(409, "this rehydrator takes no snapshots: set CUTWATER_SNAPSHOTS")
+            peers = self._answering.peers
+            do = f"ask its owner, {peers.owner}" if peers.standby else "set CUTWATER_SNAPSHOTS"
+            raise HTTPException(409, f"this rehydrator takes no snapshots: {do}")
         token = await run_in_threadpool(self._snapshot, SNAPSHOT_S)
         return JSONResponse({"token": str(token), "sequence": token.sequence}, 202)

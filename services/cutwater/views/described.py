@@ -9,6 +9,7 @@ from cutwater.core.records import Milestone
 from cutwater.views.rows import iso
 
 ALL = "all"
+_OF_THE_MOMENT = ("age_ms", "standby")
 
 
 def described(milestone: Milestone) -> dict[str, Any]:
@@ -27,10 +28,10 @@ def described(milestone: Milestone) -> dict[str, Any]:
 def about(job: str, milestone: dict[str, Any], partitions: Iterable[int] | None) -> dict[str, str]:
     """The same as text, for metadata of rows: whose they are, of which milestone and partitions (None: of all).
 
-    Without `age_ms`: rows that are kept do not know how old they are.
+    Without what is said of the moment of an answer: rows that are kept do not know how old they are.
     """
     held = ALL if partitions is None else ",".join(map(str, sorted(partitions)))
-    named = {name: str(value) for name, value in milestone.items() if name != "age_ms"}
+    named = {name: str(value) for name, value in milestone.items() if name not in _OF_THE_MOMENT}
     return {"job": job, **named, "partitions": held}
 
 

@@ -179,6 +179,7 @@ class Follower:
                 self._say(State.RESTORING, self._overtaken)
             else:
                 self._say(State.FOLLOWING, "" if self._view.milestone else "the commit stream holds none yet")
+                self._view.caught_up |= not len(self._backlog)
 
     def _apply(self, plan: Step | Jump, applier: Applier) -> None:
         token = plan.to.milestone.token
@@ -198,3 +199,4 @@ class Follower:
 
     def _say(self, state: State, reason: str = "") -> None:
         self._view.status = Status(state, reason)
+        self._view.caught_up &= state is State.FOLLOWING

@@ -35,7 +35,10 @@ class KeysPage(NamedTuple):
 
 
 class ScanPage(NamedTuple):
-    """Rows of all keys at one milestone; `after` is the cursor to go on from, None at the end."""
+    """Rows of all keys at one milestone; `after` is the cursor to go on from, None at the end.
+
+    The cursor names the layout of its view: that of another view with the same rows may order them otherwise.
+    """
 
     milestone: Milestone
     rows: list[Row]

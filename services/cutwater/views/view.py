@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from cutwater.adapters.hashing import key_hash
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.ranking import Ranking
 from cutwater.core.records import Heartbeat, Milestone
@@ -26,6 +26,7 @@ SCAN_ROWS_MAX = 100_000
 TOP_ROWS_MAX = 1_000_000
 """So many a ranking looks at: some seconds' work."""
 _NEVER = 1 << 62
+_LENGTH_BYTES = 8
 
 
 class State(Enum):
@@ -64,6 +65,8 @@ class View:
         self._heartbeat: Heartbeat | None = None
         self._shown: Shown | None = None
         self.status = Status(State.STARTING)
+        self.caught_up = False
+        """Has it come to the end of the commit stream since it last started, restored or waited?"""
         if store.applied and not store.applying:
             self.show(store.applied)
 
@@ -88,6 +91,11 @@ class View:
     @property
     def ready(self) -> bool:
         return self._shown is not None and self.status.state is not State.STOPPED
+
+    @property
+    def current(self) -> bool:
+        """Does it show the newest milestone that there is, as far as it knows, and not one of before?"""
+        return self._shown is not None and self.caught_up
 
     def age_ms(self, milestone: Milestone, now_ms: int) -> int:
         """How long ago the job was last known to have nothing newer than this milestone."""
@@ -124,14 +132,19 @@ class View:
     def scan(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> ScanPage:
         """A page of the rows, in the order of storage. Pages may be of different milestones: compare them.
 
-        It may be short, or empty, though there are more: it looks at SCAN_ROWS_MAX rows at most.
+        It may be short, or empty, though there are more: it looks at SCAN_ROWS_MAX rows at most. Raises UsageError
+        for a cursor of a view that is laid out otherwise: its order is another.
         """
         shown = self._require()
+        mark = self._store.segment_ms.to_bytes(_LENGTH_BYTES, "big")
+        if after is not None and after[:_LENGTH_BYTES] != mark:
+            raise UsageError("the view that the scan goes on with keeps its rows in another order: begin it anew")
+        place = None if after is None else after[_LENGTH_BYTES:]
         found: list[Row] = []
-        last: bytes | None = None
-        for looked_at, (storage, value) in enumerate(self._stored(shown, after, part)):
+        last = b""
+        for looked_at, (storage, value) in enumerate(self._stored(shown, place, part)):
             if len(found) == limit or looked_at == SCAN_ROWS_MAX:
-                return ScanPage(shown.milestone, found, last)
+                return ScanPage(shown.milestone, found, mark + last)
             window = layout.parse(storage)
             if self._has(shown, part, window):
                 found.append(self._presenter.row(window, value))
