@@ -22,6 +22,7 @@ from cutwater.adapters.settings import Settings
 from cutwater.cli import reference_services
 from cutwater.cli.main import app
 from cutwater.core.rejection import REASONS
+from cutwater.rehydrator.asked import Keys
 from pages import EXAMPLES, PAGES, ROOT, blocks, inline
 
 GROUP: Any = typer.main.get_command(app)
@@ -75,14 +76,18 @@ def export(words: list[str]) -> None:
 
 
 def curl(words: list[str]) -> None:
-    """The address is a route of the HTTP API, and its parameters are that route's."""
+    """The address is a route of the HTTP API, its parameters are that route's, a body is a question for keys."""
     (address,) = [urlsplit(one) for one in words if one.startswith("http")]
     assert address.port == Settings.model_fields["port"].default
     routes = reference_services.routes()
     (found,) = [
         told for path, told in routes.items() if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), address.path)
     ]
-    assert set(parse_qs(address.query)) <= {one["name"] for one in found["get"].get("parameters", ())}
+    method = "post" if "-d" in words else "get"
+    assert set(parse_qs(address.query)) <= {one["name"] for one in found[method].get("parameters", ())}
+    if method == "post":
+        assert address.path == "/v1/keys"
+        Keys.model_validate_json(words[words.index("-d") + 1])
 
 
 def pip(words: list[str]) -> None:
