@@ -173,7 +173,6 @@ KILLED = """
     import os, random, signal, sys
     from pathlib import Path
     sys.path[:0] = {paths!r}
-    from changelogs import until
     from cutwater.adapters.cluster import Cluster
     from cutwater.adapters.jobfile import load_job
     from cutwater.views.restoring import Restorer
@@ -207,7 +206,7 @@ KILLED = """
 
     setattr(kind, name, dying)
     with WAYS["an old snapshot and its tail in bulk"].go_on(Written, Path({folder!r})) as view:
-        until(lambda: view.seen.done, "the end of the restore", 20)
+        view.wait_for({last})
 """
 
 
@@ -227,6 +226,7 @@ def test_killed_at_ten_random_moments_it_ends_as_if_undisturbed(writing: Writing
         "job": str(next(tmp_path.glob("*.yaml"))),
         "topic": writing.topic,
         "folder": str(tmp_path),
+        "last": last.sequence,
     }
     deaths, places = 0, random.Random(0)
     for _ in range(40):

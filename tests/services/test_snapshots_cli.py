@@ -143,6 +143,7 @@ def test_damage_is_found_by_verify_and_told_by_the_rehydrator(writing: Writing, 
         until(lambda: two.answers() and two.shown() == 2, "the newest milestone")
         assert two.pieces("s7") == [writing.by_sequence[2]["s7", 7 * 3_600_000]]
         assert "cutwater_view_snapshots_unusable_total 1.0" in two.get("/metrics").text
+        assert "cutwater_view_snapshots_passed_over 1.0" in two.get("/metrics").text
         assert hurt.object in two.log.read_text()
         until(lambda: history(writing.cluster, writing.job.name, 10), "the recovery trail")
     (start,) = history(writing.cluster, writing.job.name, 10)

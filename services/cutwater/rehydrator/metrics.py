@@ -66,6 +66,11 @@ class Metrics:
         self._new_bytes = Counter("snapshot_uploaded", "Their bytes.", unit="bytes", **here)
         self._failures = Counter("snapshot_failures", "Times that a snapshot was not taken or uploaded.", **here)
         self._unusable = Counter("snapshots_unusable", "Snapshots passed over in a restore: damaged.", **here)
+        self._passed_over = Gauge(
+            "snapshots_passed_over",
+            "Of those, how many since this start: for alerts, which see no first count.",
+            **here,
+        )
         self._restored = Counter("snapshots_restored", "Times that the view began from a snapshot.", **here)
         self._deleted = Counter("snapshot_files_deleted", "Files that no snapshot needed any more.", **here)
         self._unreadable = Gauge(
@@ -149,3 +154,4 @@ class Metrics:
 
     def unusable(self) -> None:
         self._unusable.inc()
+        self._passed_over.inc()
