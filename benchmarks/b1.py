@@ -22,15 +22,16 @@ from benchmarks.rehydrate.contest import Contest, Restore, Stage
 from benchmarks.rehydrate.ingest import ingest_rate
 from benchmarks.rehydrate.log import Log
 from benchmarks.rehydrate.streams import SETTINGS, StreamsContest
-from benchmarks.rehydrate.view import ViewContest
+from benchmarks.rehydrate.view import NATIVE, ViewContest
 from benchmarks.rehydrate.workloads import WORKLOADS
+from cutwater.adapters.native import usable
 from cutwater.local.jars import jars, jars_from
 from cutwater.local.java import find_java
 
 TITLE = "B1: a changelog restored to a RocksDB that can be asked"
 CUTWATER = "cutwater"
-CONTENDERS = (CUTWATER, *SETTINGS)
-DEFAULT_CONTENDERS = CONTENDERS[:3]
+CONTENDERS = (CUTWATER, NATIVE, *SETTINGS)
+DEFAULT_CONTENDERS = (CUTWATER, *((NATIVE,) if usable() else ()), *list(SETTINGS)[:2])
 BY_NAME = {one.name: one for one in WORKLOADS}
 DEFAULT_WORKLOADS = ("log-unique", "log-16-updates")
 PAIRS, SIZE, SIZE_MAX = 5, 2_000_000, 20_000_000
@@ -64,6 +65,8 @@ class RestoreCommand(Command):
             help=f"default: {' '.join(DEFAULT_WORKLOADS)}")  # fmt: skip
         add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
         one = parser.parse_args(arguments)
+        if NATIVE in one.contenders and not usable():
+            parser.error(f"{NATIVE} needs the optional module: make native")
         return Options(one.pairs, one.size, one.seed, tuple(one.contenders), tuple(one.workloads), one.out)
 
     def write(self, out: Path, written: Mapping[str, Any], runs: Sequence[Run], notes: Sequence[str]) -> None:
@@ -106,12 +109,14 @@ def place(run: Run) -> str:
 
 
 def compared(runs: Sequence[Restore]) -> dict[str, dict[str, float]]:
-    """Every figure of every workload beside every peer."""
+    """Every figure of every workload beside every peer, without the optional module and with it."""
     found: dict[str, dict[str, float]] = {}
     for workload in dict.fromkeys(run.workload for run in runs):
         same = [run for run in runs if run.workload == workload]
-        figures = [Figure(f"{workload}{name}", peer, value) for name, value in FIGURES for peer in SETTINGS]
-        found |= ratios(same, CUTWATER, figures)
+        for ours, how in ((CUTWATER, ""), (NATIVE, "-native")):
+            peers = [peer for peer in (*SETTINGS, CUTWATER) if peer != ours]
+            figures = [Figure(f"{workload}{how}{name}", peer, value) for name, value in FIGURES for peer in peers]
+            found |= ratios(same, ours, figures)
     return found
 
 

@@ -28,6 +28,8 @@ from cutwater.views.rows import Presenter, iso
 from cutwater.views.store import Store, folder_of
 
 _SPENT = re.compile(r"^cutwater_view_(?:apply_seconds_sum|snapshot_restore_seconds) (\S+)$", re.MULTILINE)
+NATIVE = "cutwater-native"
+"""The contender that may use the optional module."""
 _PIECE_ROWS = 50_000
 _WAIT_MS = 30_000
 
@@ -42,6 +44,7 @@ class ViewContest(Contest):
             "CUTWATER_PORT": str(self._port),
             "CUTWATER_SNAPSHOTS": str(self.log.snapshots or ""),
             "CUTWATER_SNAPSHOT_EVERY_MS": "86400000",
+            "CUTWATER_NATIVE": str(self.contender == NATIVE),
         }
         argv = [sys.executable, "-m", "cutwater.rehydrator", str(self.log.job_file)]
         return Child(self.name, argv, env, self.folder / "log.txt", RestartPolicy(), terminate_leader_only=True)

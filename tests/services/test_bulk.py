@@ -15,6 +15,7 @@ import psutil
 import pytest
 from changelogs import GENERATION, HOUR_MS, Sold, Writing, encoded, following, held_back, make_job, now_ms, until
 
+from cutwater.adapters.native import usable
 from cutwater.core import topics
 from cutwater.core.bulk import Done
 from cutwater.core.cuts import Cut
@@ -47,8 +48,9 @@ class Seen:
 class Restoring:
     """A view that restores by workers, whatever the size."""
 
-    def __init__(self, writing: Writing, folder: Path) -> None:
+    def __init__(self, writing: Writing, folder: Path, native: bool = False) -> None:
         self._writing = writing
+        self._native = native
         self._folder = folder
         self.seen = Seen()
 
@@ -58,7 +60,7 @@ class Restoring:
     def bulk(self, store: Store, stopping: Callable[[], bool]) -> Bulk:
         job = self._writing.job
         topic = topics.changelog(job.name, GENERATION)
-        options: dict[str, Any] = {"least_records": 1, "file_rows": 25, "stall_s": 5}
+        options: dict[str, Any] = {"least_records": 1, "file_rows": 25, "stall_s": 5, "native": self._native}
         return Bulk(self._writing.cluster, job, topic, store, self.seen, 2, stopping, **options)
 
 
@@ -67,8 +69,15 @@ def restoring(writing: Writing, tmp_path: Path) -> Restoring:
     return Restoring(writing, tmp_path / "view")
 
 
-def test_a_restore_by_workers_is_exact(writing: Writing, restoring: Restoring) -> None:
+BY_MODULE = pytest.param(
+    True, marks=pytest.mark.skipif(not usable(), reason="cutwater-native is not installed: make native")
+)
+
+
+@pytest.mark.parametrize("native", [False, BY_MODULE])
+def test_a_restore_by_workers_is_exact(writing: Writing, tmp_path: Path, native: bool) -> None:
     """The newest row of each window, nothing above the cut, nothing below the horizon; then it is followed."""
+    restoring = Restoring(writing, tmp_path / "view", native)
     for epoch in range(4):
         writing.epoch(Sold(shop, epoch % 3, 100 * epoch + at) for at, shop in enumerate(SHOPS[epoch * 5 :]))
     writing.epoch([Sold("a" * 200, 5, 1), Sold("zero\0inside", 5, 2), Sold("ü", 40, 3)], watermark_ms=26 * HOUR_MS)
@@ -117,8 +126,10 @@ def refused(writing: Writing, restoring: Restoring) -> str:
     return reason
 
 
-def test_foreign_records_stop_the_view(writing: Writing, restoring: Restoring) -> None:
+@pytest.mark.parametrize("native", [False, BY_MODULE])
+def test_foreign_records_stop_the_view(writing: Writing, tmp_path: Path, native: bool) -> None:
     """Of another generation, or of nobody knows whom: named by offset."""
+    restoring = Restoring(writing, tmp_path / "view", native)
     rows = [Sold(shop, 1, 1) for shop in SHOPS]
     key, value = encoded(writing.job, rows[0])
     at = writing.partition(rows[0].shop)

@@ -260,7 +260,7 @@ def test_when_it_is_full(made_by: Any) -> None:
 
 
 @native_too
-def test_updates_of_few_keys_never_fill_it() -> None:
+def test_updates_of_few_keys_never_fill_the_module() -> None:
     """Older rows go as soon as they are too many, and the newest stay; then it goes on as before."""
     gathering, one = NativeGathered(TASK), random.Random(5)
     newest: dict[bytes, bytes] = {}
@@ -276,7 +276,7 @@ def test_updates_of_few_keys_never_fill_it() -> None:
 
 
 @native_too
-def test_more_windows_than_are_remembered() -> None:
+def test_more_windows_than_the_module_remembers() -> None:
     """They are asked for again; every row has its place."""
     hours = 100_050
     puts = [Put(key("a", hour + 1), value()) for hour in range(hours)]
@@ -321,7 +321,9 @@ anything = st.builds(Put, keys, values, headers, st.integers(0, 3))
     st.lists(st.lists(plain | plain | plain | anything, min_size=1, max_size=12), min_size=1, max_size=6),
     st.integers(0, 40), st.integers(0, 60), st.integers(1, 30),
 )  # fmt: skip
-def test_both_gather_and_refuse_the_same(batches: list[list[Put]], first: int, end: int, offsets: int) -> None:
+def test_the_module_gathers_and_refuses_as_the_reference(
+    batches: list[list[Put]], first: int, end: int, offsets: int
+) -> None:
     """Whatever stands on the log, from where and to where it is read, and in what pieces.
 
     But for one thing: in Python alone the text of a key is only looked at when rows are written, so a log that has
@@ -349,7 +351,9 @@ def test_both_gather_and_refuse_the_same(batches: list[list[Put]], first: int, e
     st.one_of(st.just(0), st.integers(0, 400)),
     st.integers(-2, 2),
 )
-def test_damage_is_refused_alike(puts: list[Put], flips: list[tuple[int, int]], cut: int, more: int) -> None:
+def test_the_module_refuses_damage_as_the_reference(
+    puts: list[Put], flips: list[tuple[int, int]], cut: int, more: int
+) -> None:
     """Bytes of records that are not what they should be, as from a broken producer: their checksum is right."""
     data = bytearray(raw(puts, codec=0))
     for at, to in flips:

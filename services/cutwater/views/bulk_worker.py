@@ -2,10 +2,9 @@
 
     python -m cutwater.views.bulk_worker FOLDER
 
-It reads its task from the first line of standard input, writes sorted files into the task's folder, and tells of
-each by a line on standard output. After each it waits for a line, so that files do not pile up; when standard
-input ends, its rehydrator is gone, and so is it. The brokers are those of the environment (docs/SETTINGS.md).
-FOLDER is for whoever looks at the processes.
+It reads its task and the brokers from two lines of standard input, writes sorted files into the task's folder, and
+tells of each by a line on standard output. After each it waits for a line, so that files do not pile up; when
+standard input ends, its rehydrator is gone, and so is it. FOLDER is for whoever looks at the processes.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ from typing import TextIO
 
 from rocksdict import Options, SstFileWriter
 
-from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.cluster import Cluster, Security
 from cutwater.adapters.fetching import Fetcher
 from cutwater.adapters.memory import rare_collections
-from cutwater.adapters.settings import load_settings
 from cutwater.core.bulk import Done, Task
 from cutwater.core.errors import CutwaterError, MachineError, UnavailableError
 from cutwater.views.gathering import Gathered, Gathering
@@ -55,21 +53,18 @@ class Worker:
         """Raises DivergenceError for a foreign record, UnavailableError when nothing comes for too long."""
         self._fetcher.assign(dict(self._next))
         heard = time.monotonic()
-        try:
-            while left := [at for at, end in self._ends.items() if self._next[at] < end]:
-                if self._read():
-                    heard = time.monotonic()
-                elif time.monotonic() - heard > self._task.stall_s:
-                    raise UnavailableError(
-                        f"{self._task.topic}: nothing came for {self._task.stall_s:g} s below the cut "
-                        f"{ {at: self._ends[at] for at in left} }; "
-                        f"{self._fetcher.trouble or 'check that the brokers run and can be reached'}"
-                    )
-                if self._gathered.full():
-                    self._write()
-            self._write()
-        finally:
-            self._fetcher.close()
+        while left := [at for at, end in self._ends.items() if self._next[at] < end]:
+            if self._read():
+                heard = time.monotonic()
+            elif time.monotonic() - heard > self._task.stall_s:
+                raise UnavailableError(
+                    f"{self._task.topic}: nothing came for {self._task.stall_s:g} s below the cut "
+                    f"{ {at: self._ends[at] for at in left} }; "
+                    f"{self._fetcher.trouble or 'check that the brokers run and can be reached'}"
+                )
+            if self._gathered.full():
+                self._write()
+        self._write()
 
     def _read(self) -> bool:
         came = False
@@ -117,7 +112,8 @@ def main() -> int:
     """Entry point; returns the exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the rehydrator, which ends its workers
     told, sys.stdout = sys.stdout, sys.stderr  # what a library prints must not look like a line of ours
-    task = Task.of(sys.stdin.readline())
+    task, where = Task.of(sys.stdin.readline()), json.loads(sys.stdin.readline())
+    cluster = Cluster(where["bootstrap"], Security(**where["security"]))
     goes_on: queue.Queue[None] = queue.Queue(maxsize=1)
     threading.Thread(target=_listen, args=(goes_on,), name="listen", daemon=True).start()
 
@@ -127,7 +123,7 @@ def main() -> int:
 
     try:
         with rare_collections():
-            Worker(task, load_settings().cluster, tell).run()
+            Worker(task, cluster, tell).run()
     except CutwaterError as error:
         _say(told, {"error": type(error).__name__, "text": str(error)})
         return error.exit_code
@@ -147,4 +143,4 @@ def _say(to: TextIO, told: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _exit(main())  # somebody waits, and there is nothing to put in order: files are written, lines are told
