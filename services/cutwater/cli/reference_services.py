@@ -150,6 +150,7 @@ _STATUS = """## Status codes
 | 421 | the peers do not agree on who holds which partition: their `CUTWATER_PEERS` differ |
 | 422 | a parameter is out of its bounds, or no time |
 | 500 | an error of Cutwater's own; `detail` says which |
+| 501 | this rehydrator has no pyarrow; `detail` says what to install |
 | 503 | no milestone can be shown now, or the peer that holds the key does not answer; `detail` says why |
 """
 

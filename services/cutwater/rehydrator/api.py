@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.rehydrator.access import TokenGuard
 from cutwater.rehydrator.answering import Answering
+from cutwater.rehydrator.arrow import Arrow
+from cutwater.rehydrator.export import Exports
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.reading import Reading
@@ -34,11 +36,13 @@ def create_app(
     so many seconds; None where none are taken.
     """
     answering = Answering(view, generation, metrics, now_ms, peers or Peers.none(metrics))
-    reading, whole, standing = Reading(answering), Whole(answering, snapshot), Standing(answering)
+    exports = Exports()
+    reading, whole, standing = Reading(answering), Whole(answering, exports, snapshot), Standing(answering)
     app = FastAPI(title="Cutwater rehydrator", version="1")
     app.get("/v1/state/{key:path}")(reading.key)
     app.get("/v1/state")(reading.scan)
     app.get("/v1/export")(whole.export)
+    app.get("/v1/arrow", response_class=Response)(Arrow(answering, exports).rows)
     app.get("/v1/milestone")(standing.milestone)
     app.post("/v1/snapshots", status_code=202)(whole.snapshot)
     app.get("/healthz")(standing.health)

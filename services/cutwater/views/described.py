@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cutwater.core.records import Milestone
 from cutwater.views.rows import iso
-
-ALL = "all"
 
 
 def described(milestone: Milestone) -> dict[str, Any]:
@@ -24,17 +22,11 @@ def described(milestone: Milestone) -> dict[str, Any]:
     }
 
 
-def about(job: str, milestone: dict[str, Any], partitions: Iterable[int] | None) -> dict[str, str]:
+def about(job: str, milestone: Mapping[str, Any], partitions: Iterable[int] | None) -> dict[str, str]:
     """The same as text, for metadata of rows: whose they are, of which milestone and partitions (None: of all).
 
     Without `age_ms`: rows that are kept do not know how old they are.
     """
-    held = ALL if partitions is None else ",".join(map(str, sorted(partitions)))
+    held = "all" if partitions is None else ",".join(map(str, sorted(partitions)))
     named = {name: str(value) for name, value in milestone.items() if name != "age_ms"}
     return {"job": job, **named, "partitions": held}
-
-
-def partitions_in(about: dict[str, str]) -> list[int] | None:
-    """Those that `about` names."""
-    held = about["partitions"]
-    return None if held == ALL else [int(one) for one in held.split(",")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -33,11 +34,18 @@ class Presenter:
 
     def values(self, value: bytes) -> dict[str, Any]:
         """The measures alone, as Python values. Raises UsageError when the stored bytes are damaged."""
-        if is_confluent(value):  # its schema is the milestone's, which every reader has compared
-            partials = self._codec.decode_body(value, CONFLUENT_HEADER_BYTES)
-        else:
-            partials = self._codec.decode(value)
+        partials = self._partials(value)
         return {measure.name: measure.present(partials) for measure in self._measures}
+
+    def columns(self, values: Iterable[bytes]) -> list[list[Any]]:
+        """The same of many rows, measure by measure: half as fast again as row by row."""
+        partials = list(map(self._partials, values))
+        return [list(map(measure.present, partials)) for measure in self._measures]
+
+    def _partials(self, value: bytes) -> dict[str, Any]:
+        if is_confluent(value):  # its schema is the milestone's, which every reader has compared
+            return self._codec.decode_body(value, CONFLUENT_HEADER_BYTES)
+        return self._codec.decode(value)
 
 
 def plain(value: Any) -> Any:
