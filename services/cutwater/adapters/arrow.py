@@ -1,4 +1,7 @@
-"""State as Arrow: the schema of a job's rows, and batches of them.
+"""State as Arrow: the schema of a job's rows, batches of them, and the stream of batches.
+
+An Arrow stream that ends between two batches looks whole to its readers: the marker of its end is optional. So the
+last batch is one of no rows, whose metadata say how many rows came before it.
 
 With `parquet.py` the one place that imports pyarrow, and only when something here is called: it is the extra
 `arrow`, which most installations do without.
@@ -6,16 +9,19 @@ With `parquet.py` the one place that imports pyarrow, and only when something he
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import io
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 from cutwater.core.errors import MachineError
 from cutwater.core.job import Job
 
 PREFIX = "cutwater."
 """Of the names in a schema's metadata that are ours."""
+MEDIA_TYPE = "application/vnd.apache.arrow.stream"
+_ROWS = f"{PREFIX}rows"
 _PLAIN = {
     "boolean": "bool_",
     "int": "int32",
@@ -29,15 +35,6 @@ _UNITS = {"timestamp-millis": "ms", "timestamp-micros": "us"}
 
 Schema = Any
 Batch = Any
-
-
-class Named(NamedTuple):
-    """A row: its window, and its measures by name, as they are presented."""
-
-    key: str
-    start_ms: int
-    end_ms: int
-    values: Mapping[str, Any]
 
 
 def pyarrow(module: str = "pyarrow") -> Any:
@@ -69,17 +66,27 @@ def _type_of(pa: Any, avro: Any) -> Any:
     return pa.timestamp(_UNITS[avro["logicalType"]], "UTC")
 
 
-def about_of(schema: Schema) -> dict[str, str]:
-    """What `schema_of` was told."""
-    found = {name.decode(): text.decode() for name, text in (schema.metadata or {}).items()}
-    return {name.removeprefix(PREFIX): text for name, text in found.items() if name.startswith(PREFIX)}
-
-
-def batch_of(schema: Schema, rows: Sequence[Named]) -> Batch:
-    """Rows as one batch, in the columns of `schema_of`."""
+def batch_of(schema: Schema, columns: Iterable[Sequence[Any]]) -> Batch:
+    """Values as one batch: a column each, in the order of the schema; times as ms or datetimes."""
     pa = pyarrow()
-    windows = zip(*(row[:3] for row in rows), strict=True) if rows else ((), (), ())
-    measures = ([row.values[name] for row in rows] for name in schema.names[3:])
-    columns: Iterable[Any] = (*windows, *measures)
     arrays = [pa.array(column, type_) for column, type_ in zip(columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def stream_of(schema: Schema, batches: Iterable[Batch]) -> Generator[bytes]:
+    """The bytes of a stream, a piece per batch."""
+    sink, rows = io.BytesIO(), 0
+    with pyarrow("pyarrow.ipc").new_stream(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+            yield _drained(sink)
+        writer.write_batch(batch_of(schema, [()] * len(schema)), custom_metadata={_ROWS: str(rows)})
+    yield _drained(sink)
+
+
+def _drained(sink: io.BytesIO) -> bytes:
+    written = sink.getvalue()
+    sink.seek(0)
+    sink.truncate()
+    return written

@@ -16,6 +16,7 @@ from cutwater.core.records import Milestone
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
+from cutwater.views.described import described
 from cutwater.views.rows import Row, iso
 from cutwater.views.view import View
 
@@ -69,14 +70,8 @@ class Answering:
     def milestone(self, shown: Milestone) -> dict[str, Any]:
         """A milestone as answers name it."""
         return {
-            "token": str(shown.token),
+            **described(shown),
             "standby": self.peers.standby,
-            "sequence": shown.sequence,
-            "generation": str(shown.generation),
-            "epoch": shown.epoch,
-            "watermark": iso(shown.watermark_ms),
-            "horizon": iso(shown.horizon_ms),
-            "committed": iso(shown.committed_ms),
             "age_ms": self.view.age_ms(shown, self._now_ms()),
         }
 

@@ -119,6 +119,7 @@ WHY = {
     421: "the peers do not agree on who holds which partition: their `CUTWATER_PEERS` differ",
     422: "a parameter is out of its bounds, no time or no measure; or there are too many rows to rank",
     500: "an error of Cutwater's own; `detail` says which",
+    501: "this rehydrator has no pyarrow; `detail` says what to install",
     503: "no milestone can be shown now, or nobody who holds what was asked for answers; `detail` says why",
 }
 WAITING = (400, 410, 412, 422, 500, 503)
@@ -126,9 +127,6 @@ WAITING = (400, 410, 412, 422, 500, 503)
 READING = (*WAITING, 421)
 """And one that peers pass on."""
 NOT_READY = "no milestone is shown, or it is not followed; the body says why"
-LINES: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Successful Response", "content": {"application/x-ndjson": {}}}
-}
 
 
 def told(model: Any, *codes: int, success: int = 200) -> dict[int | str, dict[str, Any]]:
@@ -137,3 +135,8 @@ def told(model: Any, *codes: int, success: int = 200) -> dict[int | str, dict[st
         code: {"model": NotReached if code == 412 else Problem, "description": WHY[code]} for code in codes
     }
     return problems if model is None else {success: {"model": model}, **problems}
+
+
+def streamed(media_type: str, *codes: int) -> dict[int | str, dict[str, Any]]:
+    """The same of a route whose answer is a stream of this type."""
+    return {200: {"description": "Successful Response", "content": {media_type: {}}}, **told(None, *codes)}

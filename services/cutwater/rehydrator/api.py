@@ -8,12 +8,12 @@ from fastapi import FastAPI, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse
 
+from cutwater.adapters.arrow import MEDIA_TYPE
 from cutwater.core.errors import CutwaterError
 from cutwater.core.generations import Generation
 from cutwater.rehydrator.access import TokenGuard
 from cutwater.rehydrator.answering import Answering
 from cutwater.rehydrator.answers import (
-    LINES,
     NOT_READY,
     READING,
     WAITING,
@@ -24,9 +24,12 @@ from cutwater.rehydrator.answers import (
     ScanAnswer,
     Taken,
     TopAnswer,
+    streamed,
     told,
 )
+from cutwater.rehydrator.arrow import Arrow
 from cutwater.rehydrator.bodies import BodyGuard
+from cutwater.rehydrator.export import LINES, Exports
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.openapi import Described
 from cutwater.rehydrator.peers import Peers
@@ -54,13 +57,15 @@ def create_app(
     """
     answering = Answering(view, generation, metrics, now_ms, peers or Peers.none(metrics))
     reading, spanning = Reading(answering), Spanning(answering)
-    whole, standing = Whole(answering, snapshot), Standing(answering)
+    exports, standing = Exports(), Standing(answering)
+    whole, arrow = Whole(answering, exports, snapshot), Arrow(answering, exports)
     app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
     app.get("/v1/state/{key:path}", responses=told(KeyAnswer, *READING))(reading.key)
     app.get("/v1/state", responses=told(ScanAnswer, *READING))(reading.scan)
     app.post("/v1/keys", responses=told(KeysAnswer, *READING, 413))(spanning.keys)
     app.get("/v1/top", responses=told(TopAnswer, *READING))(spanning.top)
-    app.get("/v1/export", response_class=Response, responses=LINES | told(None, 500, 503))(whole.export)
+    app.get("/v1/export", response_class=Response, responses=streamed(LINES, 500, 503))(whole.export)
+    app.get("/v1/arrow", response_class=Response, responses=streamed(MEDIA_TYPE, *WAITING, 501))(arrow.rows)
     app.get("/v1/milestone", responses=told(Milestone, *WAITING))(standing.milestone)
     app.post("/v1/snapshots", status_code=202, responses=told(Taken, 409, 500, 503, success=202))(whole.snapshot)
     app.get("/healthz", responses=told(Health))(standing.health)

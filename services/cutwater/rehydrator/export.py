@@ -1,43 +1,58 @@
-"""All rows of one milestone as one long answer, line by line, with a bound on how many and how long."""
+"""All rows of one milestone as one long answer, piece by piece, with a bound on how many and how long."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from cutwater.core.errors import UnavailableError
 from cutwater.views.layout import Window
 
+LINES = "application/x-ndjson"
 EXPORTS_MAX = 2
 """At a time: each keeps the files of its milestone."""
 EXPORT_S_MAX = 900.0
-"""A client that reads slower than this is cut off: its answer has no last line."""
+"""A client that reads slower than this is cut off: its answer has no end."""
 _PIECE_ROWS = 500
 
 
-class Export(StreamingResponse):
-    """`counting` is told +1 when the answer begins and -1 when it ends, however it does."""
+class Exports:
+    """Those that run, of whatever form: they share the bound."""
 
-    def __init__(self, head: Any, rows: Iterator[tuple[Window, bytes]], counting: Callable[[int], None]) -> None:
-        super().__init__(_lines(head, rows), media_type="application/x-ndjson")
-        self._counting = counting
+    def __init__(self) -> None:
+        self.running = 0
+
+    def require_room(self) -> None:
+        """Before a milestone is pinned for one more. Raises UnavailableError."""
+        if self.running >= EXPORTS_MAX:
+            raise UnavailableError(f"{EXPORTS_MAX} exports run already: each holds the files of its milestone")
+
+
+class Export(StreamingResponse):
+    """Counted among the others from its first piece to its end, however it ends."""
+
+    def __init__(self, pieces: Iterator[str] | Iterator[bytes], media_type: str, exports: Exports) -> None:
+        super().__init__(pieces, media_type=media_type)
+        self._exports = exports
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._counting(1)
+        self._exports.running += 1
         try:
             async with asyncio.timeout(EXPORT_S_MAX):
                 await super().__call__(scope, receive, send)
         finally:
-            self._counting(-1)
+            self._exports.running -= 1
 
 
-def _lines(head: Any, rows: Iterator[tuple[Window, bytes]]) -> Iterator[str]:
+def lines(head: Any, rows: Iterator[tuple[Window, bytes]]) -> Iterator[str]:
+    """A JSON object each: `head`, the rows, and at the end how many they were."""
     yield json.dumps(head) + "\n"
     count = 0
     while piece := list(islice(rows, _PIECE_ROWS)):

@@ -9,10 +9,9 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse
 
-from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Token
 from cutwater.rehydrator.answering import Answering
-from cutwater.rehydrator.export import EXPORTS_MAX, Export
+from cutwater.rehydrator.export import LINES, Export, Exports, lines
 
 SNAPSHOT_S = 10.0
 """How long a request waits for a checkpoint to be made."""
@@ -23,11 +22,11 @@ Snapshot = Callable[[float], Token]
 class Whole:
     """What this rehydrator holds, as one piece."""
 
-    def __init__(self, answering: Answering, snapshot: Snapshot | None) -> None:
+    def __init__(self, answering: Answering, exports: Exports, snapshot: Snapshot | None) -> None:
         """`snapshot`: takes one within so many seconds; None where none are taken."""
         self._answering = answering
         self._snapshot = snapshot
-        self._exports = 0
+        self._exports = exports
 
     async def export(self) -> Response:
         """Every row at one milestone, as lines of JSON.
@@ -35,17 +34,13 @@ class Whole:
         First the milestone, and the partitions that this rehydrator holds (null for all); then each row, its value
         in base64 as the changelog has it; at the end `{"rows": …}`, without which the answer was cut short.
         """
-        if self._exports >= EXPORTS_MAX:
-            raise UnavailableError(f"{EXPORTS_MAX} exports run already: each holds the files of its milestone")
+        self._exports.require_room()
         milestone, rows = await run_in_threadpool(self._answering.view.stored)
         head = {
             "milestone": self._answering.milestone(milestone),
             "partitions": self._answering.partitions,
         }
-        return Export(head, rows, self._exporting)
-
-    def _exporting(self, more: int) -> None:
-        self._exports += more
+        return Export(lines(head, rows), LINES, self._exports)
 
     async def snapshot(self) -> Response:
         """Take a snapshot of this rehydrator's view now. Answers with the milestone that it is of.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cutwater.core.records import Milestone
 from cutwater.views.rows import iso
 
-ALL = "all"
 _OF_THE_MOMENT = ("age_ms", "standby")
 
 
@@ -25,17 +24,11 @@ def described(milestone: Milestone) -> dict[str, Any]:
     }
 
 
-def about(job: str, milestone: dict[str, Any], partitions: Iterable[int] | None) -> dict[str, str]:
+def about(job: str, milestone: Mapping[str, Any], partitions: Iterable[int] | None) -> dict[str, str]:
     """The same as text, for metadata of rows: whose they are, of which milestone and partitions (None: of all).
 
     Without what is said of the moment of an answer: rows that are kept do not know how old they are.
     """
-    held = ALL if partitions is None else ",".join(map(str, sorted(partitions)))
+    held = "all" if partitions is None else ",".join(map(str, sorted(partitions)))
     named = {name: str(value) for name, value in milestone.items() if name not in _OF_THE_MOMENT}
     return {"job": job, **named, "partitions": held}
-
-
-def partitions_in(about: dict[str, str]) -> list[int] | None:
-    """Those that `about` names."""
-    held = about["partitions"]
-    return None if held == ALL else [int(one) for one in held.split(",")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 
-from cutwater.adapters.arrow import Batch, Named, Schema, batch_of
+from cutwater.adapters.arrow import Batch, Schema, batch_of
 from cutwater.core.job import Job
 from cutwater.views.layout import Window
 from cutwater.views.rows import Presenter
@@ -17,13 +17,19 @@ BATCH_BYTES = 4 << 20
 def batches(job: Job, schema: Schema, rows: Iterable[tuple[Window, bytes]]) -> Generator[Batch]:
     """All rows, presented by their measures. Raises UsageError where stored bytes are damaged."""
     presenter = Presenter(job)
-    found: list[Named] = []
+
+    def made() -> Batch:
+        return batch_of(schema, [*zip(*windows, strict=True), *presenter.columns(values)])
+
+    windows: list[Window] = []
+    values: list[bytes] = []
     size = 0
     for window, value in rows:
-        found.append(Named(*window, presenter.values(value)))
+        windows.append(window)
+        values.append(value)
         size += len(value)
-        if len(found) >= BATCH_ROWS or size >= BATCH_BYTES:
-            yield batch_of(schema, found)
-            found, size = [], 0
-    if found:
-        yield batch_of(schema, found)
+        if len(values) >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield made()
+            windows, values, size = [], [], 0
+    if values:
+        yield made()

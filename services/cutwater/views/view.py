@@ -57,6 +57,7 @@ class View:
     """A view of one job's state. `status` is for people: who is following, and why not."""
 
     def __init__(self, store: Store, job: Job) -> None:
+        self.job = job
         self._store = store
         self._presenter = Presenter(job)
         self.measures = job.measures
