@@ -80,7 +80,8 @@ class Api:
         def read() -> dict[str, Any]:
             page = self._view.read(key, first, end, limit)
             following = None if page.next_from_ms is None else iso(page.next_from_ms)
-            return {"key": key, **self._page(page.milestone, page.rows), "next_from": following}
+            hint = questions.hint(self._view.evicted(page.milestone, first))
+            return {"key": key, **self._page(page.milestone, page.rows), "next_from": following, **hint}
 
         return await run_in_threadpool(_json, read)
 
@@ -192,6 +193,7 @@ class Api:
         return {"milestone": self._milestone(milestone), "rows": [_shown(row) for row in rows]}
 
     def _milestone(self, shown: Milestone) -> dict[str, Any]:
+        lower = self._view.lower_ms(shown)
         return {
             "token": str(shown.token),
             "sequence": shown.sequence,
@@ -199,6 +201,7 @@ class Api:
             "epoch": shown.epoch,
             "watermark": iso(shown.watermark_ms),
             "horizon": iso(shown.horizon_ms),
+            "lower_bound": None if lower is None else iso(lower),
             "committed": iso(shown.committed_ms),
             "age_ms": self._view.age_ms(shown, self._now_ms()),
         }

@@ -11,6 +11,7 @@ from fastapi import HTTPException
 
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation, Token
+from cutwater.views.rows import iso
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,6 +56,14 @@ def token(text: str | None, generation: Generation) -> int | None:
             410, f"token {found} is of another generation than {generation}, which is served here: it was lost"
         )
     return found.sequence
+
+
+def hint(lower_ms: int | None) -> dict[str, str]:
+    """For an answer that lacks windows because they were evicted: which ones, and why; else nothing."""
+    if lower_ms is None:
+        return {}
+    text = f"windows that end at or before {iso(lower_ms)} were evicted from this view (the job's max_bytes)"
+    return {"hint": text}
 
 
 def cursor(text: str | None, agreed: bytes) -> tuple[int, bytes | None]:

@@ -26,6 +26,7 @@ from cutwater.core.restore import Entry, Step, fresh
 from cutwater.core.verification import RowName, shown_text
 from cutwater.verify.scratch import Table
 from cutwater.views.changelog import RowReader
+from cutwater.views.jsonform import from_iso
 from cutwater.views.proving import require_whole
 from cutwater.views.ranges import Ranges
 from cutwater.views.rows import Presenter, plain
@@ -88,6 +89,8 @@ class ShownBy(NamedTuple):
     token: Token
     partitions: list[int] | None
     """Those that it holds; None for all."""
+    lower_ms: int | None
+    """Windows that end at or below it were evicted for the size of its state; None: none were."""
 
 
 def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> ShownBy:
@@ -107,7 +110,12 @@ def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Ta
 
 def _take(url: str, lines: Iterator[dict[str, Any]], table: Table, framed: Callable[[bytes], bytes]) -> ShownBy:
     head = next(lines)
-    shown = ShownBy(Token.parse(str(head["milestone"]["token"])), head["partitions"])
+    lower = head["milestone"].get("lower_bound")
+    shown = ShownBy(
+        Token.parse(str(head["milestone"]["token"])),
+        head["partitions"],
+        None if lower is None else from_iso(lower),
+    )
     rows = 0
     for line in lines:
         if "rows" in line:
