@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cutwater.adapters.jobfile import load_job
 from cutwater.core.acls import Acl
-from cutwater.core.estimate import Load, estimate, row_bytes_of, touched
+from cutwater.core.estimate import Load, doubts, estimate, row_bytes_of, touched
 from cutwater.core.plan import merged, size
 from cutwater.core.windows import WindowSpec
 
@@ -55,6 +55,18 @@ def test_rates_by_hand() -> None:
     written = found.changelog_write_bytes_per_s + found.protocol_write_bytes_per_s
     assert found.network_bytes_per_s(3) == pytest.approx(3 * written + 10_000 + 300)
     assert found.disk_bytes(0, 3) == pytest.approx(3 * found.changelog_disk_bytes)
+
+
+def test_a_bound_on_the_state_is_said_and_counted() -> None:
+    """The disk of the view is bounded by it; where the state comes to more, a person is told."""
+    load = Load(events_per_s=100, keys=1_000)
+    free = estimate(JOB, load)
+    for share, told in ((0.5, 1), (1.5, 0)):
+        bounded = replace(JOB, max_bytes=int(free.view_bytes * share))
+        found = estimate(bounded, load)
+        assert len(doubts(bounded, found)) == told
+        assert (found.local_disk_bytes < free.local_disk_bytes) == bool(told)
+    assert doubts(JOB, free) == []
 
 
 def test_sliding_windows_multiply_rows() -> None:

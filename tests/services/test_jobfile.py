@@ -77,6 +77,15 @@ def test_defaults_and_a_sliding_window(load: Load) -> None:
     assert (job.shards, job.max_events_per_epoch, job.shuffle_partitions) == (ShardMap(1024, 4), 100_000, 2)
 
 
+@pytest.mark.parametrize(
+    ("text", "size"), [("1B", 1), ("500 KB", 500_000), ("20GB", 20_000_000_000), (None, None)]
+)
+def test_a_bound_on_the_state(load: Load, text: str | None, size: int | None) -> None:
+    """As a size with its unit; none where it is left out."""
+    assert load(changed("max_bytes", text)).max_bytes == size
+    assert load(DOCUMENT).max_bytes is None
+
+
 BIG = 10**30
 MISTAKES: list[tuple[str, Any, str]] = [
     ("wndow", {}, "wndow: is not a field of a job file; check the spelling"),
@@ -109,6 +118,8 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("window.size", "36501d", "window.size: Input should be less than or equal to 3153600000000"),
     ("window.size", "9" * 5_000 + "h", "is not a duration"),
     ("retention", "1h", "retention: must be at least the lateness"),
+    ("max_bytes", 500, "max_bytes: '500' is not a size: write a whole number and B, KB, MB, GB or TB"),
+    ("max_bytes", "0B", "max_bytes: Input should be greater than or equal to 1"),
     ("shards", 1_000, "shards is 1000: it must be a power of two from 1 to 65536"),
     ("shards", BIG, "shards: Input should be less than or equal to 65536"),
     ("partitions", 0, "partitions: Input should be greater than or equal to 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,35 @@ def test_key_answers_rows_and_milestone(served: Served) -> None:
     assert milestone["watermark"] == milestone["horizon"] == "1970-01-01T00:00:00Z"
     assert served.get("/v1/milestone").json() == milestone
     assert served.get("/v1/state/nobody").json()["rows"] == []
+
+
+def test_every_answer_says_what_was_evicted(served: Served) -> None:
+    """Null while nothing was; then each answer has the bound, and one that reaches below it says so in words."""
+    served.show(1, [Sold("JFK", hour, 1) for hour in range(20)])
+    assert served.get("/v1/milestone").json()["lower_bound"] is None
+    assert "hint" not in served.get("/v1/state/JFK").json()
+    assert served.store.applied is not None
+    served.store.commit(served.store.applied, {}, lower_ms=8 * HOUR_MS)
+    served.view.show(served.store.applied)
+    head = json.loads(served.get("/v1/export").text.splitlines()[0])
+    assert [
+        one["milestone"]["lower_bound"]
+        for one in (
+            head,
+            served.get("/v1/state/JFK").json(),
+            served.get("/v1/state").json(),
+            served.get("/healthz").json(),
+            {"milestone": served.get("/v1/milestone").json()},
+        )
+    ] == ["1970-01-01T08:00:00Z"] * 5
+    below = served.get("/v1/state/JFK", from_=7 * HOUR_MS, to=8 * HOUR_MS).json()
+    assert below["rows"] == []
+    assert "evicted" in below["hint"]
+    assert "1970-01-01T08:00:00Z" in below["hint"]
+    all_of_it = served.get("/v1/state/JFK").json()
+    assert (len(all_of_it["rows"]), "hint" in all_of_it) == (12, True)
+    assert "hint" not in served.get("/v1/state/JFK", from_=8 * HOUR_MS).json()
+    assert "cutwater_view_lower_bound_timestamp_seconds 28800.0" in served.get("/metrics").text
 
 
 def test_ranges_pages_and_cursors(served: Served) -> None:

@@ -37,6 +37,7 @@ from cutwater.verify.run import Request, Result, verify
 from cutwater.views.layout import Window, storage_key
 from cutwater.views.pieces import Piece
 from cutwater.views.store import Store
+from cutwater.views.view import View
 
 PLACES = (CHANGELOG, VIEW, OUTPUT)
 BAD = RowName("shop-7", HOUR_MS, 2 * HOUR_MS)
@@ -135,6 +136,23 @@ def test_a_view_of_some_partitions_is_compared_with_just_them(
         assert found == {CHANGELOG: whole, VIEW: (Verdict.EQUAL, held, 0), OUTPUT: whole}
         monkeypatch.setattr(Answering, "partitions", None)
         assert answers(stage.verify(url))[VIEW] == (Verdict.DIFFERENT, held, 40 - held)
+
+
+def test_windows_that_the_view_has_evicted_are_not_missed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compared above its own lower bound, and everything else above the horizon."""
+    stage.writing.epoch([Sold("shop-1", 9, 5), Sold("new", 9, 1)], watermark_ms=8 * HOUR_MS)
+    stage.publish()
+    with stage.view():
+        pass
+    store = Store(stage.store, stage.job, GENERATION)
+    assert store.applied is not None
+    store.commit(store.applied, {}, lower_ms=4 * HOUR_MS)
+    store.close()
+    whole = (Verdict.EQUAL, 42, 0)
+    with stage.view() as url:
+        assert answers(stage.verify(url)) == {CHANGELOG: whole, VIEW: (Verdict.EQUAL, 2, 0), OUTPUT: whole}
+        monkeypatch.setattr(View, "lower_ms", lambda *_: None)
+        assert answers(stage.verify(url))[VIEW] == (Verdict.DIFFERENT, 2, 40)
 
 
 def test_a_row_changed_in_the_views_store_is_named(stage: Stage) -> None:

@@ -125,14 +125,17 @@ class Checker:
         milestone: Milestone,
         rows: Mapping[Window, tuple[int, int]],
         partitions: Partitions | None = None,
+        lower_ms: int | None = None,
     ) -> None:
-        """A reader that shows the whole state at a milestone, or that of some partitions."""
+        """A reader that shows the whole state at a milestone, of some partitions, or from a lower bound on."""
         truth = self.truth(who, milestone.sequence)
         if milestone != truth.milestone:
             raise Anomaly(DIVERGENCE, f"{who} shows another milestone {milestone.token}")
         due = truth.state
         if partitions is not None:
             due = {window: row for window, row in due.items() if PARTITION_OF[window[0]] in partitions}
+        if lower_ms is not None:
+            due = {window: row for window, row in due.items() if window[1] + HOUR_MS > lower_ms}
         self._compare(f"{who} at {milestone.token}", rows, due, truth)
 
     def look_at_changes(

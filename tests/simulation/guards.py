@@ -32,6 +32,7 @@ from simulation.holes import (
     any_writer,
     at_the_barrier,
     behind_the_last_record,
+    bound_forgotten,
     by_the_watermark,
     ends_early,
     everything,
@@ -200,6 +201,14 @@ GUARDS = (
         off(Store, "commit", position_first),
         Climate({}, _CRASHING),
         _WRONG,
+    ),
+    Guard(
+        "lower bound in the same batch",
+        "a view that has evicted windows and says that none are missing",
+        "I2",
+        off(Store, "commit", bound_forgotten),
+        Climate({"evicts": True}, {"kill:view": 6.0, "events": 20.0, "lose-view": 0.0}),
+        frozenset({LOST_WRITE, PARTIAL}),
     ),
     Guard(
         "mark of a milestone that is being applied",

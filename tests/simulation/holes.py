@@ -41,6 +41,11 @@ def unflushed(self: Store, *args: Any, **named: Any) -> None:
     _commit(self, *args, **{**named, "bulk": False})
 
 
+def bound_forgotten(self: Store, *args: Any, **named: Any) -> None:
+    _commit(self, *args, **named)
+    self._db.write({b"\x00lower": None})
+
+
 _commit = Store.commit
 _below = Range._below
 _rows = Applier._rows

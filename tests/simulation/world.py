@@ -19,6 +19,7 @@ from cutwater.commit_signal.service import CommitSignal
 from cutwater.core import topics
 from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, UnavailableError
 from cutwater.core.generations import Token
+from cutwater.core.records import Milestone
 from cutwater.core.restore import MARGIN_MS
 from cutwater.core.sharing import Partitions
 from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
@@ -64,6 +65,8 @@ class Profile:
     hints: bool = True
     chunk_rows: int = 50_000
     part_rows: int = 100_000
+    evicts: bool = False
+    """Does the view of all partitions evict windows, too? That of a part always does."""
 
 
 class _Silent:
@@ -174,12 +177,18 @@ class World:
             chunk_rows=self.profile.chunk_rows,
             event=lambda: SimEvent(process),
             partitions=partitions,
+            evict=lambda one: self._lower_ms(store, one) if partitions or self.profile.evicts else None,
         )
         self.views[name] = (view, follower)
         self._look_at_view(name, again=True)
         follower.run()
         if view.status.state is State.STOPPED:
             raise DivergenceError(view.status.reason)
+
+    def _lower_ms(self, store: Store, milestone: Milestone) -> int | None:
+        """The view may not grow: now and then it lets go of the closed windows of whole segments."""
+        lower = milestone.watermark_ms - milestone.watermark_ms % store.segment_ms
+        return lower if lower > store.floor_ms(milestone.horizon_ms) and self.luck() % 2 else None
 
     def _publisher(self, process: Process, cluster: Any, clock: Callable[[], int]) -> None:
         def source(ranges: Ranges) -> Changed:
@@ -381,7 +390,9 @@ class World:
         self.shown[name] = milestone.sequence
         shown, rows = view.rows()
         found = {(row["key"], row["window_start"]): (row["total"], row["writer"]) for row in rows}
-        self.checker.look_at_state(name, shown, found, VIEWS.get(name))
+        lower = view.lower_ms(shown)
+        self.faults["evicted"] += lower is not None
+        self.checker.look_at_state(name, shown, found, VIEWS.get(name), lower)
 
     # --- the end
 

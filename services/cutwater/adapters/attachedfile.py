@@ -53,6 +53,7 @@ def compile_attached(path: Path, model: AttachedModel) -> Job:
         output=output_of(model),
         changelog_format=model.changelog.format,
         registry=registry_of(model),
+        max_bytes=model.max_bytes,
         attached=Attached(query.key, query.window),
     )
 

@@ -112,6 +112,7 @@ def _compile(model: JobModel, schema_path: Path, schema: dict[str, Any]) -> Job:
         output=output_of(model),
         changelog_format=model.changelog.format,
         registry=registry_of(model),
+        max_bytes=model.max_bytes,
     )
 
 

@@ -21,6 +21,9 @@ _DURATION = re.compile(r"([0-9]{1,15})\s*(ms|s|m|h|d)")
 MAX_DURATION_MS = 36_500 * 86_400_000
 """A century: Spark and Avro hold times of this size in microseconds with room to spare."""
 MAX_EVENTS_PER_EPOCH = 1_000_000_000
+_BYTES = re.compile(r"([0-9]{1,15})\s*(B|KB|MB|GB|TB)")
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+MAX_BYTES = 10**18
 _NAME = r"^[a-z][a-z0-9-]{0,62}$"
 _URL = re.compile(r"(https?://[^\s@]{1,500})?")
 _COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
@@ -32,6 +35,14 @@ def parse_duration(value: object) -> int:
     if found is None:
         raise ValueError(f"'{value}' is not a duration: write a whole number and one of ms, s, m, h, d, as in 90s")
     return int(found[1]) * _UNITS_MS[found[2]]
+
+
+def _size(value: object) -> int:
+    """'500MB', '20GB' as bytes; raises ValueError with the allowed form."""
+    found = _BYTES.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"'{value}' is not a size: write a whole number and B, KB, MB, GB or TB, as in 500MB")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def _registry_url(value: object) -> str:
@@ -130,6 +141,14 @@ Shards = Annotated[
 Partitions = Annotated[
     Count, Field(le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
 ]
+StateBytes = Annotated[int, BeforeValidator(_size), Field(ge=1, le=MAX_BYTES)]
+JobMaxBytes = Annotated[
+    StateBytes | None,
+    Field(
+        description="Keys and values that one view may hold, as in 20GB: above it the oldest closed windows leave "
+        "the view before the horizon does it; no bound by default."
+    ),
+]
 JobOutput = Annotated[OutputModel, Field(description="What the output topic carries; see below.")]
 JobChangelog = Annotated[ChangelogModel, Field(description="How the changelog is written; see below.")]
 JobRegistry = Annotated[RegistryModel, Field(description="For every format confluent; see below.")]
@@ -143,6 +162,7 @@ class JobModel(Model):
     window: WindowModel = Field(description="The windows; see below.")
     lateness: Duration = Field(description="How long after the newest event time a window stays open.")
     retention: StateRetention
+    max_bytes: JobMaxBytes = None
     max_ahead: Duration = Field(
         86_400_000,
         description="An event time further ahead of its Kafka record's timestamp is rejected; default 1d.",
@@ -187,6 +207,7 @@ class AttachedModel(Model):
     window: WindowModel = Field(description="The windows, as your query makes them.")
     lateness: Duration = Field(description="The delay that your query gives to withWatermark.")
     retention: StateRetention
+    max_bytes: JobMaxBytes = None
     shards: Shards = 1024
     partitions: Partitions = 4
     output: JobOutput = OutputModel()

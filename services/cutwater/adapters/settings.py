@@ -76,6 +76,12 @@ class Settings(BaseSettings):
     native: bool = Field(
         True, description="Restore much state by the optional module cutwater-native, where it is installed."
     )
+    view_census_ms: int = Field(
+        600_000,
+        ge=1_000,
+        le=86_400_000,
+        description="Time between two counts of how large the view's state is, and where, ms.",
+    )
     driver_port: int = Field(
         0, ge=0, le=65_535, description="Port of the driver's Prometheus metrics; 0 turns them off."
     )

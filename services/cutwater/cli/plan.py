@@ -70,6 +70,7 @@ def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: tuple[flo
     copies = replication.decide(brokers, settings.replication_factor, settings.min_insync_replicas)
     per_second, keys, event_bytes = said
     load = Load(per_second, keys, event_bytes, max(settings.trigger_ms, 300) / 1_000, source_partitions or 4)
+    comes_to = estimate.estimate(job, load, measured.row_bytes if measured else None)
     return Plan(
         job=job.name,
         source=job.topic,
@@ -77,10 +78,10 @@ def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: tuple[flo
         topics=specs,
         existing=existing,
         replication=copies,
-        warnings=replication.doubts(copies, brokers),
+        warnings=[*replication.doubts(copies, brokers), *estimate.doubts(job, comes_to)],
         acls=acls.needed(job.name, job.topic, settings.generation),
         load=load,
-        estimate=estimate.estimate(job, load, measured.row_bytes if measured else None),
+        estimate=comes_to,
         measured=measured,
     )
 

@@ -83,6 +83,12 @@ class _View:
     def age_ms(self, _milestone: Milestone, _now_ms: int) -> int:
         return 350
 
+    def lower_ms(self, _milestone: Milestone) -> None:
+        return None
+
+    def evicted(self, _milestone: Milestone, _from_ms: int | None) -> None:
+        return None
+
     def read(self, key: str, from_ms: int | None, _to_ms: int | None, _limit: int) -> Page:
         return Page(_MILESTONE, [_row(key, from_ms or 0)], (from_ms or 0) + _HOUR_MS)
 

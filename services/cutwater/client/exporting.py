@@ -99,7 +99,7 @@ def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part
             raise UsageError(f"{folder} holds no whole milestone: run 'cutwater restore' again, which goes on")
         milestone, rows = view.stored()
         with closing(batches(job, schema_of(job, {}), rows)) as made:  # pinned rows would keep the folder locked
-            yield Part(str(folder), milestone.token, described(milestone), held, made)
+            yield Part(str(folder), milestone.token, described(milestone, view.lower_ms(milestone)), held, made)
 
 
 @contextmanager

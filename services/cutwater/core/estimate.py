@@ -61,6 +61,8 @@ class Estimate:
     """Windows that have left the state are not cleared from the changelog yet: it grows by this."""
     protocol_disk_bytes_per_day: float
     """Barriers and milestones are not pruned yet."""
+    view_bytes: float
+    """The state, at most, before `max_bytes` lets go of any."""
     local_disk_bytes: float
     """On the machine of the stack: the served view, and Spark's state with its last versions."""
 
@@ -91,6 +93,8 @@ def estimate(job: Job, load: Load, row_bytes: float | None = None) -> Estimate:
     live = live_windows * keys_per_window
     open_windows = math.ceil(job.lateness_ms / job.window.slide_ms) + windows
     changelog = rows_per_s * size
+    view = live * size
+    kept = view if job.max_bytes is None else min(view, float(job.max_bytes))
     return Estimate(
         rows_per_s=rows_per_s,
         row_bytes=size,
@@ -102,8 +106,21 @@ def estimate(job: Job, load: Load, row_bytes: float | None = None) -> Estimate:
         changelog_disk_bytes=changelog * COMPACTION_LAG_S + live * size * DIRTY_SHARE,
         closed_rows_bytes_per_day=keys_per_window * DAY_S * 1_000 / job.window.slide_ms * size,
         protocol_disk_bytes_per_day=protocol * DAY_S,
-        local_disk_bytes=live * size * DIRTY_SHARE + open_windows * keys_per_window * size * 4,
+        view_bytes=view,
+        local_disk_bytes=kept * DIRTY_SHARE + open_windows * keys_per_window * size * 4,
     )
+
+
+def doubts(job: Job, found: Estimate) -> list[str]:
+    """What a person should know before the job runs."""
+    if job.max_bytes is None or found.view_bytes <= job.max_bytes:
+        return []
+    share = job.max_bytes / found.view_bytes
+    return [
+        f"max_bytes is {share:.0%} of what the state comes to: the view lets go of closed windows before the "
+        "retention does. Raise it, shorten the retention, or share the partitions among more rehydrators: the "
+        "bound is each one's own."
+    ]
 
 
 def touched(keys: int, events: float) -> float:

@@ -64,6 +64,8 @@ class Job:
     changelog_format: str = AVRO
     """How the changelog's values are framed: `avro` or `confluent`. May change between two attempts."""
     registry: RegistryUse = field(default_factory=RegistryUse)
+    max_bytes: int | None = None
+    """Of keys and values that one view may hold: above it the oldest closed windows are evicted. None: all."""
     attached: Attached | None = None
     """Set where the aggregation is the user's own query: then there is no source topic, and no list."""
 

@@ -51,6 +51,11 @@ class Scope(NamedTuple):
         in_time = name.end_ms > self.above_ms and (self.up_to_ms is None or name.end_ms <= self.up_to_ms)
         return in_time and (self.shards is None or shard in self.shards)
 
+    def narrowed(self, shards: frozenset[int] | None, lower_ms: int | None) -> Scope:
+        """Of a place that holds these shards only, and nothing at or below a lower bound of its own."""
+        above = self.above_ms if lower_ms is None else max(self.above_ms, lower_ms)
+        return self._replace(above_ms=above, shards=shards)
+
 
 def scope_of(place: str, milestone: Milestone, output_mode: str = "updates") -> Scope:
     """The scope of a place at a milestone."""

@@ -70,7 +70,7 @@ class Answering:
     def milestone(self, shown: Milestone) -> dict[str, Any]:
         """A milestone as answers name it."""
         return {
-            **described(shown),
+            **described(shown, self.view.lower_ms(shown)),
             "standby": self.peers.standby,
             "age_ms": self.view.age_ms(shown, self._now_ms()),
         }

@@ -23,6 +23,9 @@ class Milestone(BaseModel):
     epoch: int
     watermark: Time
     horizon: Time
+    lower_bound: Time | None = Field(
+        description="Windows that end at or before it were evicted for the job's max_bytes; null: none were."
+    )
     committed: Time
     age_ms: int = Field(description="How long ago the job was last known to have nothing newer.")
 
@@ -47,6 +50,7 @@ class KeyAnswer(BaseModel):
     milestone: Milestone
     rows: list[Row]
     next_from: Time | None = Field(description="Pass it as `from` for the windows that follow; null at the end.")
+    hint: str = Field("", description="Where windows are missing because they were evicted.")
 
 
 class ScanAnswer(BaseModel):

@@ -8,6 +8,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from cutwater.core.bulk import Done
+from cutwater.core.eviction import Eviction
 from cutwater.core.records import Milestone
 from cutwater.core.snapshots import Manifest
 from cutwater.views.applier import Applied
@@ -42,6 +43,9 @@ class Metrics:
         self._to_load = Gauge("to_load_records", "Of how many at most: compaction has left fewer.", **here)
         self._native = Gauge("load_native", "1 where the optional module does most of that.", **here)
         self._loaded_bytes = Gauge("loaded_bytes", "Bytes of their keys and values.", **here)
+        self._evicted = Counter("evicted_segments", "Time segments evicted for the job's max_bytes.", **here)
+        self._evicted_bytes = Counter("evicted", "Bytes of their keys and values.", unit="bytes", **here)
+        self._over = Gauge("over_bytes", "By how much open windows alone exceed max_bytes.", **here)
         self._here = here
         self._snapshots(here)
 
@@ -96,6 +100,11 @@ class Metrics:
         of("sequence", "Sequence of the milestone shown.", lambda shown: shown.sequence)
         of("watermark_timestamp_seconds", "Its watermark.", lambda shown: shown.watermark_ms / 1000)
         of("horizon_timestamp_seconds", "Its horizon.", lambda shown: shown.horizon_ms / 1000)
+        of(
+            "lower_bound_timestamp_seconds",
+            "Windows that end at or below it were evicted; not a number while none were.",
+            lambda shown: float("nan") if (lower := view.lower_ms(shown)) is None else lower / 1000,
+        )
         of("age_seconds", "Its age.", lambda shown: view.age_ms(shown, now_ms()) / 1000)
         Gauge("ready", "1 when a milestone is shown and followed.", **self._here).set_function(
             lambda: float(view.ready)
@@ -114,6 +123,13 @@ class Metrics:
 
     def native(self, now: bool) -> None:
         self._native.set(now)
+
+    def evicted(self, found: Eviction) -> None:
+        self._evicted.inc(len(found.segments))
+        self._evicted_bytes.inc(found.bytes)
+
+    def bounded(self, over_bytes: int) -> None:
+        self._over.set(over_bytes)
 
     def backlog(self, milestones: int) -> None:
         self._backlog.set(milestones)

@@ -14,6 +14,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.measures import Measure
 from cutwater.core.shards import ShardMap
+from cutwater.views.rows import iso
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 SHARDS_PATTERN = "([0-9]{1,5})(?:-([0-9]{1,5}))?"
@@ -81,6 +82,14 @@ def token(text: str | None, generation: Generation) -> int | None:
             410, f"token {found} is of another generation than {generation}, which is served here: it was lost"
         )
     return found.sequence
+
+
+def hint(lower_ms: int | None) -> dict[str, str]:
+    """For an answer that lacks windows because they were evicted: which ones, and why; else nothing."""
+    if lower_ms is None:
+        return {}
+    text = f"windows that end at or before {iso(lower_ms)} were evicted from this view (the job's max_bytes)"
+    return {"hint": text}
 
 
 def cursor(text: str | None, agreed: bytes) -> tuple[int, bytes | None]:

@@ -56,7 +56,9 @@ class Reading:
         def read() -> dict[str, Any]:
             page = self._view.read(key, first, end, limit)
             following = None if page.next_from_ms is None else iso(page.next_from_ms)
-            return {"key": key, **self._answering.page(page.milestone, page.rows), "next_from": following}
+            hint = questions.hint(self._view.evicted(page.milestone, first))
+            told = self._answering.page(page.milestone, page.rows)
+            return {"key": key, **told, "next_from": following, **hint}
 
         return await run_in_threadpool(rendered, read)
 

@@ -24,6 +24,7 @@ from cutwater.core.errors import MachineError, ProtocolError
 from cutwater.core.job import Job
 from cutwater.rehydrator.access import open_to_others
 from cutwater.rehydrator.api import create_app
+from cutwater.rehydrator.census import Sized
 from cutwater.rehydrator.loading import Loading
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
@@ -67,6 +68,7 @@ class Rehydrator:
         metrics.watch(self._view, now_ms)
         metrics.registry.register(StoreMetrics(store.figures))
         starting = Starting(self._start, metrics, self._view, store)
+        self._sized = Sized(job, store, settings.view_census_ms, metrics, log)
         self._kept = None
         if settings.snapshots:
             self._kept = Kept(job, settings, partitions, store, metrics, log, takes=not peers.standby)
@@ -83,6 +85,7 @@ class Rehydrator:
             partitions=partitions,
             bulk=self._bulk(job, metrics),
             prepare=self._kept.prepare(starting) if self._kept else None,
+            evict=self._sized.evict,
         )
         if open_to_others(self._listener.getsockname()[0], token):
             log.warning("anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host)
@@ -127,6 +130,9 @@ class Rehydrator:
         threads = [
             threading.Thread(target=self._guarded, args=(self._follower.run, False), name="follower", daemon=True),
             threading.Thread(target=self._guarded, args=(self._serve, True), name="api", daemon=True),
+            threading.Thread(
+                target=self._guarded, args=(self._sized.census.run, False), name="census", daemon=True
+            ),
         ]
         taking = self._kept.taking if self._kept else None
         if taking:
@@ -137,6 +143,7 @@ class Rehydrator:
         self._log.info("serving", port=self.port)
         self._watch()
         self._follower.stop()
+        self._sized.census.stop()
         if taking:
             taking.stop()
         self._server.should_exit = True

@@ -24,6 +24,7 @@ from cutwater.core.restore import Entry, Step, fresh
 from cutwater.core.verification import RowName, shown_text
 from cutwater.verify.scratch import Table
 from cutwater.views.changelog import RowReader
+from cutwater.views.jsonform import from_iso
 from cutwater.views.proving import require_whole
 from cutwater.views.ranges import Ranges
 from cutwater.views.rows import Presenter, plain
@@ -84,6 +85,8 @@ class ShownBy(NamedTuple):
     token: Token
     partitions: list[int] | None
     """Those that it holds; None for all."""
+    lower_ms: int | None
+    """Windows that end at or below it were evicted for the size of its state; None: none were."""
 
 
 def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> ShownBy:
@@ -93,7 +96,12 @@ def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Ta
         for window, value in found.rows:
             table.put(RowName(*window), framed(value))
         table.flush()
-        return ShownBy(Token.parse(str(found.milestone["token"])), found.partitions)
+        lower = found.milestone.get("lower_bound")
+        return ShownBy(
+            Token.parse(str(found.milestone["token"])),
+            found.partitions,
+            None if lower is None else from_iso(lower),
+        )
 
 
 class Output:

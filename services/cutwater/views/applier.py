@@ -52,11 +52,16 @@ class Applier:
         chunk_rows: int = CHUNK_ROWS,
         floor_ms: Callable[[Milestone], int] = lambda milestone: milestone.horizon_ms,
         bulk: Bulk | None = None,
+        evict: Callable[[Milestone], int | None] = lambda _: None,
     ) -> None:
         """`floor_ms`: windows that end at or below it are not kept; the milestone's horizon, or less.
 
-        `bulk`: who loads what is much; its floor is the horizon.
+        `bulk`: who loads what is much; its floor is the horizon, or the store's lower bound.
+        `evict`: asked at each step, from where on windows are still kept, for the size of the state; None: from
+        the store's lower bound on.
         """
+        self._evict = evict
+        self._lower_ms: int | None = None
         self._bulk = bulk
         self._store = store
         self._ranges = ranges
@@ -77,6 +82,9 @@ class Applier:
         require_schema(self._ranges.topic, plan.to.milestone, self._fingerprint)
         self.running = Applied()
         started = time.monotonic()
+        # A jump that is broken off goes on with what it has loaded, so its lower bound is the one that is stored.
+        lower = self._evict(plan.to.milestone) if isinstance(plan, Step) else None
+        self._lower_ms = self._store.lower_ms if lower is None else lower
         if isinstance(plan, Jump):
             done = self._in_bulk(plan.to)
         else:
@@ -113,7 +121,7 @@ class Applier:
         digest = fold(row_hash(row.key, row.value) for row in own.values())
         require_whole(milestone, {}, self._now_ms())
         prove(self._ranges.topic, milestone, len(own), digest, self._ranges.partitions)
-        self._store.commit(entry, self._kept(milestone, own.values()), floor_ms=self._floor_ms(milestone))
+        self._commit(entry, self._kept(milestone, own.values()))
         return True
 
     def _in_bulk(self, entry: Entry) -> bool:
@@ -167,7 +175,10 @@ class Applier:
         if rows > self._proof(milestone).rows:
             rows, digest = self._recount(milestone, rows)
         prove(self._ranges.topic, milestone, rows, digest, self._ranges.partitions)
-        self._store.commit(entry, chunk, bulk=jump, floor_ms=self._floor_ms(milestone))
+        self._commit(entry, chunk, bulk=jump)
+
+    def _commit(self, entry: Entry, rows: dict[bytes, bytes], bulk: bool = False) -> None:
+        self._store.commit(entry, rows, bulk, self._floor_ms(entry.milestone), self._lower_ms)
 
     def _rows(self, messages: Iterable[Any], milestone: Milestone) -> Iterator[Row]:
         """The rows among the records. A tombstone is garbage collection: it says nothing the horizon did not."""
@@ -184,8 +195,10 @@ class Applier:
                 )
 
     def _kept(self, milestone: Milestone, rows: Iterable[Row]) -> dict[bytes, bytes]:
-        """What belongs to the state: windows above the horizon, or above a lower floor."""
+        """What belongs to the state: windows above the horizon, or a lower floor, and above what was evicted."""
         length, floor_ms = self._store.segment_ms, self._floor_ms(milestone)
+        if self._lower_ms is not None:
+            floor_ms = max(floor_ms, self._lower_ms)
         return {storage_key(row.window, length): row.value for row in rows if row.window.end_ms > floor_ms}
 
     def _recount(self, milestone: Milestone, rows_max: int) -> tuple[int, int]:

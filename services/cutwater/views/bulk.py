@@ -125,7 +125,7 @@ class Bulk:
             slices=slices,
             folder=str(folder),
             segment_ms=self._store.segment_ms,
-            floor_ms=milestone.horizon_ms,
+            floor_ms=self._store.floor_ms(milestone.horizon_ms),
             horizon_ms=milestone.horizon_ms,
             writers=header_prefix(milestone.generation).decode(),
             own=writer_of(milestone).decode(),

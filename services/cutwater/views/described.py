@@ -11,8 +11,11 @@ from cutwater.views.rows import iso
 _OF_THE_MOMENT = ("age_ms", "standby")
 
 
-def described(milestone: Milestone) -> dict[str, Any]:
-    """Token, and what a reader asks of it first; times as ISO 8601."""
+def described(milestone: Milestone, lower_ms: int | None) -> dict[str, Any]:
+    """Token, and what a reader asks of it first; times as ISO 8601.
+
+    `lower_ms`: windows that end at or below it were evicted from the view; None where none were.
+    """
     return {
         "token": str(milestone.token),
         "sequence": milestone.sequence,
@@ -20,6 +23,7 @@ def described(milestone: Milestone) -> dict[str, Any]:
         "epoch": milestone.epoch,
         "watermark": iso(milestone.watermark_ms),
         "horizon": iso(milestone.horizon_ms),
+        "lower_bound": None if lower_ms is None else iso(lower_ms),
         "committed": iso(milestone.committed_ms),
     }
 
@@ -30,5 +34,7 @@ def about(job: str, milestone: Mapping[str, Any], partitions: Iterable[int] | No
     Without what is said of the moment of an answer: rows that are kept do not know how old they are.
     """
     held = "all" if partitions is None else ",".join(map(str, sorted(partitions)))
-    named = {name: str(value) for name, value in milestone.items() if name not in _OF_THE_MOMENT}
+    named = {
+        name: str(value) for name, value in milestone.items() if name not in _OF_THE_MOMENT and value is not None
+    }
     return {"job": job, **named, "partitions": held}

@@ -60,14 +60,17 @@ class Follower:
         partitions: Partitions | None = None,
         bulk: Callable[[Store, Callable[[], bool]], Bulk] | None = None,
         prepare: Callable[[Callable[[], bool]], None] | None = None,
+        evict: Callable[[Milestone], int | None] = lambda _: None,
     ) -> None:
         """`partitions`: those that the store holds; None for all.
 
         `bulk`: makes what loads much at once into the store, given what says that it shall end.
         `prepare`: brings an empty store to a milestone by other means than the changelog, once there are brokers;
         it is told how to see that it shall stop.
+        `evict`: says at each step from where on windows are kept, as `Applier` has it.
         """
         self._bulk = bulk
+        self._evict = evict
         self._cluster = cluster
         self._job = job
         self._store = store
@@ -141,7 +144,9 @@ class Follower:
         feed: MilestoneFeed | None = None
         ranges = Ranges(self._cluster, self._changelog, self._stop.is_set, self._stall_s, self._partitions)
         bulk = self._bulk(self._store, self._stop.is_set) if self._bulk else None
-        applier = Applier(self._store, self._job, ranges, self._now_ms, self._chunk_rows, bulk=bulk)
+        applier = Applier(
+            self._store, self._job, ranges, self._now_ms, self._chunk_rows, bulk=bulk, evict=self._evict
+        )
         try:
             feed = MilestoneFeed(self._cluster, self._topic, self._backlog.position)
             partition_count(self._cluster, self._changelog)  # away for good, it ends the process

@@ -26,6 +26,7 @@ _TIMES = struct.Struct(">QQ")
 SEGMENT_BYTES = len(_WINDOWS) + _LONG.size
 """What comes before the key in a storage key."""
 _MIN, _MAX = -_SIGN, _SIGN - 1
+WINDOWS_START = _WINDOWS
 WINDOWS_END = b"\x02"
 """Above every window row."""
 
@@ -88,6 +89,11 @@ def parse_segment(storage: bytes) -> int:
     """The segment of a window row's storage key."""
     number: int = _LONG.unpack_from(storage, len(_WINDOWS))[0]
     return number - _SIGN
+
+
+def key_of(storage: bytes) -> bytes:
+    """The key as it stands in a storage key: equal where the keys are."""
+    return storage[SEGMENT_BYTES : -_TIMES.size]
 
 
 def parse(storage: bytes) -> Window:

@@ -28,7 +28,7 @@ class Pinned:
     def rows(self, start: bytes, stop: bytes, piece_rows: int = PIECE_ROWS) -> Iterator[tuple[bytes, bytes]]:
         """Storage keys in [start, stop) with their values, in order. Raises MachineError when the disk fails."""
         while True:
-            piece = self._piece(start, stop, piece_rows)
+            piece = self.piece(start, stop, piece_rows)
             yield from piece
             if len(piece) < piece_rows:
                 return
@@ -39,7 +39,8 @@ class Pinned:
         with self._turn:
             return self._cursor.key() if self._seek(start) else None
 
-    def _piece(self, start: bytes, stop: bytes, most: int) -> list[tuple[bytes, bytes]]:
+    def piece(self, start: bytes, stop: bytes, most: int) -> list[tuple[bytes, bytes]]:
+        """The first of them at once, at most so many."""
         found: list[tuple[bytes, bytes]] = []
         with self._turn:
             valid = self._seek(start)

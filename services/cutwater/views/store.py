@@ -31,7 +31,7 @@ from cutwater.views.table import RocksTable, Table
 
 FORMAT = 1
 _IDENTITY, _APPLIED, _APPLYING = meta("identity"), meta("applied"), meta("applying")
-_PARTITIONS, _LOADED = meta("partitions"), meta("loaded")
+_PARTITIONS, _LOADED, _LOWER = meta("partitions"), meta("loaded"), meta("lower")
 _OFFSET_BYTES = 8
 _LOWEST = segment_prefix(-(1 << 63))
 
@@ -74,6 +74,8 @@ class Store:
         may not be.
         """
         self.folder = folder
+        self.written_bytes = 0
+        """Of keys and values, since the start; a row that is written again counts again."""
         self._failed = False
         self._job, self._generation, self._partitions = job, generation, partitions
         self._segment = segment or segment_ms(job)
@@ -92,6 +94,8 @@ class Store:
             """Was it a view of other partitions?"""
             self.applied = self._entry(_APPLIED)
             self.applying = self._entry(_APPLYING)
+            self.lower_ms = self._lower()
+            """Windows that end at or below it were evicted; None: none were. It never falls."""
             if self.applied is not None:
                 shutil.rmtree(restoring_folder(self.folder), ignore_errors=True)
             self._live = -(1 << 63)  # the first segment kept; not known before the first commit
@@ -131,6 +135,7 @@ class Store:
         """Write a part of the milestone that was begun. `bulk` skips the log: `commit` flushes before it."""
         with self._guard("writing rows"):
             self._db.write(rows, logged=not bulk)
+        self.written_bytes += _size(rows)
 
     def loading(self, now: bool) -> None:
         """Much will be loaded, or has been."""
@@ -144,6 +149,7 @@ class Store:
         """
         with self._guard("loading files"):
             if files:
+                self.written_bytes += sum(file.stat().st_size for file in files)
                 self._db.load(files)
             self._db.write({_LOADED: json.dumps([str(towards), done.text()]).encode()})
 
@@ -158,22 +164,38 @@ class Store:
         return done if token == str(towards) else replace(done, rows=0, digest=0)
 
     def commit(
-        self, entry: Entry, rows: Mapping[bytes, bytes], bulk: bool = False, floor_ms: int | None = None
+        self,
+        entry: Entry,
+        rows: Mapping[bytes, bytes],
+        bulk: bool = False,
+        floor_ms: int | None = None,
+        lower_ms: int | None = None,
     ) -> None:
         """Write the (last) rows of a milestone, drop what its horizon passed, and move the position: one batch.
 
         `floor_ms`: drop only windows that end at or below it, where it is below the horizon.
+        `lower_ms`: drop those that end at or below it, too, and remember that they are not there.
         """
+        lower = max((one for one in (self.lower_ms, lower_ms) if one is not None), default=None)
         drop_ms = entry.milestone.horizon_ms if floor_ms is None else floor_ms
+        moved = {_APPLIED: _pack(entry), _APPLYING: None, _LOADED: None}
+        if lower is not None:
+            drop_ms = max(drop_ms, lower)
+            moved[_LOWER] = str(lower).encode()
         with self._guard(f"committing {entry.milestone.token}"):
             if bulk:
                 self._db.flush()
             live = first_live(drop_ms, self.segment_ms)
             drop = (_LOWEST, segment_prefix(live)) if self._live < live else None
             reach("rows-read")
-            self._db.write({**rows, _APPLIED: _pack(entry), _APPLYING: None, _LOADED: None}, drop)
+            self._db.write({**rows, **moved}, drop)
             reach("milestone-stored")
-        self.applied, self.applying, self._live = entry, None, live
+        self.applied, self.applying, self.lower_ms, self._live = entry, None, lower, live
+        self.written_bytes += _size(rows)
+
+    def floor_ms(self, horizon_ms: int) -> int:
+        """Windows that end at or below it are not kept at this horizon."""
+        return horizon_ms if self.lower_ms is None else max(horizon_ms, self.lower_ms)
 
     def checkpoint(self, folder: Path) -> Entry:
         """The store at its milestone as one of its own, in a new folder of the same disk. Costs a flush and links.
@@ -199,6 +221,11 @@ class Store:
         with self._guard("taking a snapshot's files"):
             self._db.replace(files)
         self._look()
+
+    def _lower(self) -> int | None:
+        with self._guard("reading the lower bound"):
+            data = self._db.get(_LOWER)
+        return None if data is None else int(data)
 
     def _entry(self, name: bytes) -> Entry | None:
         with self._guard("reading the position"):
@@ -250,7 +277,7 @@ class Store:
                     "folder, or the same partitions"
                 )
             if other:
-                nothing = {_PARTITIONS: mine, _APPLIED: None, _APPLYING: None, _LOADED: None}
+                nothing = {_PARTITIONS: mine, _APPLIED: None, _APPLYING: None, _LOADED: None, _LOWER: None}
                 self._db.write(nothing, (_LOWEST, WINDOWS_END))
         return other
 
@@ -288,6 +315,10 @@ def _advice(text: str) -> str:
     if "lock" in text.lower():
         return "Another process serves from this folder: end it, or set CUTWATER_DATA_DIR."
     return "Check that the disk has room and that the folder can be written; nothing shown so far is lost."
+
+
+def _size(rows: Mapping[bytes, bytes]) -> int:
+    return sum(map(len, rows)) + sum(map(len, rows.values()))
 
 
 def _pack(entry: Entry) -> bytes:

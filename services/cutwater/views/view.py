@@ -27,6 +27,7 @@ TOP_ROWS_MAX = 1_000_000
 """So many a ranking looks at: some seconds' work."""
 _NEVER = 1 << 62
 _LENGTH_BYTES = 8
+BOUNDS_KEPT = 100
 
 
 class State(Enum):
@@ -65,6 +66,8 @@ class View:
         self._size_ms = job.window.size_ms
         self._heartbeat: Heartbeat | None = None
         self._shown: Shown | None = None
+        self._bounds: list[tuple[int, int | None]] = [(0, None)]
+        """From which sequence on which lower bound: an answer may be of a milestone before the newest."""
         self.status = Status(State.STARTING)
         self.caught_up = False
         """Has it come to the end of the commit stream since it last started, restored or waited?"""
@@ -73,6 +76,11 @@ class View:
 
     def show(self, entry: Entry) -> None:
         """Readers see this milestone from now on; the store must be at it, whole."""
+        lower = self._store.lower_ms
+        if lower is not None and lower <= entry.milestone.horizon_ms:
+            lower = None  # what was evicted would be gone by now
+        if self._bounds[-1][1] != lower:
+            self._bounds = [*self._bounds[-BOUNDS_KEPT:], (entry.milestone.sequence, lower)]
         self._shown = Shown(entry.milestone, self._store.pin())
 
     def beat(self, heartbeat: Heartbeat) -> None:
@@ -105,6 +113,19 @@ class View:
         if beat and (beat.generation, beat.epoch) == (milestone.generation, milestone.epoch):
             known = max(known, beat.at_ms)
         return max(0, now_ms - known)
+
+    def lower_ms(self, milestone: Milestone) -> int | None:
+        """Windows that end at or below it are not in the view at this milestone, though above the horizon.
+
+        They were evicted for the size of the state. None: none were.
+        """
+        return next((lower for first, lower in reversed(self._bounds) if first <= milestone.sequence), None)
+
+    def evicted(self, milestone: Milestone, from_ms: int | None) -> int | None:
+        """The lower bound, where windows that start at or after `from_ms` may lie below it."""
+        lower = self.lower_ms(milestone)
+        below = lower is not None and (from_ms is None or from_ms + self._size_ms <= lower)
+        return lower if below else None
 
     def read(self, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> Page:
         """The windows of a key that start in [from_ms, to_ms), oldest first, at most `limit`.
