@@ -61,7 +61,7 @@ class Log:
         ensure_topics(
             cluster, topics.owned(self.job.name, GENERATION, self.job.shards.partitions, self.job.output)
         )
-        groups = workload.groups(size)
+        self.groups = groups = workload.groups(size)
         self._partitions = partitions_of(groups, self.job)
         self._maker = Maker(groups, seed, Codec(WINDOW_KEY_SCHEMA).header, Codec(self.job.state_schema).header)
         self.records = self.rows = self.digest = 0
@@ -91,6 +91,13 @@ class Log:
         self._tell(told)
         self.snapshots = snapshots
         self._end()
+
+    def add_epoch(self, rows: int) -> None:
+        """So many rows, written once more, and their milestone: the job goes on."""
+        told = len(self._milestones)
+        for some in self._maker.some(rows / (self.groups * WINDOWS), told):
+            self._epoch(some)
+        self._tell(told)
 
     def _tell(self, first: int) -> None:
         """The milestones from this one on, on the commit stream."""
