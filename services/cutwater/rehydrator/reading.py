@@ -15,6 +15,7 @@ from cutwater.rehydrator.parameters import (
     After,
     AtLeast,
     From,
+    KeyPath,
     Limit,
     Shards,
     To,
@@ -36,7 +37,7 @@ class Reading:
     async def key(
         self,
         request: Request,
-        key: str,
+        key: KeyPath,
         from_: From = None,
         to: To = None,
         limit: Limit = LIMIT_DEFAULT,
