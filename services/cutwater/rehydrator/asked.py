@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from cutwater.rehydrator.parameters import KEY_FORMAT, Moment
+
 KEYS_MAX = 1_000
 KEY_ROWS_DEFAULT, KEY_ROWS_MAX = 100, 1_000
 ROWS_MAX = 10_000
@@ -17,8 +19,8 @@ def _whole(text: str) -> str:
     return text
 
 
-Key = Annotated[str, AfterValidator(_whole)]
-Moment = Key | int | None
+Key = Annotated[str, AfterValidator(_whole), Field(json_schema_extra=KEY_FORMAT)]
+Time = Annotated[Moment, AfterValidator(_whole)] | int | None
 
 
 class Keys(BaseModel):
@@ -27,7 +29,7 @@ class Keys(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     keys: list[Key] = Field(min_length=1, max_length=KEYS_MAX, description="One named twice is answered once.")
-    from_: Moment = Field(None, alias="from", description="First window start: ISO 8601 or ms since 1970.")
-    to: Moment = Field(None, description="Window starts before this: ISO 8601 or ms since 1970.")
+    from_: Time = Field(None, alias="from", description="First window start: ISO 8601 or ms since 1970.")
+    to: Time = Field(None, description="Window starts before this: ISO 8601 or ms since 1970.")
     limit: int = Field(KEY_ROWS_DEFAULT, ge=1, le=KEY_ROWS_MAX, description="At most this many rows of each key.")
     rows: int = Field(ROWS_MAX, ge=1, le=ROWS_MAX, description="At most this many rows in all.")

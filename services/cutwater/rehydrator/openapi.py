@@ -35,8 +35,11 @@ class Described(FastAPI):
             described = super().openapi()
             row = described["components"]["schemas"]["Row"]
             row["properties"] |= {one.name: _of(one) for one in self._measures}
-            row["required"] += [one.name for one in self._measures]
+            row["required"] += (names := [one.name for one in self._measures])
             row["additionalProperties"] = False
+            for one in described["paths"]["/v1/top"]["get"]["parameters"]:
+                if one["name"] == "measure":
+                    one["schema"]["enum"] = names
             if self._guarded:
                 _guard(described)
         return self.openapi_schema or {}

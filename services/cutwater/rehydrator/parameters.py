@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import Query
+from fastapi import Path, Query
+from pydantic import Field
+from pydantic.config import JsonDict
 
 from cutwater.rehydrator.questions import SHARDS_PATTERN
 
@@ -12,12 +14,19 @@ LIMIT_DEFAULT, LIMIT_MAX = 1_000, 10_000
 TOP_DEFAULT, TOP_MAX = 10, 1_000
 WAIT_MS_DEFAULT, WAIT_MS_MAX = 5_000, 30_000
 
+# Formats say what a schema cannot check: to people, and to whoever makes up questions.
+KEY_FORMAT: JsonDict = {"format": "group-key"}
+Moment = Annotated[str, Field(json_schema_extra={"format": "iso8601-or-ms"})]
+Token = Annotated[str, Field(json_schema_extra={"format": "token"})]
+Cursor = Annotated[str, Field(json_schema_extra={"format": "cursor"})]
+
+KeyPath = Annotated[str, Path(json_schema_extra=KEY_FORMAT, description="The group key, URL-encoded.")]
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="At most this many rows.")]
-From = Annotated[str | None, Query(alias="from", description="First window start: ISO 8601 or ms since 1970.")]
-To = Annotated[str | None, Query(description="Window starts before this: ISO 8601 or ms since 1970.")]
-AtLeast = Annotated[str | None, Query(description="Wait until the view has reached this token.")]
+From = Annotated[Moment | None, Query(alias="from", description="First window start: ISO 8601 or ms since 1970.")]
+To = Annotated[Moment | None, Query(description="Window starts before this: ISO 8601 or ms since 1970.")]
+AtLeast = Annotated[Token | None, Query(description="Wait until the view has reached this token.")]
 WaitMs = Annotated[int, Query(ge=0, le=WAIT_MS_MAX, description="How long to wait for it, ms.")]
-After = Annotated[str | None, Query(description="The `next` of the page before.")]
+After = Annotated[Cursor | None, Query(description="The `next` of the page before.")]
 Shards = Annotated[
     str | None,
     Query(

@@ -17,6 +17,7 @@ from cutwater.rehydrator.parameters import (
     After,
     AtLeast,
     From,
+    KeyPath,
     Limit,
     Shards,
     To,
@@ -38,7 +39,7 @@ class Reading:
     async def key(
         self,
         request: Request,
-        key: str,
+        key: KeyPath,
         from_: From = None,
         to: To = None,
         limit: Limit = LIMIT_DEFAULT,

@@ -1,0 +1,165 @@
+"""The API's own OpenAPI description is true: schemathesis asks by it, and holds each answer to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import schemathesis
+from changelogs import GENERATION, Sold, make_job
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from hypothesis import strategies as st
+from schemathesis import engine
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import events
+from test_rehydrator_api import NOW_MS
+from test_view_store import entry, rows
+
+from cutwater.rehydrator import questions
+from cutwater.rehydrator.answers import (
+    Health,
+    KeyAnswer,
+    KeysAnswer,
+    Milestone,
+    NotReached,
+    ScanAnswer,
+    TopAnswer,
+)
+from cutwater.rehydrator.api import create_app
+from cutwater.rehydrator.metrics import Metrics
+from cutwater.rehydrator.peers import Peers
+from cutwater.views.store import Store
+from cutwater.views.view import State, Status, View
+
+TOKEN = "a-token-of-enough-letters"
+SECRET = {"Authorization": f"Bearer {TOKEN}"}
+EXAMPLES = 40
+CONFIG: dict[str, Any] = {
+    "seed": 7,
+    "headers": SECRET,
+    "generation": {"deterministic": True, "max-examples": EXAMPLES, "database": "none"},
+    "phases": {"stateful": {"enabled": False}},
+    "checks": {
+        # A status that the description names is no surprise. 409: no snapshots are taken here.
+        "not_a_server_error": {"expected-statuses": ["2xx", "4xx", "503"]},
+        "positive_data_acceptance": {"expected-statuses": ["2xx", "400", "409", "410", "422", "503"]},
+    },
+}
+# Nothing unreached: whoever asks for that waits.
+TOKENS = [f"{GENERATION}:0", f"{GENERATION}:1", "g2-local-00000000:1", "g1-local"]
+TIMES = ["0", "3600000", "-1", "1970-01-01T05:00:00Z", "1970-01-01T05:00:00+02:00", "9" * 30, "yesterday"]
+CURSORS = [questions.cursor_text(Peers.none(Metrics()).agreed, *place) for place in ((0, b"\x01"), (9, b""))]
+
+schemathesis.openapi.format("token", st.sampled_from(TOKENS))
+schemathesis.openapi.format("iso8601-or-ms", st.sampled_from(TIMES))
+# Half a surrogate pair is nothing that a client could encode.
+text = st.text(st.characters(exclude_categories=["Cs"]))
+schemathesis.openapi.format("group-key", st.sampled_from(["0", "b/c", "ü", "nobody"]) | text)
+schemathesis.openapi.format("cursor", st.sampled_from([*CURSORS, "%"]))
+
+
+class Served(NamedTuple):
+    app: FastAPI
+    view: View
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    view = View(store, job)
+    shown = entry(job, 1)
+    sold = [Sold(shop, hour, hour) for shop in ("0", "b/c", "", "ü") for hour in range(30)]
+    store.commit(shown, rows(job, store, sold))
+    view.show(shown)
+    view.status = Status(State.FOLLOWING)
+    yield Served(create_app(view, GENERATION, Metrics(), lambda: NOW_MS, TOKEN), view)
+    view.close()
+
+
+def asked(app: FastAPI, **config: Any) -> tuple[list[str], dict[str, set[int]]]:
+    """What contradicts the description, with a command that shows it; and the statuses of each route."""
+    options = SchemathesisConfig.from_dict(CONFIG | config)
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=options, headers=SECRET)
+    wrong: list[str] = []
+    statuses: dict[str, set[int]] = defaultdict(set)
+    for event in engine.from_schema(schema).execute():
+        if isinstance(event, events.NonFatalError | events.FatalError):
+            wrong.append(repr(event))
+        if isinstance(event, events.ScenarioFinished):
+            for check in (one for some in event.recorder.checks.values() for one in some):
+                if check.failure_info:
+                    wrong.append(f"{event.label}: {check.failure_info.failure}\n{check.failure_info.code_sample}")
+            statuses[str(event.label)] |= {
+                one.response.status_code for one in event.recorder.interactions.values() if one.response
+            }
+    return wrong, statuses
+
+
+def test_answers_are_as_described(served: Served) -> None:
+    """No question makes the service fail, and no status and no body comes that the description does not have."""
+    wrong, statuses = asked(served.app)
+    assert wrong == []
+    for route in ("GET /v1/state", "GET /v1/state/{key}", "POST /v1/keys", "GET /v1/top"):
+        # The generator got behind the checks of parameters, and in front of them.
+        assert statuses[route] >= {200, 400, 401, 405, 422}, (route, statuses[route])
+    assert 410 in set().union(*statuses.values())
+
+
+def test_answers_are_as_described_before_the_first_milestone(tmp_path: Path) -> None:
+    """With nothing to show every answer is still a described one."""
+    job, _ = make_job(tmp_path)
+    view = View(Store(tmp_path / "v", job, GENERATION), job)
+    few = CONFIG["generation"] | {"max-examples": 5}
+    app = create_app(view, GENERATION, Metrics(), lambda: NOW_MS, TOKEN)
+    wrong, statuses = asked(app, generation=few, parameters={"query.wait_ms": 0})
+    view.close()
+    assert wrong == []
+    assert all(503 in found for route, found in statuses.items() if "/v1/" in route and "snapshots" not in route)
+
+
+def test_answers_with_everything_in_them(served: Served) -> None:
+    """No field is missing or comes besides, where pages go on: chance does not meet those often enough."""
+    client = TestClient(served.app, headers=SECRET)
+    body = {"keys": ["0", "ü"], "limit": 2, "rows": 2}
+    for answer, model in (
+        (client.get("/v1/state/0", params={"limit": 1}), KeyAnswer),
+        (client.get("/v1/state", params={"limit": 1}), ScanAnswer),
+        (client.post("/v1/keys", json=body), KeysAnswer),
+        (client.get("/v1/top", params={"measure": "mean"}), TopAnswer),
+        (client.get("/v1/milestone"), Milestone),
+        (client.get("/healthz"), Health),
+    ):
+        found = answer.json()
+        assert model.model_validate(found, strict=True).model_dump(exclude_unset=True) == found
+        assert all(found[name] for name in found if name.startswith("next")), "the page goes on"
+
+
+def test_a_token_out_of_reach_is_answered_as_described(served: Served) -> None:
+    """What schemathesis is not let ask for, since it would wait: the body of 412."""
+    client = TestClient(served.app, headers=SECRET)
+    query = {"at_least": f"{GENERATION}:2", "wait_ms": 1}
+    body = {"keys": ["a"]}
+    answers = [
+        client.get("/v1/milestone", params=query),
+        client.get("/v1/top", params=query | {"measure": "pieces"}),
+        client.post("/v1/keys", params=query, json=body),
+    ]
+    for answer in answers:
+        assert answer.status_code == 412
+        NotReached.model_validate(answer.json(), strict=True, extra="forbid")
+
+
+def test_columns_are_the_jobs_measures(served: Served) -> None:
+    """A client that is generated from the description knows them, and their types."""
+    described = TestClient(served.app, headers=SECRET).get("/openapi.json").json()
+    columns = described["components"]["schemas"]["Row"]["properties"]
+    assert columns["sales"]["type"] == ["integer", "null"]
+    assert columns["takings"]["type"] == ["integer", "string", "null"]
+    assert columns["mean"]["type"] == ["number", "string", "null"]
+    (measure,) = [one for one in described["paths"]["/v1/top"]["get"]["parameters"] if one["name"] == "measure"]
+    assert measure["schema"]["enum"] == ["sales", "pieces", "takings", "mean"]
