@@ -16,11 +16,14 @@ from cutwater.commit_signal.metrics import Metrics as SignalMetrics
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
 from cutwater.core.records import Milestone
+from cutwater.core.sizes import Tally
 from cutwater.publisher.metrics import Metrics as PublisherMetrics
 from cutwater.rehydrator.access import OPEN_PATHS
 from cutwater.rehydrator.api import create_app
+from cutwater.rehydrator.census import SizeMetrics, sizes_plain
 from cutwater.rehydrator.metrics import Metrics as ViewMetrics
 from cutwater.rehydrator.storemetrics import StoreMetrics
+from cutwater.views.census import Counted
 from cutwater.views.rows import Row
 from cutwater.views.view import Page, ScanPage, State, Status, View
 from cutwater.watch.metrics import Metrics as WatchMetrics
@@ -55,6 +58,7 @@ _EXAMPLES = {
     "/v1/state/{key}": "/v1/state/EWR?from=2013-01-02T11:00:00Z&limit=1&at_least=g1-local-00000000:42",
     "/v1/state": "/v1/state?limit=1",
     "/v1/milestone": "/v1/milestone",
+    "/v1/sizes": "/v1/sizes",
     "/healthz": "/healthz",
 }
 
@@ -111,7 +115,14 @@ def routes() -> dict[str, Any]:
 
 
 def _app() -> FastAPI:
-    return create_app(cast(View, _View(_MILESTONE)), _GENERATION, ViewMetrics(), lambda: _NOW_MS)
+    view = cast(View, _View(_MILESTONE))
+    return create_app(view, _GENERATION, ViewMetrics(), lambda: _NOW_MS, sizes=_sizes)
+
+
+def _sizes() -> dict[str, Any]:
+    tally = Tally()
+    tally.add(2_243, 709, "EWR", 5_000, 390_000)
+    return sizes_plain(Counted(tally.sizes(), _NOW_MS, 0.041, 0), 168 * _HOUR_MS, None)
 
 
 def _route(method: str, path: str, told: dict[str, Any], app: FastAPI) -> Iterator[str]:
@@ -166,6 +177,7 @@ def registries() -> dict[str, CollectorRegistry]:
     view = ViewMetrics()
     view.watch(cast(View, _View(None)), lambda: _NOW_MS)
     view.registry.register(StoreMetrics(lambda: None))
+    view.registry.register(SizeMetrics(lambda: None))
     return {
         "driver": DriverMetrics().registry,
         "commit_signal": SignalMetrics().registry,

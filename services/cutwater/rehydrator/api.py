@@ -31,6 +31,7 @@ SNAPSHOT_S = 10.0
 """How long a request waits for a checkpoint to be made."""
 
 Snapshot = Callable[[float], Token]
+Sizes = Callable[[], dict[str, Any]]
 
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="At most this many rows.")]
 From = Annotated[str | None, Query(alias="from", description="First window start: ISO 8601 or ms since 1970.")]
@@ -51,6 +52,7 @@ class Api:
         now_ms: Callable[[], int],
         peers: Peers,
         snapshot: Snapshot | None,
+        sizes: Sizes | None = None,
     ) -> None:
         self._view = view
         self._peers = peers
@@ -58,6 +60,7 @@ class Api:
         self._metrics = metrics
         self._now_ms = now_ms
         self._snapshot = snapshot
+        self._sizes = sizes
         self._exports = 0
 
     async def key(
@@ -142,6 +145,16 @@ class Api:
             raise HTTPException(409, "this rehydrator takes no snapshots: set CUTWATER_SNAPSHOTS")
         token = await run_in_threadpool(self._snapshot, SNAPSHOT_S)
         return JSONResponse({"token": str(token), "sequence": token.sequence}, 202)
+
+    async def sizes(self) -> dict[str, Any]:
+        """How large the state of this rehydrator is, by the last census: in total, by time segment, by shard.
+
+        Bytes are those of keys and values, before compression. The largest keys may hold up to
+        `largest_keys_error_bytes` more than is said of them; of up to 4,000 keys that is 0.
+        """
+        if self._sizes is None:
+            raise HTTPException(404, "this rehydrator takes no census")
+        return self._sizes()
 
     async def health(self) -> dict[str, Any]:
         """The process answers; the body says what the view is doing, and why not."""
@@ -229,18 +242,20 @@ def create_app(
     token: str = "",
     peers: Peers | None = None,
     snapshot: Snapshot | None = None,
+    sizes: Sizes | None = None,
 ) -> FastAPI:
     """The application over one view; with `token` it answers only whoever shows it.
 
     `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes one within
-    so many seconds; None where none are taken.
+    so many seconds; None where none are taken. `sizes`: the last census, as JSON has it.
     """
-    api = Api(view, generation, metrics, now_ms, peers or Peers.none(metrics), snapshot)
+    api = Api(view, generation, metrics, now_ms, peers or Peers.none(metrics), snapshot, sizes)
     app = FastAPI(title="Cutwater rehydrator", version="1")
     app.get("/v1/state/{key:path}")(api.key)
     app.get("/v1/state")(api.scan)
     app.get("/v1/export")(api.export)
     app.get("/v1/milestone")(api.milestone)
+    app.get("/v1/sizes")(api.sizes)
     app.post("/v1/snapshots", status_code=202)(api.snapshot)
     app.get("/healthz")(api.health)
     app.get("/readyz")(api.ready)
