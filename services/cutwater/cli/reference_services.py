@@ -19,12 +19,15 @@ from cutwater.core.generations import Generation
 from cutwater.core.measures import build
 from cutwater.core.records import Milestone
 from cutwater.core.shards import ShardMap
+from cutwater.core.sizes import Tally
 from cutwater.publisher.metrics import Metrics as PublisherMetrics
 from cutwater.rehydrator.access import OPEN_PATHS
 from cutwater.rehydrator.answers import WHY, WHY_UNGUARDED
 from cutwater.rehydrator.api import create_app
+from cutwater.rehydrator.census import SizeMetrics, sizes_plain
 from cutwater.rehydrator.metrics import Metrics as ViewMetrics
 from cutwater.rehydrator.storemetrics import StoreMetrics
+from cutwater.views.census import Counted
 from cutwater.views.layout import Window
 from cutwater.views.pages import KeyPage, KeysPage, Order, Page, Part, ScanPage, Stored, Top
 from cutwater.views.rows import Row
@@ -64,6 +67,7 @@ _EXAMPLES = {
     "/v1/keys": "/v1/keys",
     "/v1/top": "/v1/top?measure=delayed&from=2013-01-02T11:00:00Z&to=2013-01-02T12:00:00Z&limit=1",
     "/v1/milestone": "/v1/milestone",
+    "/v1/sizes": "/v1/sizes",
     "/healthz": "/healthz",
 }
 _BODIES = {"/v1/keys": '{"keys": ["EWR", "JFK"], "from": "2013-01-02T11:00:00Z", "limit": 1, "rows": 1}'}
@@ -137,7 +141,14 @@ def routes() -> dict[str, Any]:
 
 
 def _app() -> FastAPI:
-    return create_app(cast(View, _View(_MILESTONE)), _GENERATION, ViewMetrics(), lambda: _NOW_MS)
+    view = cast(View, _View(_MILESTONE))
+    return create_app(view, _GENERATION, ViewMetrics(), lambda: _NOW_MS, sizes=_sizes)
+
+
+def _sizes() -> dict[str, Any]:
+    tally = Tally()
+    tally.add(2_243, 709, "EWR", 5_000, 390_000)
+    return sizes_plain(Counted(tally.sizes(), _NOW_MS, 0.041, 0), 168 * _HOUR_MS, None)
 
 
 def _route(method: str, path: str, told: dict[str, Any], app: FastAPI) -> Iterator[str]:
@@ -200,6 +211,7 @@ def registries() -> dict[str, CollectorRegistry]:
     view = ViewMetrics()
     view.watch(cast(View, _View(None)), lambda: _NOW_MS)
     view.registry.register(StoreMetrics(lambda: None))
+    view.registry.register(SizeMetrics(lambda: None))
     return {
         "driver": DriverMetrics().registry,
         "commit_signal": SignalMetrics().registry,

@@ -88,6 +88,37 @@ class Health(BaseModel):
     partitions: list[int] | None = Field(description="Those that this rehydrator holds; null for all.")
 
 
+class Counted(BaseModel):
+    rows: int
+    bytes: int
+
+
+class SegmentSize(Counted):
+    """Of the windows that end within a segment of time."""
+
+    ends_after: Time
+    ends_up_to: Time
+
+
+class ShardSize(Counted):
+    shard: int
+
+
+class KeySize(BaseModel):
+    key: str
+    bytes: int
+
+
+class SizesAnswer(Counted):
+    counted: Time
+    seconds: float = Field(description="How long the census took, its rests included.")
+    max_bytes: int | None = Field(description="The job's bound; null: there is none.")
+    segments: list[SegmentSize]
+    shards: list[ShardSize]
+    largest_keys: list[KeySize]
+    largest_keys_error_bytes: int
+
+
 class Taken(BaseModel):
     """The milestone that a snapshot is of."""
 

@@ -22,6 +22,7 @@ from cutwater.rehydrator.answers import (
     KeysAnswer,
     Milestone,
     ScanAnswer,
+    SizesAnswer,
     Taken,
     TopAnswer,
     streamed,
@@ -37,7 +38,7 @@ from cutwater.rehydrator.reading import Reading
 from cutwater.rehydrator.refusing import failed, mistaken
 from cutwater.rehydrator.spanning import Spanning
 from cutwater.rehydrator.standing import Standing
-from cutwater.rehydrator.whole import Snapshot, Whole
+from cutwater.rehydrator.whole import Sizes, Snapshot, Whole
 from cutwater.views.view import View
 
 
@@ -49,16 +50,17 @@ def create_app(
     token: str = "",
     peers: Peers | None = None,
     snapshot: Snapshot | None = None,
+    sizes: Sizes | None = None,
 ) -> FastAPI:
     """The application over one view; with `token` it answers only whoever shows it.
 
     `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes one within
-    so many seconds; None where none are taken.
+    so many seconds; None where none are taken. `sizes`: the last census, as JSON has it.
     """
     answering = Answering(view, generation, metrics, now_ms, peers or Peers.none(metrics))
     reading, spanning = Reading(answering), Spanning(answering)
     exports, standing = Exports(), Standing(answering)
-    whole, arrow = Whole(answering, exports, snapshot), Arrow(answering, exports)
+    whole, arrow = Whole(answering, exports, snapshot, sizes), Arrow(answering, exports)
     app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
     app.get("/v1/state/{key:path}", responses=told(KeyAnswer, *READING))(reading.key)
     app.get("/v1/state", responses=told(ScanAnswer, *READING))(reading.scan)
@@ -67,6 +69,7 @@ def create_app(
     app.get("/v1/export", response_class=Response, responses=streamed(LINES, 500, 503))(whole.export)
     app.get("/v1/arrow", response_class=Response, responses=streamed(MEDIA_TYPE, *WAITING, 501))(arrow.rows)
     app.get("/v1/milestone", responses=told(Milestone, *WAITING))(standing.milestone)
+    app.get("/v1/sizes", responses=told(SizesAnswer, 500, 503))(whole.sizes)
     app.post("/v1/snapshots", status_code=202, responses=told(Taken, 409, 500, 503, success=202))(whole.snapshot)
     app.get("/healthz", responses=told(Health))(standing.health)
     app.get("/readyz", responses=told(Health) | {503: {"model": Health, "description": NOT_READY}})(standing.ready)

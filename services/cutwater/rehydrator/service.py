@@ -89,7 +89,8 @@ class Rehydrator:
         )
         if open_to_others(self._listener.getsockname()[0], token):
             log.warning("anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host)
-        app = create_app(self._view, generation, metrics, now_ms, token, peers, taking.request if taking else None)
+        snapshot = taking.request if taking else None
+        app = create_app(self._view, generation, metrics, now_ms, token, peers, snapshot, self._sized.answer)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,

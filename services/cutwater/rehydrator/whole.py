@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from fastapi import Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse
 
+from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Token
 from cutwater.rehydrator.answering import Answering
 from cutwater.rehydrator.export import LINES, Export, Exports, lines
@@ -17,15 +19,19 @@ SNAPSHOT_S = 10.0
 """How long a request waits for a checkpoint to be made."""
 
 Snapshot = Callable[[float], Token]
+Sizes = Callable[[], dict[str, Any]]
 
 
 class Whole:
     """What this rehydrator holds, as one piece."""
 
-    def __init__(self, answering: Answering, exports: Exports, snapshot: Snapshot | None) -> None:
-        """`snapshot`: takes one within so many seconds; None where none are taken."""
+    def __init__(
+        self, answering: Answering, exports: Exports, snapshot: Snapshot | None, sizes: Sizes | None
+    ) -> None:
+        """`snapshot`: takes one within so many seconds; None where none are taken. `sizes`: the last census."""
         self._answering = answering
         self._snapshot = snapshot
+        self._sizes = sizes
         self._exports = exports
 
     async def export(self) -> Response:
@@ -53,3 +59,13 @@ class Whole:
             raise HTTPException(409, f"this rehydrator takes no snapshots: {do}")
         token = await run_in_threadpool(self._snapshot, SNAPSHOT_S)
         return JSONResponse({"token": str(token), "sequence": token.sequence}, 202)
+
+    async def sizes(self) -> Response:
+        """How large the state of this rehydrator is, by the last census: in total, by time segment, by shard.
+
+        Bytes are those of keys and values, before compression. The largest keys may hold up to
+        `largest_keys_error_bytes` more than is said of them; of up to 4,000 keys that is 0.
+        """
+        if self._sizes is None:
+            raise UnavailableError("this rehydrator takes no census")
+        return JSONResponse(self._sizes())
