@@ -145,10 +145,10 @@ _STATUS = """## Status codes
 | 202 | a snapshot was taken, and is being uploaded |
 | 400 | `at_least` is no token, or `after` no cursor, or one of another division or layout of the rows |
 | 401 | the API token is missing or wrong |
-| 409 | this rehydrator takes no snapshots; a standby never does |
+| 409 | this rehydrator takes no snapshots; a standby or a replica never does |
 | 410 | the token in `at_least` is of another generation: it was lost |
 | 412 | the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows |
-| 421 | the peers do not agree on who holds which partition: their `CUTWATER_PEERS` differ |
+| 421 | the peers differ in who holds which partition: compare `CUTWATER_PEERS`; or a replica lacks this key |
 | 422 | a parameter is out of its bounds, or no time |
 | 500 | an error of Cutwater's own; `detail` says which |
 | 503 | no milestone can be shown now, or nobody who holds the key answers; `detail` says why |

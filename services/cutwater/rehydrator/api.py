@@ -21,6 +21,7 @@ from cutwater.rehydrator.access import TokenGuard
 from cutwater.rehydrator.export import EXPORTS_MAX, Export
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers, path_of
+from cutwater.rehydrator.replica import Replica
 from cutwater.views.rows import Row, iso
 from cutwater.views.view import ScanPage, View
 
@@ -51,8 +52,10 @@ class Api:
         now_ms: Callable[[], int],
         peers: Peers,
         snapshot: Snapshot | None,
+        replica: Replica | None,
     ) -> None:
         self._view = view
+        self._replica = replica
         self._peers = peers
         self._generation = generation
         self._metrics = metrics
@@ -72,6 +75,8 @@ class Api:
     ) -> Response:
         """The windows of one key that start in [from, to), oldest first; `next_from` when there are more."""
         first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
+        if self._replica:
+            self._replica.require(key)
         self._peers.require_agreed(request)
         holders, wait_s = self._peers.of_key(key), wait_ms / 1000 if at_least else 0
         if answer := await self._peers.elsewhere(holders, path_of(key), request, wait_s):
@@ -81,7 +86,8 @@ class Api:
         def read() -> dict[str, Any]:
             page = self._view.read(key, first, end, limit)
             following = None if page.next_from_ms is None else iso(page.next_from_ms)
-            return {"key": key, **self._page(page.milestone, page.rows), "next_from": following}
+            told = self._replica.told(names=False) if self._replica else {}
+            return {"key": key, **self._page(page.milestone, page.rows), "next_from": following, **told}
 
         return await run_in_threadpool(_json, read)
 
@@ -107,7 +113,8 @@ class Api:
                 following = questions.cursor_text(self._peers.agreed, turn + 1, b"")
             else:
                 following = questions.cursor_text(self._peers.agreed, turn, page.after)
-            return {**self._page(page.milestone, page.rows), "next": following}
+            told = self._replica.told(names=True) if self._replica else {}
+            return {**self._page(page.milestone, page.rows), "next": following, **told}
 
         return await run_in_threadpool(_json, read)
 
@@ -120,13 +127,15 @@ class Api:
     async def export(self) -> Response:
         """Every row at one milestone, as lines of JSON.
 
-        First the milestone, and the partitions that this rehydrator holds (null for all); then each row, its value
-        in base64 as the changelog has it; at the end `{"rows": …}`, without which the answer was cut short.
+        First the milestone, the partitions that this rehydrator holds and the selection of a replica (each null
+        for all); then each row, its value in base64 as the changelog has it; at the end `{"rows": …}`, without
+        which the answer was cut short.
         """
         if self._exports >= EXPORTS_MAX:
             raise UnavailableError(f"{EXPORTS_MAX} exports run already: each holds the files of its milestone")
         milestone, rows = await run_in_threadpool(self._view.stored)
-        head = {"milestone": self._milestone(milestone), "partitions": self._partitions}
+        selection = self._replica.selection if self._replica else None
+        head = {"milestone": self._milestone(milestone), "partitions": self._partitions, "selection": selection}
         return Export(head, rows, self._exporting)
 
     def _exporting(self, more: int) -> None:
@@ -146,6 +155,8 @@ class Api:
         The upload goes on behind the answer: `cutwater snapshots list` shows when it is there.
         """
         if self._snapshot is None:
+            if self._replica:
+                raise HTTPException(409, "this rehydrator takes no snapshots: it is a replica, which only reads")
             do = f"ask its owner, {self._peers.owner}" if self._peers.standby else "set CUTWATER_SNAPSHOTS"
             raise HTTPException(409, f"this rehydrator takes no snapshots: {do}")
         token = await run_in_threadpool(self._snapshot, SNAPSHOT_S)
@@ -159,13 +170,20 @@ class Api:
             "status": state.value,
             "ready": self._view.ready,
             "reason": reason,
-            "role": "standby" if self._peers.standby else "owner",
+            "role": self._role,
             "milestone": self._milestone(shown) if shown else None,
             "partitions": self._partitions,
+            "selection": self._replica.outline if self._replica else None,
         }
 
     @property
+    def _role(self) -> str:
+        return "replica" if self._replica else "standby" if self._peers.standby else "owner"
+
+    @property
     def _partitions(self) -> list[int] | None:
+        if self._replica:
+            return self._replica.partitions
         return None if self._peers.partitions is None else sorted(self._peers.partitions)
 
     async def ready(self) -> Response:
@@ -237,13 +255,14 @@ def create_app(
     token: str = "",
     peers: Peers | None = None,
     snapshot: Snapshot | None = None,
+    replica: Replica | None = None,
 ) -> FastAPI:
     """The application over one view; with `token` it answers only whoever shows it.
 
     `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes one within
-    so many seconds; None where none are taken.
+    so many seconds; None where none are taken. `replica`: what it holds where it is one.
     """
-    api = Api(view, generation, metrics, now_ms, peers or Peers.none(metrics), snapshot)
+    api = Api(view, generation, metrics, now_ms, peers or Peers.none(metrics), snapshot, replica)
     app = FastAPI(title="Cutwater rehydrator", version="1")
     app.get("/v1/state/{key:path}")(api.key)
     app.get("/v1/state")(api.scan)

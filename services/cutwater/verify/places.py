@@ -23,6 +23,7 @@ from cutwater.core.job import Job
 from cutwater.core.output import End
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Step, fresh
+from cutwater.core.selection import Selection
 from cutwater.core.verification import RowName, shown_text
 from cutwater.verify.scratch import Table
 from cutwater.views.changelog import RowReader
@@ -88,6 +89,8 @@ class ShownBy(NamedTuple):
     token: Token
     partitions: list[int] | None
     """Those that it holds; None for all."""
+    selection: Selection | None
+    """What it holds of them; None for all."""
 
 
 def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> ShownBy:
@@ -107,7 +110,8 @@ def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Ta
 
 def _take(url: str, lines: Iterator[dict[str, Any]], table: Table, framed: Callable[[bytes], bytes]) -> ShownBy:
     head = next(lines)
-    shown = ShownBy(Token.parse(str(head["milestone"]["token"])), head["partitions"])
+    part = Selection.of_object(head.get("selection"))
+    shown = ShownBy(Token.parse(str(head["milestone"]["token"])), head["partitions"], part)
     rows = 0
     for line in lines:
         if "rows" in line:

@@ -184,8 +184,10 @@ class Applier:
                 )
 
     def _kept(self, milestone: Milestone, rows: Iterable[Row]) -> dict[bytes, bytes]:
-        """What belongs to the state: windows above the horizon, or above a lower floor."""
-        length, floor_ms = self._store.segment_ms, self._floor_ms(milestone)
+        """What belongs to the state: windows above the horizon, or a lower floor; of a selection what it keeps."""
+        length, floor_ms, selection = self._store.segment_ms, self._floor_ms(milestone), self._store.selection
+        if selection is not None:
+            rows = (row for row in rows if selection.keeps(row.window.key, row.window.end_ms))
         return {storage_key(row.window, length): row.value for row in rows if row.window.end_ms > floor_ms}
 
     def _recount(self, milestone: Milestone, rows_max: int) -> tuple[int, int]:

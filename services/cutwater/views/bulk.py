@@ -113,12 +113,13 @@ class Bulk:
 
     def _task(self, milestone: Milestone, folder: Path, slices: list[Slice], workers: int) -> Task:
         key_header, value_header = self._headers
+        selection = self._store.selection
         return Task(
             topic=self._topic,
             slices=slices,
             folder=str(folder),
             segment_ms=self._store.segment_ms,
-            floor_ms=milestone.horizon_ms,
+            floor_ms=selection.raised(milestone.horizon_ms) if selection else milestone.horizon_ms,
             horizon_ms=milestone.horizon_ms,
             writers=header_prefix(milestone.generation).decode(),
             own=writer_of(milestone).decode(),
@@ -127,6 +128,7 @@ class Bulk:
             rows_max=max(1, self._file_rows // workers),
             bytes_max=FILE_BYTES // workers,
             stall_s=self._stall_s,
+            selection=selection,
         )
 
 
