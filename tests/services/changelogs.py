@@ -295,7 +295,8 @@ class Following:
         **options: Any,
     ) -> None:
         """`keeping` makes the observer of what else works on the store, and may add to the follower's options."""
-        self.store = Store(folder, job, GENERATION, partitions=options.get("partitions"))
+        selection = options.pop("selection", None)
+        self.store = Store(folder, job, GENERATION, partitions=options.get("partitions"), selection=selection)
         self.view = View(self.store, job)
         self.first_shown = self.view.milestone
         self.seen = Seen()

@@ -248,6 +248,7 @@ def test_stopped_view_answers_and_is_not_ready(served: Served) -> None:
         "role": "owner",
         "milestone": None,
         "partitions": None,
+        "selection": None,
     }
 
 

@@ -16,6 +16,7 @@ from cutwater.adapters import wire
 from cutwater.adapters.objects import Objects
 from cutwater.cli.main import app
 from cutwater.core.restore import Entry
+from cutwater.core.selection import Selection
 from cutwater.core.sharing import held_by, owners
 from cutwater.views.bulk import Bulk
 from cutwater.views.shelf import Shelf
@@ -45,9 +46,13 @@ class Command:
     def folder(self) -> Path:
         return folder_of(self.data, self.writing.job.name, GENERATION)
 
-    def rows(self, partitions: frozenset[int] | None = None) -> tuple[int, Rows]:
+    def rows(
+        self, partitions: frozenset[int] | None = None, selection: Selection | None = None
+    ) -> tuple[int, Rows]:
         """What the folder holds."""
-        view = View(Store(self.folder, self.writing.job, GENERATION, partitions=partitions), self.writing.job)
+        job = self.writing.job
+        store = Store(self.folder, job, GENERATION, partitions=partitions, may_empty=False, selection=selection)
+        view = View(store, job)
         try:
             milestone, rows = view.rows()
             return milestone.sequence, {(row["key"], row["window_start"]): row["pieces"] for row in rows}

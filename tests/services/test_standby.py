@@ -245,6 +245,20 @@ def test_where_nobody_is_at_the_newest_what_there_is_is_shown(stage: Stage) -> N
             until(lambda: seen(other, mine) == (2, False, 20), "the owner")
 
 
+def test_an_owner_without_its_brokers_is_answered_for(stage: Stage) -> None:
+    """It shows what it had, and cannot know what is newest; alone it goes on showing that."""
+    crew = stage.crew("a|x")
+    with crew.running("a") as owner:
+        follows(owner, 1)
+    with crew.running("a", CUTWATER_BOOTSTRAP_SERVERS="127.0.0.1:1") as owner:
+        assert seen(owner) == (1, False, 10)
+        with crew.running("x") as standby:
+            follows(standby, 1)
+            token = str(stage.writing.epoch([Sold("s7", 1, 20)]).token)
+            assert seen(standby, at_least=token) == (2, True, 20)
+            until(lambda: seen(owner) == (2, True, 20), "the standby, which was away a moment ago")
+
+
 def test_one_digest_from_the_log_from_a_snapshot_and_by_a_standby(stage: Stage) -> None:
     """Three ways to one milestone: the standby begins from its owner's snapshot and takes none itself, the owner's
     view came from the log, and a third one takes snapshot and tail after the owner is gone."""

@@ -61,6 +61,16 @@ class Settings(BaseSettings):
         "http://a:8321|http://a2:8321.",
     )
     peer: str = Field("", description="Which of the peers this rehydrator is: its URL as it stands among them.")
+    replica: bool = Field(
+        False,
+        description="This rehydrator only reads: it takes no snapshots and is no peer. A selection makes it one.",
+    )
+    select_partitions: str = Field("", description="It holds only these partitions of the changelog, as 0,2.")
+    select_keys: str = Field(
+        "", description='It holds only these keys: a,b, or, with commas in keys, a JSON list: ["a,b", "c"].'
+    )
+    select_prefixes: str = Field("", description="And the keys that begin with one of these, written alike.")
+    select_since: str = Field("", description="And only windows that end after this: ISO 8601 or ms since 1970.")
     restore_workers: int = Field(
         0,
         ge=0,

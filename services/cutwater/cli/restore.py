@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from cutwater.adapters.holding import Holding, holding_of, selected
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.native import usable
 from cutwater.adapters.process import now_ms
@@ -17,7 +18,6 @@ from cutwater.adapters.settings import Settings
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.core.bulk import Done
-from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 from cutwater.core.restore_plan import Kept, Plan, Target, plan
 from cutwater.core.sharing import Partitions
@@ -41,6 +41,13 @@ def restore(
         str | None,
         typer.Option(help="Only these partitions of the changelog, as 0,2; else CUTWATER_PEER's."),
     ] = None,
+    keys: Annotated[
+        str, typer.Option(help='Only these keys, as a,b; with commas in keys a JSON list: ["a,b", "c"].')
+    ] = "",
+    prefix: Annotated[str, typer.Option(help="Only keys that begin with one of these, written alike.")] = "",
+    since: Annotated[
+        str, typer.Option(help="Only windows that end after this moment: ISO 8601 or ms since 1970.")
+    ] = "",
     workers: Annotated[
         int | None,
         typer.Option(min=1, max=64, help="Processes; else CUTWATER_RESTORE_WORKERS."),
@@ -59,19 +66,26 @@ def restore(
     folder is DATA_DIR/views/JOB/GENERATION. Broken off at any moment, the same command goes on where it was.
     What compaction has overtaken and no snapshot holds is refused with the list of those that can be had.
 
+    With --keys, --prefix or --since the folder holds just that part, for a rehydrator with the same selection
+    (CUTWATER_SELECT_KEYS and so on). All rows of the partitions are read and proved; it needs no snapshot, and
+    takes none. Of --keys alone only their partitions are read.
+
     Examples:  cutwater restore job.yaml --dry-run  ·  cutwater restore job.yaml --data-dir /var/lib/cutwater
     ·  cutwater restore job.yaml --to g1-local-00000000:42 --data-dir look
     ·  cutwater restore job.yaml --to 2026-01-31T08:00:00Z --partitions 0,2 --json
+    ·  cutwater restore job.yaml --prefix EW --since 2026-01-31T00:00:00Z --data-dir look
     """
     settings, job, target = settings_for(data_dir, bootstrap_servers), load_job(job_file), Target.of(to)
-    wanted = _partitions(partitions, job.shards.partitions) if partitions else settings.held(job.shards.partitions)
+    asked = (partitions or "", keys, prefix, since)
+    holding = selected(job.shards, *asked) if any(asked) else holding_of(settings, job.shards)[0]
+    wanted, selection = holding.partitions, holding.selection
     crew = workers or settings.restore_workers or workers_by_default()
     folder = folder_of(settings.data_dir, job.name, settings.generation)
-    tiers = _tiers(settings, job, wanted, folder) if from_snapshots else ()
+    tiers = _tiers(settings, job, wanted, folder) if from_snapshots and selection is None else ()
     with err.status("looking at the commit stream"):
         there = known(settings.cluster, job, settings.generation, wanted, now_ms(), tiers)
     if dry_run and not folder.exists():
-        _tell(plan(target, there), crew, folder, None, as_json)
+        _tell(plan(target, there), holding, crew, folder, None, as_json)
         return
     watching = _Watching()
     with closing(
@@ -84,7 +98,8 @@ def restore(
             now_ms,
             watching,
             crew,
-            restorer=_restorer(settings, job, wanted, tiers),
+            restorer=_restorer(settings, job, wanted, tiers) if tiers else None,
+            selection=selection,
             native=settings.native and usable(),
         )
     ) as rebuild:
@@ -93,7 +108,7 @@ def restore(
         if not dry_run and not rebuild.shows(made.to.milestone):
             with watching.bar(made.records_max):
                 done = rebuild.run(made)
-        _tell(made, crew, folder, done, as_json)
+        _tell(made, holding, crew, folder, done, as_json)
 
 
 def _tiers(settings: Settings, job: Job, partitions: Partitions | None, folder: Path) -> tuple[Tier, ...]:
@@ -146,17 +161,7 @@ class _Watching:
         self._progress.update(self._task, completed=done.records, size=f"{done.bytes / 1e6:,.0f} MB")
 
 
-def _partitions(text: str, count: int) -> Partitions:
-    try:
-        found = frozenset(int(one) for one in text.split(","))
-    except ValueError:
-        raise UsageError(f"--partitions {text}: write numbers, comma separated, as 0,2") from None
-    if not found or min(found) < 0 or max(found) >= count:
-        raise UsageError(f"--partitions {text}: the changelog has partitions 0 to {count - 1}")
-    return found
-
-
-def _tell(made: Plan, workers: int, folder: Path, done: Applied | None, as_json: bool) -> None:
+def _tell(made: Plan, holding: Holding, workers: int, folder: Path, done: Applied | None, as_json: bool) -> None:
     milestone = made.to.milestone
     told: dict[str, Any] = {
         "token": str(milestone.token),
@@ -166,6 +171,7 @@ def _tell(made: Plan, workers: int, folder: Path, done: Applied | None, as_json:
         "from": str(made.since.token) if made.since else None,
         "snapshot": _snapshot(made.snapshot) if made.snapshot else None,
         "partitions": [one._asdict() for one in made.slices],
+        "selection": holding.selection.as_object() if holding.selection else None,
         "records_max": made.records_max,
         "seconds_expected": round(made.seconds(workers), 1),
         "restored": asdict(done) if done else None,
@@ -175,6 +181,8 @@ def _tell(made: Plan, workers: int, folder: Path, done: Applied | None, as_json:
         return
     rows = ((one.partition, one.first, one.end, one.records_max) for one in made.slices)
     out.print(table(f"{milestone.token} in {folder}", ["partition", "from", "to", "records at most"], rows))
+    if holding.selection:
+        say(f"of these rows are kept: {holding.selection}")
     if made.snapshot:
         one = made.snapshot
         say(f"snapshot {one.milestone.token}: {one.files} files, {one.bytes / 1e6:,.1f} MB")

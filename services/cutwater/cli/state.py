@@ -57,7 +57,7 @@ def _ask(url: str, query: dict[str, Any], headers: dict[str, str]) -> dict[str, 
         return found
     if answer.status_code == 401:
         raise UsageError(f"{url} asks for its token: set CUTWATER_API_TOKEN as it was for 'cutwater up'")
-    kind = UsageError if answer.status_code in (400, 404, 410, 422) else UnavailableError
+    kind = UsageError if answer.status_code in (400, 404, 410, 421, 422) else UnavailableError
     raise kind(f"{url} answered {answer.status_code}: {answer.text[:500]}")
 
 

@@ -24,6 +24,8 @@ class Exported(NamedTuple):
     milestone: dict[str, Any]
     partitions: list[int] | None
     """Those that it holds; None for all."""
+    selection: dict[str, Any] | None
+    """What it holds of them, as `Selection.of_object` reads it; None for all."""
     rows: Iterator[tuple[Window, bytes]]
     """With their values as the changelog has them. Raises UnavailableError where the answer was cut short."""
 
@@ -41,7 +43,7 @@ def exported(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
             require_success(answer)
             lines = (json.loads(line) for line in answer.iter_lines())
             head = next(lines)
-            found = Exported(head["milestone"], head["partitions"], _rows(url, lines))
+            found = Exported(head["milestone"], head["partitions"], head.get("selection"), _rows(url, lines))
         yield found
 
 

@@ -16,9 +16,10 @@ from cutwater.client.exported import API_TIMEOUT_S, answering, exported, require
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
+from cutwater.core.selection import Selection
 from cutwater.core.sharing import Partitions, require_whole_once
 from cutwater.views.described import about, described
-from cutwater.views.store import Store, folder_of, partitions_in
+from cutwater.views.store import Store, folder_of, part_in
 from cutwater.views.tabular import batches
 from cutwater.views.view import View
 
@@ -39,6 +40,8 @@ class Part(NamedTuple):
     token: Token
     milestone: dict[str, Any]
     partitions: Partitions | None
+    selection: Selection | None
+    """What it holds of these; None for all."""
     batches: Iterator[Batch]
 
 
@@ -75,7 +78,7 @@ def _name(job: Job, part: Part, number: int, count: int) -> str:
 
 def _file(job: Job, parts: Sequence[Part], path: Path, report: Report, before: int = 0) -> Written:
     held = parts[0].partitions if len(parts) == 1 else None  # together they hold each partition once
-    schema = schema_of(job, about(job.name, parts[0].milestone, held))
+    schema = schema_of(job, about(job.name, parts[0].milestone, held, parts[0].selection))
     with parquet_file(path, schema) as file:
         for part in parts:
             for batch in part.batches:
@@ -93,13 +96,15 @@ def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part
     folder = folder_of(data_dir, job.name, generation)
     if not folder.is_dir():
         raise UsageError(f"{folder} is not there: make it with 'cutwater restore', or name another --data-dir")
-    held = partitions_in(folder)
-    with closing(View(Store(folder, job, generation, partitions=held, may_empty=False), job)) as view:
+    held, selection = part_in(folder)
+    store = Store(folder, job, generation, partitions=held, may_empty=False, selection=selection)
+    with closing(View(store, job)) as view:
         if view.milestone is None:
             raise UsageError(f"{folder} holds no whole milestone: run 'cutwater restore' again, which goes on")
         milestone, rows = view.stored()
         with closing(batches(job, schema_of(job, {}), rows)) as made:  # pinned rows would keep the folder locked
-            yield Part(str(folder), milestone.token, described(milestone, view.lower_ms(milestone)), held, made)
+            told = described(milestone, view.lower_ms(milestone))
+            yield Part(str(folder), milestone.token, told, held, selection, made)
 
 
 @contextmanager
@@ -139,7 +144,8 @@ def _served(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Part]:
     with exported(url, headers) as found:
         token = Token.parse(str(found.milestone["token"]))
         held = None if found.partitions is None else frozenset(found.partitions)
-        yield Part(url, token, found.milestone, held, batches(job, schema_of(job, {}), found.rows))
+        selection = Selection.of_object(found.selection)
+        yield Part(url, token, found.milestone, held, selection, batches(job, schema_of(job, {}), found.rows))
 
 
 def _newest(parts: Iterable[Part]) -> Token:

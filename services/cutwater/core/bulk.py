@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cutwater.core.digest import fold
 from cutwater.core.errors import UsageError
+from cutwater.core.selection import Selection
 
 
 class Slice(NamedTuple):
@@ -60,17 +61,21 @@ class Task:
     stall_s: float
     native: bool = False
     """Are rows gathered by the optional module? Who says so has seen that it can be imported."""
+    selection: Selection | None = None
+    """What is kept of the rows that are read and proved; None for all."""
 
     def text(self) -> str:
-        return json.dumps(asdict(self))
+        selection = self.selection.as_object() if self.selection else None
+        return json.dumps({**asdict(self), "selection": selection})
 
     @staticmethod
     def of(text: str) -> Task:
         """Raises UsageError."""
         try:
             told = json.loads(text)
-            return Task(**{**told, "slices": [Slice(*one) for one in told["slices"]]})
-        except (ValueError, TypeError, KeyError) as error:
+            slices = [Slice(*one) for one in told["slices"]]
+            return Task(**{**told, "slices": slices, "selection": Selection.of_object(told.get("selection"))})
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise UsageError(f"a worker of a bulk restore is started by its rehydrator ({error})") from None
 
 

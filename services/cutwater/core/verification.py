@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from cutwater.core.records import Milestone
+from cutwater.core.selection import Selection
 
 CHANGELOG, VIEW, STATE, OUTPUT = "changelog", "view", "state", "output"
 PLACES = (CHANGELOG, VIEW, STATE, OUTPUT)
@@ -46,15 +47,18 @@ class Scope(NamedTuple):
     up_to_ms: int | None = None
     shards: frozenset[int] | None = None
     """None for all."""
+    selection: Selection | None = None
+    """What is held of these; None for all."""
 
     def holds(self, shard: int, name: RowName) -> bool:
         in_time = name.end_ms > self.above_ms and (self.up_to_ms is None or name.end_ms <= self.up_to_ms)
-        return in_time and (self.shards is None or shard in self.shards)
+        here = self.shards is None or shard in self.shards
+        return in_time and here and (self.selection is None or self.selection.keeps(name.key, name.end_ms))
 
-    def narrowed(self, shards: frozenset[int] | None, lower_ms: int | None) -> Scope:
-        """Of a place that holds these shards only, and nothing at or below a lower bound of its own."""
+    def narrowed(self, shards: frozenset[int] | None, lower_ms: int | None, selection: Selection | None) -> Scope:
+        """Of a place that holds these shards only, of them a selection, and nothing below a bound of its own."""
         above = self.above_ms if lower_ms is None else max(self.above_ms, lower_ms)
-        return self._replace(above_ms=above, shards=shards)
+        return self._replace(above_ms=above, shards=shards, selection=selection)
 
 
 def scope_of(place: str, milestone: Milestone, output_mode: str = "updates") -> Scope:

@@ -16,6 +16,7 @@ from cutwater.core.records import Milestone
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
+from cutwater.rehydrator.replica import Replica
 from cutwater.views.described import described
 from cutwater.views.rows import Row, iso
 from cutwater.views.view import View
@@ -27,18 +28,41 @@ class Answering:
     """One view and what is around it. `now_ms` is the clock that ages are told by."""
 
     def __init__(
-        self, view: View, generation: Generation, metrics: Metrics, now_ms: Callable[[], int], peers: Peers
+        self,
+        view: View,
+        generation: Generation,
+        metrics: Metrics,
+        now_ms: Callable[[], int],
+        peers: Peers,
+        replica: Replica | None,
     ) -> None:
         self.view = view
         self.metrics = metrics
         self.peers = peers
+        self.replica = replica
         self._generation = generation
         self._now_ms = now_ms
 
     @property
     def partitions(self) -> list[int] | None:
         """Those that this rehydrator holds; None for all."""
+        if self.replica:
+            return self.replica.partitions
         return None if self.peers.partitions is None else sorted(self.peers.partitions)
+
+    @property
+    def role(self) -> str:
+        return "replica" if self.replica else "standby" if self.peers.standby else "owner"
+
+    def require(self, *keys: str) -> None:
+        """421 where this is a replica that lacks one of these keys."""
+        if self.replica:
+            for key in keys:
+                self.replica.require(key)
+
+    def holds(self, names: bool) -> dict[str, Any]:
+        """For an answer with rows of a replica: what of the state they can be. `names`: which keys, too."""
+        return self.replica.told(names) if self.replica else {}
 
     async def reach(self, at_least: str | None, wait_ms: int) -> None:
         """Return once the view is at the token; 412 after the wait, with the milestone that is shown instead."""

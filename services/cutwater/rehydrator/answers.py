@@ -45,7 +45,26 @@ class Row(BaseModel):
     window_end: Time
 
 
-class KeyAnswer(BaseModel):
+class Selected(BaseModel):
+    """What a replica keeps. Numbers where the names of keys are nobody's business."""
+
+    keys: list[str] | int
+    prefixes: list[str] | int
+    since_ms: int | None
+
+
+class Held(BaseModel):
+    partitions: list[int] | None
+    selection: Selected | None
+
+
+class Replicas(BaseModel):
+    """An answer that a replica may give: then it says what it holds."""
+
+    holds: Held = Field(Held(partitions=None, selection=None), description="What of the state a replica holds.")
+
+
+class KeyAnswer(Replicas):
     key: str
     milestone: Milestone
     rows: list[Row]
@@ -53,7 +72,7 @@ class KeyAnswer(BaseModel):
     hint: str = Field("", description="Where windows are missing because they were evicted.")
 
 
-class ScanAnswer(BaseModel):
+class ScanAnswer(Replicas):
     milestone: Milestone
     rows: list[Row]
     next: str | None = Field(description="Pass it as `after` for the page that follows; null at the end.")
@@ -74,7 +93,7 @@ class KeysAnswer(BaseModel):
     next_keys: list[str] = Field(description="Keys that there was no room for: ask for them again.")
 
 
-class TopAnswer(BaseModel):
+class TopAnswer(Replicas):
     milestones: list[OwnersMilestone]
     rows: list[Row] = Field(description="In order.")
 
@@ -83,9 +102,10 @@ class Health(BaseModel):
     status: str
     ready: bool
     reason: str
-    role: Literal["owner", "standby"]
+    role: Literal["owner", "standby", "replica"]
     milestone: Milestone | None
     partitions: list[int] | None = Field(description="Those that this rehydrator holds; null for all.")
+    selection: Selected | None = Field(description="What a replica keeps of them; null for all.")
 
 
 class Counted(BaseModel):
@@ -147,11 +167,11 @@ WHY_UNGUARDED = "the API token is missing or wrong"
 WHY = {
     400: "`at_least` is no token, `after` is no cursor or one of another division or layout of the rows, or the "
     "body cannot be read",
-    409: "this rehydrator takes no snapshots; a standby never does",
+    409: "this rehydrator takes no snapshots; a standby or a replica never does",
     410: "the token in `at_least` is of another generation: it was lost",
     412: "the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows",
     413: "the body is too large",
-    421: "the peers do not agree on who holds which partition: their `CUTWATER_PEERS` differ",
+    421: "the peers differ in who holds which partition: compare `CUTWATER_PEERS`; or a replica lacks this key",
     422: "a parameter is out of its bounds, no time or no measure; or there are too many rows to rank",
     500: "an error of Cutwater's own; `detail` says which",
     501: "this rehydrator has no pyarrow; `detail` says what to install",

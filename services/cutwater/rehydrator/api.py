@@ -36,6 +36,7 @@ from cutwater.rehydrator.openapi import Described
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.reading import Reading
 from cutwater.rehydrator.refusing import failed, mistaken
+from cutwater.rehydrator.replica import Replica
 from cutwater.rehydrator.spanning import Spanning
 from cutwater.rehydrator.standing import Standing
 from cutwater.rehydrator.whole import Sizes, Snapshot, Whole
@@ -51,13 +52,15 @@ def create_app(
     peers: Peers | None = None,
     snapshot: Snapshot | None = None,
     sizes: Sizes | None = None,
+    replica: Replica | None = None,
 ) -> FastAPI:
     """The application over one view; with `token` it answers only whoever shows it.
 
     `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes one within
     so many seconds; None where none are taken. `sizes`: the last census, as JSON has it.
+    `replica`: what it holds where it is one.
     """
-    answering = Answering(view, generation, metrics, now_ms, peers or Peers.none(metrics))
+    answering = Answering(view, generation, metrics, now_ms, peers or Peers.none(metrics), replica)
     reading, spanning = Reading(answering), Spanning(answering)
     exports, standing = Exports(), Standing(answering)
     whole, arrow = Whole(answering, exports, snapshot, sizes), Arrow(answering, exports)

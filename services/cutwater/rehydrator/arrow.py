@@ -50,7 +50,8 @@ class Arrow:
         await self._answering.reach(at_least, wait_ms)
         self._exports.require_room()
         milestone, stored = await run_in_threadpool(view.stored)
-        told = about(view.job.name, self._answering.milestone(milestone), self._answering.partitions)
+        kept = self._answering.replica.kept if self._answering.replica else None
+        told = about(view.job.name, self._answering.milestone(milestone), self._answering.partitions, kept)
         asked = {"prefix": prefix or None, "from": from_, "to": to}
         try:
             schema = schema_of(view.job, told | {name: text for name, text in asked.items() if text is not None})

@@ -48,6 +48,7 @@ class Reading:
     ) -> Response:
         """The windows of one key that start in [from, to), oldest first; `next_from` when there are more."""
         first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
+        self._answering.require(key)
         self._peers.require_agreed(request)
         holders, wait_s = self._peers.of_key(key), patience(at_least, wait_ms)
         if answer := await self._peers.elsewhere(holders, path_of(key), request, wait_s):
@@ -59,7 +60,7 @@ class Reading:
             following = None if page.next_from_ms is None else iso(page.next_from_ms)
             hint = questions.hint(self._view.evicted(page.milestone, first))
             told = self._answering.page(page.milestone, page.rows)
-            return {"key": key, **told, "next_from": following, **hint}
+            return {"key": key, **told, "next_from": following, **hint, **self._answering.holds(names=False)}
 
         return await run_in_threadpool(rendered, read)
 
@@ -98,7 +99,11 @@ class Reading:
             following = questions.cursor_text(self._peers.agreed, turn, page.after)
             if page.after is None and (then := self._peers.turn(turn + 1, wanted)) is not None:
                 following = questions.cursor_text(self._peers.agreed, then, b"")
-            return {**self._answering.page(page.milestone, page.rows), "next": following}
+            return {
+                **self._answering.page(page.milestone, page.rows),
+                "next": following,
+                **self._answering.holds(names=True),
+            }
 
         return await run_in_threadpool(rendered, read)
 

@@ -15,6 +15,7 @@ from typing import Any
 import uvicorn
 
 from cutwater.adapters.alerting import tell_end
+from cutwater.adapters.holding import holding_of
 from cutwater.adapters.native import usable
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
@@ -28,6 +29,7 @@ from cutwater.rehydrator.census import Sized
 from cutwater.rehydrator.loading import Loading
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
+from cutwater.rehydrator.replica import Replica
 from cutwater.rehydrator.snapshots import Kept
 from cutwater.rehydrator.starting import Starting
 from cutwater.rehydrator.storemetrics import StoreMetrics
@@ -57,21 +59,23 @@ class Rehydrator:
         generation, metrics = settings.generation, Metrics()
         self._start = account("rehydrator", job.name, generation, settings.cluster, log, metrics.registry)
         token = settings.api_token.get_secret_value()
-        partitions = settings.held(job.shards.partitions)
+        holding, replica = holding_of(settings, job.shards)
+        partitions, selection = holding.partitions, holding.selection
         with self._start.step("opening the store"):
             folder = folder_of(settings.data_dir, job.name, generation)
             table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
-            store = Store(folder, job, generation, open_table=table, partitions=partitions)
+            store = Store(folder, job, generation, None, table, partitions, selection=selection)
         self._view = view = View(store, job)
         peers = Peers(job.shards, settings.shares, settings.peer_url, token, metrics, lambda: view.current)
-        self._start.found(role=f"standby of {peers.owner}" if peers.standby else "owner")
+        role = "replica" if replica else f"standby of {peers.owner}" if peers.standby else "owner"
+        self._start.found(role=role)
         metrics.watch(self._view, now_ms)
         metrics.registry.register(StoreMetrics(store.figures))
         starting = Starting(self._start, metrics, self._view, store)
         self._sized = Sized(job, store, settings.view_census_ms, metrics, log)
         self._kept = None
-        if settings.snapshots:
-            self._kept = Kept(job, settings, partitions, store, metrics, log, takes=not peers.standby)
+        if settings.snapshots and selection is None:  # a snapshot holds all rows of its partitions
+            self._kept = Kept(job, settings, partitions, store, metrics, log, takes=role == "owner")
         taking = self._kept.taking if self._kept else None
         self._follower = Follower(
             settings.cluster,
@@ -90,7 +94,17 @@ class Rehydrator:
         if open_to_others(self._listener.getsockname()[0], token):
             log.warning("anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host)
         snapshot = taking.request if taking else None
-        app = create_app(self._view, generation, metrics, now_ms, token, peers, snapshot, self._sized.answer)
+        app = create_app(
+            self._view,
+            generation,
+            metrics,
+            now_ms,
+            token,
+            peers,
+            snapshot,
+            self._sized.answer,
+            Replica(holding, job.shards) if replica else None,
+        )
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,

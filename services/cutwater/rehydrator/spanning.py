@@ -64,6 +64,7 @@ class Spanning:
         same question may be asked again.
         """
         span = _time("from", asked.from_), _time("to", asked.to)
+        self._answering.require(*asked.keys)
         self._peers.require_agreed(request)
         every = list(dict.fromkeys(asked.keys))
         shares: dict[Holders, list[str]] = {}
@@ -130,7 +131,7 @@ class Spanning:
                 return {"milestone": milestones[0], "stored": parts[0]["stored"]}
             stored = (_unpacked(row) for part in parts for row in part["stored"])
             rows = [shown_row(row) for row in self._view.joined(stored, wanted)]
-            return {"milestones": milestones, "rows": rows}
+            return {"milestones": milestones, "rows": rows, **self._answering.holds(names=False)}
 
         return await _joined((of(holders) for holders in self._peers.parts(request)), join)
 

@@ -39,9 +39,10 @@ class Standing:
             "status": state.value,
             "ready": self._view.ready,
             "reason": reason,
-            "role": "standby" if self._answering.peers.standby else "owner",
+            "role": self._answering.role,
             "milestone": self._answering.milestone(shown) if shown else None,
             "partitions": self._answering.partitions,
+            "selection": self._answering.replica.outline if self._answering.replica else None,
         }
 
     async def ready(self) -> Response:

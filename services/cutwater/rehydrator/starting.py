@@ -23,7 +23,7 @@ class Starting:
         broken_off = store.applying.milestone.token if store.applying else "none"
         account.found(milestone=shown, broken_off=broken_off)
         if store.emptied:
-            account.decided("empty the store: it held other partitions")
+            account.decided("empty the store: it held another part")
         whole = store.applied is not None and store.applying is None
         account.decided(f"show milestone {shown} and go on behind it" if whole else "restore from the changelog")
 

@@ -37,14 +37,16 @@ class Whole:
     async def export(self) -> Response:
         """Every row at one milestone, as lines of JSON.
 
-        First the milestone, and the partitions that this rehydrator holds (null for all); then each row, its value
-        in base64 as the changelog has it; at the end `{"rows": …}`, without which the answer was cut short.
+        First the milestone, the partitions that this rehydrator holds and the selection of a replica (each null
+        for all); then each row, its value in base64 as the changelog has it; at the end `{"rows": …}`, without
+        which the answer was cut short.
         """
         self._exports.require_room()
         milestone, rows = await run_in_threadpool(self._answering.view.stored)
         head = {
             "milestone": self._answering.milestone(milestone),
             "partitions": self._answering.partitions,
+            "selection": self._answering.replica.selection if self._answering.replica else None,
         }
         return Export(lines(head, rows), LINES, self._exports)
 
@@ -54,8 +56,9 @@ class Whole:
         The upload goes on behind the answer: `cutwater snapshots list` shows when it is there.
         """
         if self._snapshot is None:
-            peers = self._answering.peers
-            do = f"ask its owner, {peers.owner}" if peers.standby else "set CUTWATER_SNAPSHOTS"
+            peers, role = self._answering.peers, self._answering.role
+            dos = {"replica": "it is a replica, which only reads", "standby": f"ask its owner, {peers.owner}"}
+            do = dos.get(role, "set CUTWATER_SNAPSHOTS")
             raise HTTPException(409, f"this rehydrator takes no snapshots: {do}")
         token = await run_in_threadpool(self._snapshot, SNAPSHOT_S)
         return JSONResponse({"token": str(token), "sequence": token.sequence}, 202)

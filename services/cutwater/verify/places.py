@@ -21,6 +21,7 @@ from cutwater.core.job import Job
 from cutwater.core.output import End
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Step, fresh
+from cutwater.core.selection import Selection
 from cutwater.core.verification import RowName, shown_text
 from cutwater.verify.scratch import Table
 from cutwater.views.changelog import RowReader
@@ -87,6 +88,8 @@ class ShownBy(NamedTuple):
     """Those that it holds; None for all."""
     lower_ms: int | None
     """Windows that end at or below it were evicted for the size of its state; None: none were."""
+    selection: Selection | None
+    """What it holds of them; None for all."""
 
 
 def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> ShownBy:
@@ -101,6 +104,7 @@ def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Ta
             Token.parse(str(found.milestone["token"])),
             found.partitions,
             None if lower is None else from_iso(lower),
+            Selection.of_object(found.selection),
         )
 
 

@@ -20,6 +20,7 @@ from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
+from cutwater.core.selection import Selection
 from cutwater.core.verification import (
     CHANGELOG,
     OUTPUT,
@@ -130,6 +131,7 @@ class _Verification:
         """Those that the view holds; None for all."""
         self._view_lower_ms: int | None = None
         """It holds windows that end above it only; None for all."""
+        self._view_selection: Selection | None = None
 
     def run(self) -> Result:
         shown = self._view() if VIEW in self._request.places else None
@@ -158,6 +160,7 @@ class _Verification:
             owned = map(self._job.shards.owned, shown.partitions)
             self._view_shards = frozenset(chain.from_iterable(owned))
         self._view_lower_ms = shown.lower_ms
+        self._view_selection = shown.selection
         return shown.token
 
     def _entry(self, token: Token | None) -> tuple[Entry, Cut]:
@@ -231,7 +234,7 @@ class _Verification:
         places = [CHANGELOG, *(one for one in self._request.places if one not in (CHANGELOG, *self._refused))]
         scopes = {place: scope_of(place, milestone, mode) for place in places}
         if VIEW in scopes:
-            scopes[VIEW] = scopes[VIEW].narrowed(self._view_shards, self._view_lower_ms)
+            scopes[VIEW] = scopes[VIEW].narrowed(self._view_shards, self._view_lower_ms, self._view_selection)
         forgetful = [OUTPUT] if self._output.forgetful else []
         judge = Judge(scopes, shown_by(self._job), forgetful=forgetful)
         sums = {place: self._sums(place, scopes[place], judge) for place in places}

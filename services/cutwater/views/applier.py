@@ -195,8 +195,13 @@ class Applier:
                 )
 
     def _kept(self, milestone: Milestone, rows: Iterable[Row]) -> dict[bytes, bytes]:
-        """What belongs to the state: windows above the horizon, or a lower floor, and above what was evicted."""
-        length, floor_ms = self._store.segment_ms, self._floor_ms(milestone)
+        """What belongs to the state: windows above the horizon, or a lower floor, and above what was evicted.
+
+        Of a selection just what it keeps.
+        """
+        length, floor_ms, selection = self._store.segment_ms, self._floor_ms(milestone), self._store.selection
+        if selection is not None:
+            rows = (row for row in rows if selection.keeps(row.window.key, row.window.end_ms))
         if self._lower_ms is not None:
             floor_ms = max(floor_ms, self._lower_ms)
         return {storage_key(row.window, length): row.value for row in rows if row.window.end_ms > floor_ms}

@@ -120,21 +120,24 @@ class Bulk:
 
     def _task(self, milestone: Milestone, folder: Path, slices: list[Slice], workers: int) -> Task:
         key_header, value_header = self._headers
+        selection, floor_ms = self._store.selection, self._store.floor_ms(milestone.horizon_ms)
+        native = self._native and selection is None  # the module keeps every row
         return Task(
             topic=self._topic,
             slices=slices,
             folder=str(folder),
             segment_ms=self._store.segment_ms,
-            floor_ms=self._store.floor_ms(milestone.horizon_ms),
+            floor_ms=selection.raised(floor_ms) if selection else floor_ms,
             horizon_ms=milestone.horizon_ms,
             writers=header_prefix(milestone.generation).decode(),
             own=writer_of(milestone).decode(),
             key_header=key_header,
             value_header=value_header,
-            rows_max=max(1, (_NATIVE_ROWS if self._native else 1) * self._file_rows // workers),
+            rows_max=max(1, (_NATIVE_ROWS if native else 1) * self._file_rows // workers),
             bytes_max=FILE_BYTES // workers,
             stall_s=self._stall_s,
-            native=self._native,
+            native=native,
+            selection=selection,
         )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cutwater.core.records import Milestone
+from cutwater.core.selection import Selection
 from cutwater.views.rows import iso
 
 _OF_THE_MOMENT = ("age_ms", "standby")
@@ -28,8 +30,10 @@ def described(milestone: Milestone, lower_ms: int | None) -> dict[str, Any]:
     }
 
 
-def about(job: str, milestone: Mapping[str, Any], partitions: Iterable[int] | None) -> dict[str, str]:
-    """The same as text, for metadata of rows: whose they are, of which milestone and partitions (None: of all).
+def about(
+    job: str, milestone: Mapping[str, Any], partitions: Iterable[int] | None, selection: Selection | None
+) -> dict[str, str]:
+    """The same as text, for metadata of rows: whose they are, of which milestone, partitions and selection.
 
     Without what is said of the moment of an answer: rows that are kept do not know how old they are.
     """
@@ -37,4 +41,5 @@ def about(job: str, milestone: Mapping[str, Any], partitions: Iterable[int] | No
     named = {
         name: str(value) for name, value in milestone.items() if name not in _OF_THE_MOMENT and value is not None
     }
-    return {"job": job, **named, "partitions": held}
+    kept = {} if selection is None else {"selection": json.dumps(selection.as_object())}
+    return {"job": job, **named, "partitions": held, **kept}

@@ -7,7 +7,7 @@ do what is not plain.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter, itemgetter
 from typing import Protocol
 
@@ -77,6 +77,7 @@ class Gathered:
         self._value_header = bytes.fromhex(task.value_header)
         self._reader = KeyReader()
         self._windows = Windows(self._key_header, task)
+        self._keeps = task.selection.of_bytes() if task.selection else None
         self._newest: dict[bytes, bytes] = {}
         self._odd: dict[bytes, bytes] = {}
         """The same of keys that are not as short and plain as nearly all are."""
@@ -84,7 +85,8 @@ class Gathered:
         """Headers that were looked at."""
         self.rows = self.digest = self.records = self.bytes = 0
         self.held_bytes = 0
-        """Of keys and values since the last `sorted_rows`; a key that came twice counts twice."""
+        """Of keys and values since the last `sorted_rows`; a key that came twice counts twice, and one that is not
+        kept counts too: files, empty ones as well, are how a restore comes on."""
 
     def full(self) -> bool:
         held = len(self._newest) + len(self._odd)
@@ -113,12 +115,14 @@ class Gathered:
         plain = self._require_keys(partition, records, keys)
         self._require_schema(partition, records, values)
         self._require_writers(partition, records, keys, values)
+        size = sum(map(len, keys)) + sum(map(len, values))
+        if self._keeps is not None:
+            keys, values = self._selected(keys, values, self._keeps)
         if plain:
             self._newest.update(zip(keys, values, strict=True))
         else:
             for key, value in zip(keys, values, strict=True):
                 (self._newest if _is_plain(key) else self._odd)[key] = value
-        size = sum(map(len, keys)) + sum(map(len, values))
         self.bytes += size
         self.held_bytes += size
 
@@ -138,6 +142,18 @@ class Gathered:
                 found[storage_key(window, self._task.segment_ms)] = value
         order = sorted(found)  # bytes alone: pairs of them take three times as long
         return zip(order, map(found.__getitem__, order), strict=True)
+
+    def _selected(
+        self, keys: Sequence[bytes], values: Sequence[bytes], keeps: Callable[[bytes], bool]
+    ) -> tuple[list[bytes], list[bytes]]:
+        at = [number for number, key in enumerate(keys) if keeps(self._text(key))]
+        return [keys[number] for number in at], [values[number] for number in at]
+
+    def _text(self, key: bytes) -> bytes:
+        """The key of the group."""
+        if key[HEADER_BYTES] < _SHORT:
+            return key[_TEXT_AT : _TEXT_AT + (key[HEADER_BYTES] >> 1)]
+        return self._windows.of(key).key.encode()
 
     def _require_keys(self, partition: int, records: Sequence[Record], keys: Sequence[bytes]) -> bool:
         """Are all keys plain? Refuses what is no key of a changelog."""

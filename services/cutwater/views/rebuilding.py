@@ -17,6 +17,7 @@ from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump
 from cutwater.core.restore_plan import Kept, Known, Plan
+from cutwater.core.selection import Selection
 from cutwater.core.sharing import Partitions
 from cutwater.core.snapshots import Unusable
 from cutwater.views.applier import Applied, Applier
@@ -101,8 +102,13 @@ class Rebuild:
         workers: int = 1,
         restorer: Restorer | None = None,
         native: bool = False,
+        selection: Selection | None = None,
     ) -> None:
-        """Opens the folder, or makes it; raises as `Store` does, and for a view of other partitions."""
+        """Opens the folder, or makes it; raises as `Store` does, and for a view of another part.
+
+        `selection`: what is kept of the rows that are read; None for all. It needs the changelog: `restorer` must
+        be None then.
+        """
         self._cluster = cluster
         self._job = job
         self._partitions = partitions
@@ -112,7 +118,7 @@ class Rebuild:
         self._topic = topics.changelog(job.name, generation)
         self._restorer = restorer
         self._native = native
-        self._store = Store(folder, job, generation, partitions=partitions, may_empty=False)
+        self._store = Store(folder, job, generation, partitions=partitions, may_empty=False, selection=selection)
 
     @property
     def applied(self) -> Milestone | None:

@@ -23,6 +23,7 @@ from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
+from cutwater.core.selection import Selection
 from cutwater.core.sharing import Partitions
 from cutwater.views.layout import WINDOWS_END, first_live, meta, segment_ms, segment_prefix
 from cutwater.views.pinned import Pinned
@@ -41,17 +42,19 @@ def folder_of(data_dir: Path, job: str, generation: Generation) -> Path:
     return data_dir / "views" / job / str(generation)
 
 
-def partitions_in(folder: Path) -> Partitions | None:
-    """Those that the store of a folder holds, None for all. Raises MachineError as `Store` does."""
+def part_in(folder: Path) -> tuple[Partitions | None, Selection | None]:
+    """The partitions that the store of a folder holds, and what of them; None for all.
+
+    Raises MachineError as `Store` does.
+    """
     try:
         table = RocksTable(folder)
         try:
-            held = json.loads(table.get(_PARTITIONS) or b"null")
+            return _part_of(table.get(_PARTITIONS) or b"null")
         finally:
             table.close()
     except Exception as error:  # rocksdict raises the bare class
         raise MachineError(f"{folder}: opening: {error}. {_advice(str(error))}") from None
-    return None if held is None else frozenset(held)
 
 
 class Store:
@@ -66,12 +69,13 @@ class Store:
         open_table: Callable[[Path], Table] = RocksTable,
         partitions: Partitions | None = None,
         may_empty: bool = True,
+        selection: Selection | None = None,
     ) -> None:
         """Open or create; UsageError when the folder holds a view of something else.
 
         `segment`: the length of a time segment in ms of a new store, where the usual one does not suit.
-        `partitions`: those that the view holds, None for all. A store of others is emptied, or refused where it
-        may not be.
+        `partitions`: those that the view holds, None for all. `selection`: what it holds of their rows, None for
+        all. A store of another part is emptied, or refused where it may not be.
         """
         self.folder = folder
         self.written_bytes = 0
@@ -80,6 +84,7 @@ class Store:
         self._job, self._generation, self._partitions = job, generation, partitions
         self._segment = segment or segment_ms(job)
         self._may_empty = may_empty
+        self.selection = selection
         with self._guard("opening"):
             self._db = open_table(folder)
         self._look()
@@ -91,7 +96,7 @@ class Store:
             shutil.rmtree(loading_folder(self.folder), ignore_errors=True)
             self.segment_ms = self._identify()
             self.emptied = self._empty_of_others()
-            """Was it a view of other partitions?"""
+            """Was it a view of another part?"""
             self.applied = self._entry(_APPLIED)
             self.applying = self._entry(_APPLYING)
             self.lower_ms = self._lower()
@@ -266,15 +271,15 @@ class Store:
 
     def _empty_of_others(self) -> bool:
         """Rows and position go in one batch with the new name: a crash leaves the one view or the other."""
-        mine = json.dumps(None if self._partitions is None else sorted(self._partitions)).encode()
-        with self._guard("reading the partitions"):
+        mine = _part(self._partitions, self.selection)
+        with self._guard("reading which part it holds"):
             found = self._db.get(_PARTITIONS) or b"null"
             holds_any = self._db.get(_APPLIED) or self._db.get(_APPLYING)
             other = found != mine
             if other and holds_any and not self._may_empty:
                 raise UsageError(
                     f"{self.folder} holds the partitions {_named(found)}, not {_named(mine)}: name another data "
-                    "folder, or the same partitions"
+                    "folder, or the same part"
                 )
             if other:
                 nothing = {_PARTITIONS: mine, _APPLIED: None, _APPLYING: None, _LOADED: None, _LOWER: None}
@@ -292,9 +297,23 @@ class Store:
             raise MachineError(f"{self.folder}: {doing}: {error}. {_advice(str(error))}") from error
 
 
-def _named(partitions: bytes) -> str:
-    held = json.loads(partitions)
-    return "of all" if held is None else ", ".join(map(str, held))
+def _part(partitions: Partitions | None, selection: Selection | None) -> bytes:
+    """What a store is told apart by. An older version takes one with a selection for another part."""
+    held = None if partitions is None else sorted(partitions)
+    return json.dumps(held if selection is None else [held, selection.as_object()]).encode()
+
+
+def _part_of(part: bytes) -> tuple[Partitions | None, Selection | None]:
+    held, selection = json.loads(part), None
+    if isinstance(held, list) and isinstance(held[-1], dict):
+        held, selection = held[0], Selection.of_object(held[1])
+    return None if held is None else frozenset(held), selection
+
+
+def _named(part: bytes) -> str:
+    held, selection = _part_of(part)
+    partitions = "of all" if held is None else ", ".join(map(str, sorted(held)))
+    return partitions if selection is None else f"{partitions} with {selection}"
 
 
 def loading_folder(folder: Path) -> Path:

@@ -1,0 +1,56 @@
+"""A read-only replica: a rehydrator that holds the state or a part of it, for itself, and says what it lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import HTTPException
+
+from cutwater.adapters.hashing import key_hash
+from cutwater.adapters.holding import Holding
+from cutwater.core.selection import Selection
+from cutwater.core.shards import ShardMap
+
+
+class Replica:
+    """What one holds. It takes no snapshots, and nobody passes questions on to it."""
+
+    def __init__(self, holding: Holding, shards: ShardMap) -> None:
+        self._holding = holding
+        self._shards = shards
+
+    def require(self, key: str) -> None:
+        """421 for a key of which it holds nothing: no rows would look like none."""
+        partitions, selection = self.partitions, self._holding.selection
+        here = partitions is None or self._shards.partition(self._shards.shard(key_hash(key))) in partitions
+        if not here or not (selection is None or selection.keeps_key(key)):
+            parts = [] if partitions is None else [f"partitions {', '.join(map(str, partitions))}"]
+            only = " with ".join([*parts, *([] if selection is None else [str(selection)])])
+            raise HTTPException(421, f"this replica holds only {only}: ask a rehydrator that holds this key")
+
+    @property
+    def partitions(self) -> list[int] | None:
+        """Those that it holds; None for all."""
+        return None if self._holding.partitions is None else sorted(self._holding.partitions)
+
+    @property
+    def kept(self) -> Selection | None:
+        """What it holds of them; None for everything."""
+        return self._holding.selection
+
+    @property
+    def selection(self) -> dict[str, Any] | None:
+        """The same as answers name it."""
+        return None if self.kept is None else self.kept.as_object()
+
+    @property
+    def outline(self) -> dict[str, Any] | None:
+        """The same in short, for those who show no token, too: how many keys there are, not which."""
+        told = self.selection
+        return told and {**told, "keys": len(told["keys"]), "prefixes": len(told["prefixes"])}
+
+    def told(self, names: bool) -> dict[str, Any]:
+        """For an answer with rows: what of the state they can be; nothing where that is all of it."""
+        if self._holding == Holding():
+            return {}
+        return {"holds": {"partitions": self.partitions, "selection": self.selection if names else self.outline}}

@@ -1,0 +1,101 @@
+"""A part of the state by keys, prefixes and time: what is kept, and how it is written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutwater.core.bulk import Slice, Task
+from cutwater.core.errors import UsageError
+from cutwater.core.selection import NAME_CHARS_MAX, NAMES_MAX, Selection, moment_ms, names_of
+
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+selections = st.builds(
+    Selection.of,
+    st.lists(names, max_size=4),
+    st.lists(names.filter(bool), max_size=3),
+    st.none() | st.integers(-9, 9),
+)
+
+
+@given(selections, names, st.integers(-10, 10))
+def test_what_is_kept(selection: Selection | None, key: str, end_ms: int) -> None:
+    """Key by key as the words say it, and the same of bytes as of text."""
+    if selection is None:
+        return
+    named = not (selection.keys or selection.prefixes)
+    named |= key in selection.keys or any(key.startswith(one) for one in selection.prefixes)
+    newer = selection.since_ms is None or end_ms > selection.since_ms
+    assert selection.keeps_key(key) == named
+    assert selection.keeps(key, end_ms) == (named and newer)
+    assert newer == (end_ms > selection.raised(-10) or selection.since_ms is None)
+    keeps = selection.of_bytes()
+    assert named == (keeps is None or keeps(key.encode()))
+
+
+@given(selections)
+def test_it_survives_being_written(selection: Selection | None) -> None:
+    """In a store, in an export and in a worker's task."""
+    if selection is not None:
+        assert Selection.of_object(json.loads(json.dumps(selection.as_object()))) == selection
+        assert len(str(selection)) < 500
+    task = Task(
+        "t", [Slice(1, 2, 3)], "/f", 1, 2, 3, "g/", "g/1/2", "c301", "c302", 4, 5, 6.5, selection=selection
+    )
+    assert Task.of(task.text()) == task
+
+
+def test_nothing_left_out_is_no_selection() -> None:
+    assert Selection.of() is None
+    assert Selection.of_object(None) is None
+
+
+@given(st.lists(names, min_size=1))
+def test_names_as_json_are_taken_as_they_are(every: list[str]) -> None:
+    assert names_of(json.dumps(every)) == every
+
+
+def test_names_with_commas_between_them() -> None:
+    assert names_of(" a, b/c ,ü") == ["a", "b/c", "ü"]
+    assert names_of("") == []
+
+
+@pytest.mark.parametrize("text", [",", " ", "[]", "[1]", '{"a": 1}', '["a"', "[" * 100_000])
+def test_a_text_without_names_is_refused(text: str) -> None:
+    """It would ask for everything."""
+    if text == '{"a": 1}':
+        assert names_of(text) == ['{"a": 1}'], "a name is any text"
+        return
+    with pytest.raises(UsageError, match="is no list of names"):
+        names_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("", None), ("0", 0), ("-5", -5), ("1970-01-01T00:00:01Z", 1000), ("1970-01-01T01:00:00+01:00", 0)],
+)
+def test_moments(text: str, ms: int | None) -> None:
+    assert moment_ms(text) == ms
+
+
+@pytest.mark.parametrize("text", ["yesterday", " ", "1e9", "١٢", "9" * 5_000, "10000-01-01", str(1 << 63)])
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no time"):
+        moment_ms(text)
+
+
+@pytest.mark.parametrize(
+    ("keys", "prefixes", "says"),
+    [
+        ([str(number) for number in range(NAMES_MAX + 1)], [], "1000 are allowed"),
+        (["a" * (NAME_CHARS_MAX + 1)], [], "a key of 1001 characters"),
+        ([], [""], "an empty prefix"),
+        (["\ud800"], [], "surrogate"),
+    ],
+)
+def test_what_cannot_be(keys: list[str], prefixes: list[str], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Selection.of(keys, prefixes)
