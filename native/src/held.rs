@@ -48,7 +48,9 @@ impl Held {
         let key_length = u32::try_from(key.iter().map(|part| part.len()).sum::<usize>()).ok()?;
         let value_length = u32::try_from(value.len()).ok()?;
         let at = self.arena.len();
-        key.iter().for_each(|part| self.arena.extend_from_slice(part));
+        for part in key {
+            self.arena.extend_from_slice(part);
+        }
         let mut head = [0; HEAD_BYTES];
         let known = self.arena[at..].len().min(HEAD_BYTES);
         head[..known].copy_from_slice(&self.arena[at..][..known]);

@@ -95,7 +95,7 @@ impl Rows {
             let mut section = Section(section.as_bytes());
             for _ in 0..*count {
                 let Some(record) = section.record() else { return Ok(false) };
-                let Some(offset) = base.checked_add(record.offset_delta) else { return Ok(false) };
+                let Some(offset) = base.checked_add(record.offset_delta.into()) else { return Ok(false) };
                 if offset < first || end <= offset {
                     continue;
                 }

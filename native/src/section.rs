@@ -11,7 +11,7 @@ pub struct Section<'a>(pub &'a [u8]);
 
 /// One record of a changelog that has a key, a value, and one header.
 pub struct Record<'a> {
-    pub offset_delta: i64,
+    pub offset_delta: u32,
     pub key: &'a [u8],
     pub value: &'a [u8],
     pub header: &'a [u8],
@@ -28,7 +28,7 @@ impl<'a> Section<'a> {
         }
         one.varint()?; // the time, which no row needs
         let found = Record {
-            offset_delta: one.varint()?,
+            offset_delta: u32::try_from(one.varint()?).ok()?,
             key: one.bytes()?,
             value: one.bytes()?,
             header: (one.varint()? == 1).then(|| one.bytes())??,

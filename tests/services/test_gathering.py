@@ -209,6 +209,7 @@ def test_what_lies_outside_of_the_slice_is_not_looked_at(made_by: Any) -> None:
         (Put(None, value()), "is no row of the changelog"),
         (Put(b"", value()), "is no row of the changelog"),
         (Put(b"x" + key(), value()), "is no row of the changelog"),
+        (Put(b"\xc3\x01no_key__" + key()[10:], value()), "is no row of the changelog"),
         (Put(key()[:-1], value()), "no key of the changelog"),
         (Put(KEY.header + b"\x80", value()), "no key of the changelog"),
         (Put(KEY.header + b"\x7f", value()), "no key of the changelog"),
@@ -246,7 +247,8 @@ def test_values_in_confluent_framing(made_by: Any) -> None:
 @both
 def test_when_it_is_full(made_by: Any) -> None:
     """By rows or by bytes; what was written is not held any more, and the next rows are."""
-    for puts in ([Put(key(f"s{at}"), value()) for at in range(400)], [Put(key(), value(size=39_990))] * 2):
+    many, large = [Put(key(f"s{at}"), value()) for at in range(400)], [Put(key(), value(size=39_990))] * 2
+    for puts in (many, large, [Put(key(f"s{at}"), value(size=14_000)) for at in range(3)]):
         gathering = made_by(TASK)
         assert not gathering.full()
         gathering.take(0, log([puts]), FAR)
@@ -295,6 +297,9 @@ texts = st.one_of(
 )
 keys = st.one_of(
     st.builds(key, texts, st.integers(-2, 12)),
+    st.builds(
+        lambda one, length: one[:10] + bytes([length]) + one[11:], st.builds(key, texts), st.integers(0, 255)
+    ),
     st.builds(zigzags, st.binary(max_size=70), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, 1 << 50)),
     st.binary(max_size=30),
     st.binary(max_size=20).map(lambda rest: KEY.header + rest),
@@ -314,12 +319,15 @@ headers = st.one_of(
 plain = st.builds(Put, st.builds(key, texts, st.integers(-2, 12)), st.builds(value), gap=st.integers(0, 3))
 anything = st.builds(Put, keys, values, headers, st.integers(0, 3))
 
+plain_batch = st.lists(plain, min_size=1, max_size=12)
+any_batch = st.lists(plain | plain | anything, min_size=1, max_size=6)
+
 
 @native_too
 @settings(max_examples=int(os.environ.get("EXAMPLES", "400")), deadline=None)
 @given(
-    st.lists(st.lists(plain | plain | plain | anything, min_size=1, max_size=12), min_size=1, max_size=6),
-    st.integers(0, 40), st.integers(0, 60), st.integers(1, 30),
+    st.lists(plain_batch | plain_batch | any_batch, min_size=1, max_size=6),
+    st.just(0) | st.integers(0, 9), st.just(FAR) | st.integers(0, 60), st.integers(1, 30),
 )  # fmt: skip
 def test_the_module_gathers_and_refuses_as_the_reference(
     batches: list[list[Put]], first: int, end: int, offsets: int
@@ -359,11 +367,27 @@ def test_the_module_refuses_damage_as_the_reference(
     for at, to in flips:
         data[61 + at % (len(data) - 61)] = to
     del data[max(62, len(data) - cut) :]
-    data[57:61] = struct.pack(">i", max(0, len(puts) + more))
+    pieces = of_records(bytes(data[61:]), max(0, len(puts) + more))
+    assert outcome(NativeGathered, pieces) == outcome(Gathered, pieces)
+
+
+def of_records(records: bytes, count: int) -> Pieces:
+    """One batch of these, whatever they are."""
+    data = bytearray(raw([Put(key(), value())], codec=0)[:61] + records)
+    data[57:61] = struct.pack(">i", count)
     data[8:12] = struct.pack(">i", len(data) - 12)
     data[17:21] = struct.pack(">I", crc32c(bytes(data[21:])))
+    return lambda: [(chunk("changes/0", bytes(data), 0, FAR), FAR)]
 
-    def pieces() -> list[tuple[Chunk, int]]:
-        return [(chunk("changes/0", bytes(data), 0, FAR), FAR)]
 
-    assert outcome(NativeGathered, pieces) == outcome(Gathered, pieces)
+@both
+def test_a_record_that_is_not_as_long_as_it_says(made_by: Any) -> None:
+    """A byte more in it, or behind it, or one less."""
+    one = raw([Put(key("a"), value())], codec=0)[61:]
+    body = one[2:]  # the length takes two bytes
+    assert outcome(made_by, of_records(varint(len(body)) + body, 1)).refused == ""
+    longer, shorter = varint(len(body) + 1) + body + b"\0", varint(len(body) - 1) + body[:-1]
+    for wrong in (longer, shorter, one + b"\0", one[:-1], b""):
+        assert "CorruptRecord" in outcome(made_by, of_records(wrong, 1)).refused
+    assert "CorruptRecord" in outcome(made_by, of_records(one + one, 1)).refused
+    assert "CorruptRecord" in outcome(made_by, of_records(one, 2)).refused

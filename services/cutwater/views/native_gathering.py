@@ -12,6 +12,8 @@ from cutwater.core.bulk import Task
 from cutwater.core.digest import fold
 from cutwater.views.gathering import Gathered, Into, Windows
 
+_FAR = (1 << 63) - 1
+
 
 class NativeGathered:
     """Implements `Gathering`."""
@@ -41,7 +43,8 @@ class NativeGathered:
 
     def take(self, partition: int, piece: Chunk, end: int) -> None:
         found = sections(piece)
-        if found is not None and self._plain.take(found, piece.first, end, self._windows):
+        until = end if piece.following > end else _FAR  # as the reference: a batch's own word is believed
+        if found is not None and self._plain.take(found, piece.first, until, self._windows):
             return
         self._other.take(partition, piece, end)
         for key, value in self._other.sorted_rows():
