@@ -25,7 +25,7 @@ from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.loading import Loading
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
-from cutwater.rehydrator.snapshots import Kept
+from cutwater.rehydrator.snapshots import Kept, clear
 from cutwater.rehydrator.starting import Starting
 from cutwater.views.bulk import Bulk, workers_by_default
 from cutwater.views.follower import Follower
@@ -60,6 +60,8 @@ class Rehydrator:
         metrics.watch(self._view, now_ms)
         starting = Starting(self._start, metrics, self._view, store)
         self._kept = Kept(job, settings, peers.partitions, store, metrics, log) if settings.snapshots else None
+        if not self._kept:
+            clear(store, log)
         taking = self._kept.taking if self._kept else None
         self._follower = Follower(
             settings.cluster,
