@@ -207,3 +207,23 @@ def test_without_a_store_none_is_taken(writing: Writing, tmp_path: Path) -> None
         code, _, said = asked("create", path, "--api-url", url, "--store", tmp_path / "objects")
         assert (code, "CUTWATER_SNAPSHOTS" in said) == (2, True)
         assert not list((tmp_path / "one").rglob("*.checkpoints"))
+
+
+def test_what_lies_beside_the_view_goes_when_none_are_taken_any_more(writing: Writing, tmp_path: Path) -> None:
+    """Checkpoints keep files of the view's alive; a half-fetched snapshot is of no use. The log says so."""
+    path = file_of(tmp_path, writing)
+    writing.epoch(sales(0))
+    with running(writing.cluster, path, tmp_path / "one", CUTWATER_SNAPSHOTS=str(tmp_path / "objects")) as one:
+        until(lambda: list((tmp_path / "objects").rglob("manifests/*.json")), "the first snapshot")
+    (near,) = (tmp_path / "one").rglob("*.checkpoints")
+    assert list(near.glob("*.json"))
+    half = near.with_suffix(".restoring")
+    half.mkdir()
+    with running(writing.cluster, path, tmp_path / "one") as one:
+        until(lambda: one.answers() and one.shown() == 1, "the milestone")
+        assert "CUTWATER_SNAPSHOTS is empty: the snapshots beside the view are removed" in one.log.read_text()
+    assert not near.exists()
+    assert not half.exists()
+    with running(writing.cluster, path, tmp_path / "one") as one:
+        until(lambda: one.answers() and one.shown() == 1, "the milestone")
+        assert "are removed" not in one.log.read_text()

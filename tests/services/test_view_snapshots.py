@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,14 @@ import pytest
 from changelogs import Sold, Writing, following, make_job, now_ms, until
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from snapshots import keeping, shelf_of
+from snapshots import Told, keeping, shelf_of
 
 from cutwater.adapters.objects import Objects
 from cutwater.core import topics
+from cutwater.core.errors import UnavailableError
 from cutwater.core.snapshots import Manifest, Policy
+from cutwater.views.restoring import TRIES
+from cutwater.views.snapshotting import REQUESTS_MAX
 
 ROWS = 2_000
 
@@ -324,6 +329,94 @@ def test_a_store_that_is_away_stops_nothing(writing: Writing, tmp_path: Path) ->
         until(lambda: kept.told.uploads, "the upload to be tried again")
         assert kept.told.well
         assert kept.shelf.sequences() == [1]
+
+
+def test_a_store_that_comes_and_goes_is_asked_on_as_long_as_files_come(
+    writing: Writing, tmp_path: Path, objects: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An outage after every other file: more of them than tries, and the snapshot is restored all the same."""
+    monkeypatch.setattr("cutwater.views.restoring.PAUSE_S", 0.0)
+    monkeypatch.setattr("cutwater.views.restoring.FILES_AT_ONCE", 1)
+    three_snapshots(writing, tmp_path / "one", objects)
+
+    class ComesAndGoes(Objects):
+        asked = 0
+        lasts = 1
+        """How many requests fail in a row."""
+
+        def chunks(self, name: str, size: int) -> Iterator[bytes]:
+            self.asked += 1
+            if self.asked % (2 + self.lasts) >= 2:
+                raise UnavailableError("the store has gone")
+            yield from super().chunks(name, size)
+
+    shaky = ComesAndGoes(objects.place)
+    with keeping(writing, tmp_path / "two", shaky, near=False) as (view, kept):
+        view.wait_for(3)
+        assert kept.restored is not None
+        assert again(kept.told) > TRIES
+        assert view.rows() == (3, writing.by_sequence[3])
+    gone = ComesAndGoes(objects.place)
+    gone.lasts = 1_000
+    with keeping(writing, tmp_path / "three", gone, near=False) as (view, kept):
+        view.wait_for(3)
+        assert kept.restored is None
+        assert 0 < again(kept.told) <= TRIES, "bounded, and then the changelog"
+        assert not kept.told.well
+        assert view.rows() == (3, writing.by_sequence[3])
+
+
+def again(told: Told) -> int:
+    """How often a download was begun once more."""
+    return sum(text == "snapshot not reached, trying again" for _, text, _ in told.lines)
+
+
+def test_requests_for_a_snapshot_leave_room_for_reads(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """Each waits in a thread that could answer a read: more than a few are refused at once."""
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        refused: list[str] = []
+
+        def ask() -> None:
+            try:
+                kept.taking.request(2)
+            except UnavailableError as error:
+                refused.append(str(error))
+
+        asking = [threading.Thread(target=ask) for _ in range(REQUESTS_MAX + 3)]  # there is no milestone yet
+        for one in asking:
+            one.start()
+        until(lambda: len(refused) == 3, "those that are too many")
+        assert all("wait for a snapshot already" in one for one in refused)
+        for one in asking:
+            one.join(10)
+        assert len(refused) == REQUESTS_MAX + 3
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        assert kept.snapshot().manifest.sequence == 1
+
+
+def test_a_pruner_that_stood_still_leaves_what_another_owner_wrote(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """It reads again right before it deletes; a number that was retired is not written anew meanwhile."""
+    three_snapshots(writing, tmp_path / "one", objects)
+
+    class Meanwhile(Objects):
+        def put(self, name: str, data: bytes) -> None:
+            super().put(name, data)
+            if "/retired/" in name:  # another owner, between the two requests of a retirement
+                super().put(name.replace("/retired/", "/manifests/"), anew[name].encode())
+
+    names = shelf_of(writing, objects).names
+    known = {number: shelf_of(writing, objects).manifest(number) for number in (1, 2)}
+    anew = {names.retired_manifest(at): replace(one, created_ms=7) for at, one in known.items()}
+    shelf = shelf_of(writing, Meanwhile(objects.place))
+    assert shelf.prune(Policy(1, 0, 0), now_ms()).retired == [1, 2]
+    assert [shelf.manifest(at).created_ms for at in (1, 2)] == [7, 7]
+    objects.delete(names.manifest(2))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UnavailableError, match="sequence 2 was retired by another owner"):
+        shelf.upload(replace(known[2], files=()), tmp_path / "empty", lambda: None, now_ms)
+    assert shelf.sequences() == [3, 1]
 
 
 def test_views_of_some_partitions_have_snapshots_of_their_own(

@@ -30,7 +30,7 @@ from cutwater.rehydrator.loading import Loading
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.replica import Replica
-from cutwater.rehydrator.snapshots import Kept
+from cutwater.rehydrator.snapshots import Kept, clear
 from cutwater.rehydrator.starting import Starting
 from cutwater.rehydrator.storemetrics import StoreMetrics
 from cutwater.views.bulk import Bulk, workers_by_default
@@ -76,6 +76,8 @@ class Rehydrator:
         self._kept = None
         if settings.snapshots and selection is None:  # a snapshot holds all rows of its partitions
             self._kept = Kept(job, settings, partitions, store, metrics, log, takes=role == "owner")
+        else:
+            clear(store, log)
         taking = self._kept.taking if self._kept else None
         self._follower = Follower(
             settings.cluster,

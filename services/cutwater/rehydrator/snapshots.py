@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from cutwater.views.checkpoints import Checkpoints
 from cutwater.views.restoring import Restorer, stands_on
 from cutwater.views.shelf import shelf_of
 from cutwater.views.snapshotting import Plan, Snapshots
-from cutwater.views.store import Store
+from cutwater.views.store import Store, restoring_folder
 
 Prepare = Callable[[Callable[[], bool]], None]
 
@@ -58,3 +59,16 @@ class Kept:
                 self.taking.begin_behind(done.manifest, uploaded=done.tier == self._far.name)
 
         return prepare
+
+
+def clear(store: Store, log: Any) -> None:
+    """For a rehydrator that takes no snapshots: what one that took them has left beside the view goes."""
+    near, half_fetched = Checkpoints(store.folder), restoring_folder(store.folder)
+    if near.folder.exists() or half_fetched.exists():
+        count = near.remove()
+        shutil.rmtree(half_fetched, ignore_errors=True)
+        log.warning(
+            "CUTWATER_SNAPSHOTS is empty: the snapshots beside the view are removed",
+            folder=str(near.folder),
+            snapshots=count,
+        )

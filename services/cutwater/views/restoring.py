@@ -27,7 +27,7 @@ from cutwater.views.stream import MilestoneFeed
 
 FILES_AT_ONCE = 4
 TRIES = 3
-"""How often a store that does not answer is asked again; what has been fetched stays."""
+"""How often in a row a store that gives no whole file is asked; what has been fetched stays."""
 PAUSE_S = 2.0
 STREAM_S = 20.0
 """How long the commit stream may take to show a milestone."""
@@ -196,12 +196,12 @@ class Restorer:
                     path.unlink()
         except OSError as error:
             raise MachineError(f"{folder}: {error}. Check that it can be written") from None
-        for left in reversed(range(TRIES)):
-            missing = [one for one in manifest.files if not (folder / one.name).exists()]
+        left, before = TRIES, len(wanted) + 1
+        while missing := [one for one in manifest.files if not (folder / one.name).exists()]:
+            left, before = (TRIES if len(missing) < before else left) - 1, len(missing)
             try:
                 with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="snapshot") as pool:
                     list(pool.map(lambda one: tier.fetch(manifest, one, folder / one.name, stopping), missing))
-                return
             except UnavailableError as error:
                 if not left:
                     raise

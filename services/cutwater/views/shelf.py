@@ -148,11 +148,21 @@ class Shelf:
         files = self._looked_at(files, folder, began_s, written, stopping)
         manifest = replace(taken, files=tuple(files), created_ms=now_ms())
         self._require_young(files, began_s)
+        self._require_not_retired(manifest.sequence)
         if not self._objects.put_new(self.names.manifest(manifest.sequence), manifest.encode()):
             manifest = self.manifest_of_another(manifest)
         reach("manifest-written")
         self._own.clear()
         return Uploaded(manifest, len(written), sum(one.size for one in written))
+
+    def _require_not_retired(self, sequence: int) -> None:
+        """A retired manifest protects what it names, and would give way to another of its number."""
+        name = self.names.retired_manifest(sequence)
+        if self._objects.size(name) is not None:
+            raise UnavailableError(
+                f"{self.name}: the snapshot of sequence {sequence} was retired by another owner ({name}), and is "
+                "not written anew: the next milestone gets its own"
+            )
 
     def manifest_of_another(self, ours: Manifest) -> Manifest:
         """Somebody else's of the same milestone, or ours whose answer was lost: it stands."""
@@ -244,18 +254,43 @@ class Shelf:
         if not dry_run:
             bodies = {one.sequence: one for one in live}
             for sequence in plan.retire:
-                # First there, then not here: whoever lists this and then that sees it at least once.
-                self._objects.put(self.names.retired_manifest(sequence), bodies[sequence].encode())
-                reach("manifest-retired")
-                self._objects.delete(self.names.manifest(sequence))
+                self._retire(bodies[sequence])
             for one in delete:
                 self._objects.delete(one.name)
             for sequence in forget:
-                self._objects.delete(self.names.retired_manifest(sequence))
+                self._forget(next(two for two in retired if two[1].sequence == sequence))
             for name in (one.partition(": ")[0] for one in unreadable if drop_unreadable):
                 self._objects.delete(name)
             self._objects.delete_unfinished(self.names.files, now_ms - self._grace_ms)
         return Pruned(plan.retire, len(delete), sum(one.size for one in delete), len(forget), unreadable)
+
+    def _retire(self, planned: Manifest) -> None:
+        """First it is there, then not here: whoever lists this and then that sees it at least once.
+
+        It is read again right before each of both: a pruner that stood still must not take what another owner has
+        written meanwhile. What happens between a reading and the request behind it nobody sees: object stores
+        delete without conditions.
+        """
+        name = self.names.manifest(planned.sequence)
+        if not self._stands(name, planned):
+            return
+        self._objects.put(self.names.retired_manifest(planned.sequence), planned.encode())
+        reach("manifest-retired")
+        if self._stands(name, planned):
+            self._objects.delete(name)
+
+    def _forget(self, planned: tuple[Stored, Manifest]) -> None:
+        """Unless another one has it again, since it was listed: the moment is then a later one."""
+        at, manifest = planned
+        if at in (one for one, _ in self._listed(self.names.retired)) and self._stands(at.name, manifest):
+            self._objects.delete(at.name)
+
+    def _stands(self, name: str, planned: Manifest) -> bool:
+        """Is a manifest still what it was when the plan was made?"""
+        try:
+            return self._read(name, planned.sequence) == planned
+        except Unusable:
+            return False
 
     # --- manifests
 

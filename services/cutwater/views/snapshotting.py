@@ -32,6 +32,8 @@ from cutwater.views.store import Store
 RETRY_S, RETRY_S_MAX = 5.0, 300.0
 """Pauses between tries of one upload; they double."""
 LOOK_S = 0.2
+REQUESTS_MAX = 4
+"""That wait at a time: each takes one of the threads that answer reads, of which there are 40."""
 
 
 class Watched(Protocol):
@@ -92,6 +94,7 @@ class Snapshots:
         self._log = log
         self._hashes = Hashes()
         self._lock = threading.Lock()
+        self._asking = 0
         self._stop = threading.Event()
         self._waiting: _Taken | None = None
         self._busy = False
@@ -105,8 +108,19 @@ class Snapshots:
     def request(self, wait_s: float) -> Token:
         """Take one as soon as can be, at the milestone that the view is at then. Returns its token.
 
-        Raises UnavailableError when none is taken within `wait_s`.
+        Raises UnavailableError when none is taken within `wait_s`; at once when too many wait already.
         """
+        with self._lock:
+            if self._asking >= REQUESTS_MAX:
+                raise UnavailableError(f"{REQUESTS_MAX} requests wait for a snapshot already: ask again later")
+            self._asking += 1
+        try:
+            return self._requested(wait_s)
+        finally:
+            with self._lock:
+                self._asking -= 1
+
+    def _requested(self, wait_s: float) -> Token:
         with self._lock:
             self._refused, self._wanted = "", True
         until = time.monotonic() + wait_s
