@@ -30,8 +30,9 @@ from cutwater.adapters.fetching import Fetcher
 from cutwater.adapters.memory import rare_collections
 from cutwater.adapters.settings import load_settings
 from cutwater.core.bulk import Done, Task
-from cutwater.core.errors import CutwaterError, MachineError, UnavailableError
+from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.views.gathering import Gathered
+from cutwater.views.rocks import failure
 
 _POLL_S = 0.5
 _TELL_S = 1.0
@@ -112,7 +113,7 @@ def write_sorted(path: str, rows: Iterator[tuple[bytes, bytes]]) -> bool:
             writer[key] = value
         writer.finish()
     except Exception as error:  # rocksdict raises the bare class
-        raise MachineError(f"{path}: {error}. Check that the disk has room and that it can be written") from None
+        raise failure(f"{path}: {error}. Check that the disk has room and that it can be written", error) from None
     return True
 
 
