@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
+from typing import TextIO, cast
 
 import structlog
 
@@ -15,6 +17,7 @@ def configure(service: str, json_lines: bool = False) -> structlog.stdlib.BoundL
     renderer: structlog.types.Processor = (
         structlog.processors.JSONRenderer() if json_lines else structlog.dev.ConsoleRenderer(colors=False)
     )
+    lines = _Lossy(sys.stdout if json_lines else sys.stderr)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -24,12 +27,27 @@ def configure(service: str, json_lines: bool = False) -> structlog.stdlib.BoundL
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(sys.stdout if json_lines else sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, lines)),
         cache_logger_on_first_use=True,
     )
     logger: structlog.stdlib.BoundLogger = structlog.get_logger().bind(service=service)
     _let_out(clientlog.NAME, logger)
     return logger
+
+
+class _Lossy:
+    """A stream of lines, some of which may be lost: a full disk must end no service for a line of its log."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 def _let_out(name: str, logger: structlog.stdlib.BoundLogger) -> None:

@@ -24,6 +24,10 @@ class MachineError(CutwaterError):
     exit_code = 3
 
 
+class DiskFullError(MachineError):
+    """There is no room on a disk. With room again, the same may be tried again."""
+
+
 class UnavailableError(CutwaterError):
     """A broker or service does not answer within its bound. Trying again later may work."""
 

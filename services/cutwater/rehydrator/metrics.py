@@ -13,7 +13,7 @@ from cutwater.core.records import Milestone
 from cutwater.core.snapshots import Manifest
 from cutwater.views.applier import Applied
 from cutwater.views.shelf import Pruned, Uploaded
-from cutwater.views.view import View
+from cutwater.views.view import State, View
 
 _TAKE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _UPLOAD_SECONDS = (0.05, 0.25, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0, 3600.0)
@@ -106,6 +106,9 @@ class Metrics:
             lambda shown: float("nan") if (lower := view.lower_ms(shown)) is None else lower / 1000,
         )
         of("age_seconds", "Its age.", lambda shown: view.age_ms(shown, now_ms()) / 1000)
+        Gauge("disk_full", "1 while nothing is applied because the disk is full.", **self._here).set_function(
+            lambda: float(view.status.state is State.FULL)
+        )
         Gauge("ready", "1 when a milestone is shown and followed.", **self._here).set_function(
             lambda: float(view.ready)
         )

@@ -30,6 +30,7 @@ from cutwater.core.records import Milestone
 from cutwater.views.gaps import told_exactly
 from cutwater.views.proving import writer_of
 from cutwater.views.ranges import STALL_S, Stopped
+from cutwater.views.rocks import failure
 from cutwater.views.store import Store, loading_folder
 
 BULK_RECORDS = 100_000
@@ -102,7 +103,10 @@ class Bulk:
         crew = _Crew(self._cluster, len(parts))
         try:
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
+            try:
+                folder.mkdir(parents=True)
+            except OSError as error:
+                raise failure(f"{folder}: {error}. Check that it can be written", error) from None
             self._store.loading(True)
             for part in parts:
                 crew.hire(self._task(milestone, folder, part, len(parts)))

@@ -27,9 +27,10 @@ from cutwater.adapters.cluster import Cluster, Security
 from cutwater.adapters.fetching import Fetcher
 from cutwater.adapters.memory import rare_collections
 from cutwater.core.bulk import Done, Task
-from cutwater.core.errors import CutwaterError, MachineError, UnavailableError
+from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.views.gathering import Gathered, Gathering
 from cutwater.views.native_gathering import NativeGathered
+from cutwater.views.rocks import failure
 
 _POLL_S = 0.5
 _TELL_S = 1.0
@@ -104,7 +105,7 @@ def write_sorted(path: str, gathered: Gathering) -> bool:
     except CutwaterError:
         raise
     except Exception as error:  # rocksdict raises the bare class
-        raise MachineError(f"{path}: {error}. Check that the disk has room and that it can be written") from None
+        raise failure(f"{path}: {error}. Check that the disk has room and that it can be written", error) from None
     return True
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import partition_count, wait_for_broker
 from cutwater.core import topics
-from cutwater.core.errors import DivergenceError, ProtocolError, UnavailableError
+from cutwater.core.errors import DiskFullError, DivergenceError, ProtocolError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Heartbeat, Milestone
@@ -26,6 +27,8 @@ from cutwater.views.view import State, Status, View
 
 POLL_S = 0.2
 RETRY_S = 1.0
+FULL_S = 1.0
+"""Between two looks whether a full disk has room again."""
 PROBE_S = 1.0
 
 
@@ -104,7 +107,8 @@ class Follower:
         """Follow until stopped.
 
         What the protocol forbids ends the following, and the view says why and stays at its last good milestone.
-        Raises CutwaterError for what ends the process: no broker or topic at the start, or a failing disk.
+        A full disk is waited for. Raises CutwaterError for what ends the process: no broker or topic at the start,
+        or a disk that fails otherwise.
         """
         try:
             self._connect()
@@ -142,6 +146,7 @@ class Follower:
     def _session(self) -> None:
         """Follow until stopped or until something is away; then come back after a pause."""
         feed: MilestoneFeed | None = None
+        full: DiskFullError | None = None
         ranges = Ranges(self._cluster, self._changelog, self._stop.is_set, self._stall_s, self._partitions)
         bulk = self._bulk(self._store, self._stop.is_set) if self._bulk else None
         applier = Applier(
@@ -156,10 +161,22 @@ class Follower:
             self._observer.retried()
             self._say(State.WAITING, str(error))
             self._stop.wait(RETRY_S)
+        except DiskFullError as error:
+            full = error
         finally:
             ranges.close()
             if feed is not None:
                 feed.close()
+        if full is not None:
+            self._wait_for_room(full)
+
+    def _wait_for_room(self, error: DiskFullError) -> None:
+        """Readers keep what is shown. Trying the milestone itself each time would read all of it each time."""
+        self._say(State.FULL, f"{error} It goes on by itself once there is room")
+        while not self._stop.wait(FULL_S):
+            with suppress(DiskFullError):
+                self._store.probe()
+                return
 
     def _advance(self, feed: MilestoneFeed, applier: Applier) -> None:
         """Apply what is there, then read what is new."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from typing import NamedTuple
 
@@ -14,6 +16,8 @@ from rocksdict import (
     Rdict,
     WriteBufferManager,
 )
+
+from cutwater.core.errors import DiskFullError, MachineError
 
 MEMORY_BYTES = 48 << 20
 """Where nobody says otherwise."""
@@ -97,3 +101,8 @@ class Tuning:
             flushed_bytes=count.get("flush.write.bytes", 0),
             compacted_bytes=count.get("compact.write.bytes", 0),
         )
+
+
+def failure(text: str, error: Exception) -> MachineError:
+    """What to raise for an error of rocksdict's, or of the system's; all that it has is a text."""
+    return (DiskFullError if os.strerror(errno.ENOSPC) in str(error) else MachineError)(text)

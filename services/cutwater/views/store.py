@@ -27,12 +27,13 @@ from cutwater.core.selection import Selection
 from cutwater.core.sharing import Partitions
 from cutwater.views.layout import WINDOWS_END, first_live, meta, segment_ms, segment_prefix
 from cutwater.views.pinned import Pinned
-from cutwater.views.rocks import Figures
+from cutwater.views.rocks import Figures, failure
 from cutwater.views.table import RocksTable, Table
 
 FORMAT = 1
 _IDENTITY, _APPLIED, _APPLYING = meta("identity"), meta("applied"), meta("applying")
 _PARTITIONS, _LOADED, _LOWER = meta("partitions"), meta("loaded"), meta("lower")
+_PROBE = meta("probe")
 _OFFSET_BYTES = 8
 _LOWEST = segment_prefix(-(1 << 63))
 
@@ -146,6 +147,17 @@ class Store:
         """Much will be loaded, or has been."""
         with self._guard("changing how rows are written"):
             self._db.loading(now)
+
+    def probe(self) -> None:
+        """Can it be written again, after a disk that was full? Raises DiskFullError while it cannot.
+
+        RocksDB finds out by itself, within five seconds or so, and refuses every write until then.
+        """
+        with self._guard("trying to write"):
+            self._db.write({_PROBE: b""})
+            self._db.flush()
+            self._db.loading(False)  # a load that was broken off may not have been able to say so
+        self._failed = False
 
     def load(self, files: Sequence[Path], towards: Token, done: Done) -> None:
         """Take sorted files of rows of the milestone that was begun, and write down how far the loading has come.
@@ -294,7 +306,7 @@ class Store:
             raise
         except Exception as error:  # rocksdict raises the bare class
             self._failed = True
-            raise MachineError(f"{self.folder}: {doing}: {error}. {_advice(str(error))}") from error
+            raise failure(f"{self.folder}: {doing}: {error}. {_advice(str(error))}", error) from error
 
 
 def _part(partitions: Partitions | None, selection: Selection | None) -> bytes:

@@ -38,6 +38,8 @@ class State(Enum):
     FOLLOWING = "following"
     WAITING = "waiting"
     """Something it needs is away; it tries again."""
+    FULL = "full"
+    """The disk is: nothing is applied, and what is shown stays; with room again it goes on by itself."""
     STOPPED = "stopped"
     """Going on would show wrong state. A person must look."""
 

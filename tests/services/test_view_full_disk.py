@@ -1,0 +1,143 @@
+"""A disk that is really full: the view applies nothing, serves what it has, and goes on with room again."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from changelogs import GENERATION, Sold, Writing, following, make_job, until
+from rehydrating import Process, running
+
+from cutwater.core.bulk import Done
+from cutwater.views.bulk import Bulk
+from cutwater.views.store import Store, folder_of
+from cutwater.views.view import State
+from smalldisk import SmallDisk, small_disk
+
+ROOM = 96 << 10
+"""Left on the full disk: the fault comes in the middle of a milestone, not before it."""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "small") as one:
+        yield one
+
+
+def written(broker: Any, folder: Path) -> tuple[Writing, Path]:
+    job, path = make_job(folder / "job")
+    writing = Writing(broker.cluster, job)
+    writing.epoch(Sold(f"s{number}", 0, number) for number in range(1_000))
+    return writing, path
+
+
+def more(writing: Writing, epochs: int = 4) -> int:
+    """Some hundred KB of milestones; returns the last one's sequence."""
+    for _ in range(epochs):
+        writing.epoch(Sold(f"s{number}", writing.last.sequence, number) for number in range(1_000))
+    return int(writing.last.sequence)
+
+
+def is_full(served: Process) -> bool:
+    return bool(served.get("/healthz").json()["status"] == "full")
+
+
+def disk_full(served: Process) -> float:
+    lines = served.get("/metrics").text.splitlines()
+    return float(next(one.split()[1] for one in lines if one.startswith("cutwater_view_disk_full ")))
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_rehydrator_outlives_a_full_disk(broker: Any, disk: SmallDisk, tmp_path: Path, killed: bool) -> None:
+    """Its log is on the same disk. With room again it goes on, exactly; killed meanwhile, its successor does."""
+    writing, path = written(broker, tmp_path)
+    with running(broker.cluster, path, disk.folder, CUTWATER_VIEW_CENSUS_MS="1000") as served:
+        until(served.answers, "the API")
+        until(lambda: served.shown() == 1, "the first milestone")
+        disk.fill(but=ROOM)
+        last = more(writing)
+        until(lambda: is_full(served), "the disk to be full")
+        health = served.get("/healthz").json()
+        assert "No space left on device" in health["reason"], "the fault must be a full disk"
+        assert str(folder_of(disk.folder, writing.job.name, GENERATION)) in health["reason"]
+        assert disk_full(served) == 1
+        stays = served.shown()
+        assert 1 <= stays < last
+        assert served.get("/readyz").status_code == 200, "it serves"
+        assert sum(served.pieces("s7")) == 7 * stays
+        assert len(served.get("/v1/export").text.splitlines()) == 1_000 * stays + 2
+        if killed:
+            served.process.kill()
+            served.process.wait(20)
+        disk.make_room()
+        if not killed:
+            until(lambda: served.shown() == last, "what did not fit")
+            until(lambda: not is_full(served), "it to follow")
+            assert disk_full(served) == 0
+            assert served.pieces("s7") == [7] * last
+            last = more(writing, epochs=1)
+            until(lambda: served.shown() == last, "the next one")
+            until(lambda: served.get("/v1/sizes").json()["rows"] == 1_000 * last, "a census")
+            served.process.send_signal(signal.SIGTERM)
+            assert served.ended()[0] == 0
+    with running(broker.cluster, path, disk.folder) as served:
+        until(served.answers, "the API")
+        until(lambda: served.shown() == last, "everything")
+        assert served.pieces("s7") == [7] * last
+    writing.close()
+
+
+@pytest.mark.parametrize("json_lines", [False, True])
+def test_a_log_on_a_full_disk_ends_nothing(json_lines: bool) -> None:
+    """A service goes on without its lines, and its exit code is its own."""
+    code = f"""
+import sys
+from cutwater.adapters.logs import configure
+log = configure("view", {json_lines})
+for number in range(1_000):
+    log.info("a line", number=number)
+print("on it goes", file={"sys.stderr" if json_lines else "sys.stdout"})
+"""
+    with Path("/dev/full").open("wb") as full:
+        streams = (subprocess.PIPE, full) if not json_lines else (full, subprocess.PIPE)
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=streams[0], stderr=streams[1], timeout=60, check=False
+        )
+    assert (done.returncode, (done.stdout or done.stderr).strip()) == (0, b"on it goes")
+
+
+class Loading:
+    """Nobody watches."""
+
+    def loaded(self, done: Done, records_max: int) -> None:
+        """Of the bulk restore."""
+
+
+@pytest.mark.parametrize("room", [0, 64 << 10, 200 << 10])
+def test_a_bulk_restore_goes_on_when_there_is_room(
+    broker: Any, disk: SmallDisk, tmp_path: Path, room: int
+) -> None:
+    """Whether its folder, a worker's file or RocksDB meets the end of the disk; nothing half is shown."""
+    writing, _ = written(broker, tmp_path)
+    last = more(writing, epochs=12)
+
+    def bulk(store: Store, stopping: Callable[[], bool]) -> Bulk:
+        cluster, job, topic = writing.cluster, writing.job, writing.topic
+        return Bulk(cluster, job, topic, store, Loading(), 2, stopping, least_records=1, file_rows=1_000)
+
+    Store(disk.folder / "view", writing.job, GENERATION).close()  # a new RocksDB needs room to begin with
+    with following(writing.cluster, writing.job, disk.folder / "view", bulk=bulk) as view:
+        disk.fill(but=room)
+        until(lambda: view.view.status.state is State.FULL or view.view.milestone, "the disk to be full")
+        assert view.view.status.state is State.FULL
+        assert "No space left on device" in view.view.status.reason
+        assert view.view.milestone is None
+        disk.make_room()
+        view.wait_for(last)
+        assert view.rows() == (last, writing.by_sequence[last])
+    writing.close()
