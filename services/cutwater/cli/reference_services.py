@@ -20,6 +20,7 @@ from cutwater.publisher.metrics import Metrics as PublisherMetrics
 from cutwater.rehydrator.access import OPEN_PATHS
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics as ViewMetrics
+from cutwater.views.changes import Changes
 from cutwater.views.rows import Row
 from cutwater.views.view import Page, ScanPage, State, Status, View
 from cutwater.watch.metrics import Metrics as WatchMetrics
@@ -142,16 +143,16 @@ _STATUS = """## Status codes
 |---|---|
 | 200 | the answer |
 | 202 | a snapshot was taken, and is being uploaded |
-| 400 | `at_least` is no token, or `after` no cursor |
+| 400 | `at_least` or `Last-Event-ID` is no token, or `after` no cursor (of `/v1/changes`: no token) |
 | 401 | the API token is missing or wrong |
 | 409 | this rehydrator takes no snapshots |
 | 410 | the token in `at_least` is of another generation: it was lost |
 | 412 | the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows |
-| 421 | the peers do not agree on who holds which partition: their `CUTWATER_PEERS` differ |
+| 421 | the peers' `CUTWATER_PEERS` differ; or another peer, which is named, has the changes of this key |
 | 422 | a parameter is out of its bounds, or no time |
 | 500 | an error of Cutwater's own; `detail` says which |
 | 501 | this rehydrator has no pyarrow; `detail` says what to install |
-| 503 | no milestone can be shown now, or the peer that holds the key does not answer; `detail` says why |
+| 503 | no milestone to show, the peer with the key is away, or too many exports or readers: see `detail` |
 """
 
 
@@ -159,6 +160,7 @@ def registries() -> dict[str, CollectorRegistry]:
     """The registry of each service that has one, by the name of its folder."""
     view = ViewMetrics()
     view.watch(cast(View, _View(None)), lambda: _NOW_MS)
+    view.watch_changes(Changes(lambda: None))
     return {
         "driver": DriverMetrics().registry,
         "commit_signal": SignalMetrics().registry,

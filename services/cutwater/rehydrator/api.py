@@ -13,11 +13,13 @@ from cutwater.rehydrator.access import TokenGuard
 from cutwater.rehydrator.answering import Answering
 from cutwater.rehydrator.arrow import Arrow
 from cutwater.rehydrator.export import Exports
+from cutwater.rehydrator.following import Following
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.reading import Reading
 from cutwater.rehydrator.standing import Standing
 from cutwater.rehydrator.whole import Snapshot, Whole
+from cutwater.views.changes import Changes
 from cutwater.views.view import View
 
 
@@ -29,11 +31,12 @@ def create_app(
     token: str = "",
     peers: Peers | None = None,
     snapshot: Snapshot | None = None,
+    changes: Changes | None = None,
 ) -> FastAPI:
     """The application over one view; with `token` it answers only whoever shows it.
 
     `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes one within
-    so many seconds; None where none are taken.
+    so many seconds; None where none are taken. `changes`: what the view's follower says; None where there is none.
     """
     answering = Answering(view, generation, metrics, now_ms, peers or Peers.none(metrics))
     exports = Exports()
@@ -43,6 +46,8 @@ def create_app(
     app.get("/v1/state")(reading.scan)
     app.get("/v1/export")(whole.export)
     app.get("/v1/arrow", response_class=Response)(Arrow(answering, exports).rows)
+    following = Following(answering, changes or Changes(lambda: view.milestone))
+    app.get("/v1/changes", response_class=Response)(following.changes)
     app.get("/v1/milestone")(standing.milestone)
     app.post("/v1/snapshots", status_code=202)(whole.snapshot)
     app.get("/healthz")(standing.health)

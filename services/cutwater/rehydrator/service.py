@@ -28,6 +28,7 @@ from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.snapshots import Kept
 from cutwater.rehydrator.starting import Starting
 from cutwater.views.bulk import Bulk, workers_by_default
+from cutwater.views.changes import Changes
 from cutwater.views.follower import Follower
 from cutwater.views.snapshotting import Between
 from cutwater.views.store import Store, folder_of
@@ -58,6 +59,8 @@ class Rehydrator:
             store = Store(folder, job, generation, partitions=peers.partitions)
         self._view = View(store, job)
         metrics.watch(self._view, now_ms)
+        changes = Changes(lambda: self._view.milestone)
+        metrics.watch_changes(changes)
         starting = Starting(self._start, metrics, self._view, store)
         self._kept = Kept(job, settings, peers.partitions, store, metrics, log) if settings.snapshots else None
         taking = self._kept.taking if self._kept else None
@@ -73,10 +76,12 @@ class Rehydrator:
             partitions=peers.partitions,
             bulk=self._bulk(job, metrics),
             prepare=self._kept.prepare(starting) if self._kept else None,
+            changes=changes,
         )
         if open_to_others(self._listener.getsockname()[0], token):
             log.warning("anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host)
-        app = create_app(self._view, generation, metrics, now_ms, token, peers, taking.request if taking else None)
+        request = taking.request if taking else None
+        app = create_app(self._view, generation, metrics, now_ms, token, peers, request, changes)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,

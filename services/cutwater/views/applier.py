@@ -20,6 +20,7 @@ from cutwater.core.restore import Entry, Jump, Step, fresh
 from cutwater.core.sharing import Proof, proof_of
 from cutwater.views.bulk import Bulk
 from cutwater.views.changelog import Row, RowReader
+from cutwater.views.changes import Gathered, Rows
 from cutwater.views.layout import storage_key
 from cutwater.views.proving import counted_once, prove, require_schema, require_whole, writer_of
 from cutwater.views.ranges import Range, Ranges
@@ -38,6 +39,8 @@ class Applied:
     records: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    rows: Rows | None = None
+    """What a step changed, where somebody wants it."""
 
 
 class Applier:
@@ -52,12 +55,14 @@ class Applier:
         chunk_rows: int = CHUNK_ROWS,
         floor_ms: Callable[[Milestone], int] = lambda milestone: milestone.horizon_ms,
         bulk: Bulk | None = None,
+        gathering: Callable[[], Gathered] = lambda: Gathered(0),
     ) -> None:
         """`floor_ms`: windows that end at or below it are not kept; the milestone's horizon, or less.
 
-        `bulk`: who loads what is much; its floor is the horizon.
+        `bulk`: who loads what is much; its floor is the horizon. `gathering`: where the rows of a step go, too.
         """
         self._bulk = bulk
+        self._gathering = gathering
         self._store = store
         self._ranges = ranges
         self._reader = RowReader(job)
@@ -113,7 +118,11 @@ class Applier:
         digest = fold(row_hash(row.key, row.value) for row in own.values())
         require_whole(milestone, {}, self._now_ms())
         prove(self._ranges.topic, milestone, len(own), digest, self._ranges.partitions)
-        self._store.commit(entry, self._kept(milestone, own.values()), floor_ms=self._floor_ms(milestone))
+        kept = self._kept(milestone, own.values())
+        gathered = self._gathering()
+        self._store.commit(entry, kept, floor_ms=self._floor_ms(milestone))
+        gathered.add(kept)
+        self.running.rows = gathered.rows
         return True
 
     def _in_bulk(self, entry: Entry) -> bool:
@@ -146,6 +155,7 @@ class Applier:
         rows = digest = size = 0
         generation = header_prefix(milestone.generation)
         chunk: dict[bytes, bytes] = {}
+        gathered = Gathered(0) if jump else self._gathering()
         self._store.begin(entry)
         for row in self._rows(range_, milestone):
             if row.writer == wanted:
@@ -162,12 +172,15 @@ class Applier:
             size += len(row.value)
             if len(chunk) >= self._chunk_rows or size > CHUNK_BYTES:
                 self._store.put(chunk, bulk=jump)
+                gathered.add(chunk)
                 chunk, size = {}, 0
         require_whole(milestone, range_.first_above_ms, self._now_ms())
         if rows > self._proof(milestone).rows:
             rows, digest = self._recount(milestone, rows)
         prove(self._ranges.topic, milestone, rows, digest, self._ranges.partitions)
         self._store.commit(entry, chunk, bulk=jump, floor_ms=self._floor_ms(milestone))
+        gathered.add(chunk)
+        self.running.rows = gathered.rows
 
     def _rows(self, messages: Iterable[Any], milestone: Milestone) -> Iterator[Row]:
         """The rows among the records. A tombstone is garbage collection: it says nothing the horizon did not."""

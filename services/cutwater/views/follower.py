@@ -18,6 +18,7 @@ from cutwater.core.restore import Backlog, Jump, Step
 from cutwater.core.sharing import Partitions
 from cutwater.views.applier import CHUNK_ROWS, Applied, Applier
 from cutwater.views.bulk import Bulk
+from cutwater.views.changes import Changes
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import STALL_S, Ranges, Stopped
 from cutwater.views.store import Store
@@ -60,14 +61,16 @@ class Follower:
         partitions: Partitions | None = None,
         bulk: Callable[[Store, Callable[[], bool]], Bulk] | None = None,
         prepare: Callable[[Callable[[], bool]], None] | None = None,
+        changes: Changes | None = None,
     ) -> None:
         """`partitions`: those that the store holds; None for all.
 
         `bulk`: makes what loads much at once into the store, given what says that it shall end.
         `prepare`: brings an empty store to a milestone by other means than the changelog, once there are brokers;
-        it is told how to see that it shall stop.
+        it is told how to see that it shall stop. `changes`: told what each milestone changed, once it is shown.
         """
         self._bulk = bulk
+        self._changes = changes or Changes(lambda: view.milestone)
         self._cluster = cluster
         self._job = job
         self._store = store
@@ -141,7 +144,10 @@ class Follower:
         feed: MilestoneFeed | None = None
         ranges = Ranges(self._cluster, self._changelog, self._stop.is_set, self._stall_s, self._partitions)
         bulk = self._bulk(self._store, self._stop.is_set) if self._bulk else None
-        applier = Applier(self._store, self._job, ranges, self._now_ms, self._chunk_rows, bulk=bulk)
+        gathering = self._changes.gathering
+        applier = Applier(
+            self._store, self._job, ranges, self._now_ms, self._chunk_rows, bulk=bulk, gathering=gathering
+        )
         try:
             feed = MilestoneFeed(self._cluster, self._topic, self._backlog.position)
             partition_count(self._cluster, self._changelog)  # away for good, it ends the process
@@ -193,6 +199,7 @@ class Follower:
             return
         self._overtaken = ""
         self._view.show(plan.to)
+        self._changes.show(plan.to.milestone, done.rows)
         self._backlog.done(plan.to)
         self._observer.applied(plan.to.milestone, done)
 
