@@ -72,3 +72,7 @@ def test_why_a_reader_is_behind() -> None:
         recent.after(7)
     assert not large.value.evicted
     assert recent.after(8) is None
+    recent.put(10, "ten", 1)
+    with pytest.raises(Behind):
+        recent.after(8)
+    assert recent.after(9) == "ten", "nine was never told of"

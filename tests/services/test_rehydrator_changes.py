@@ -19,9 +19,12 @@ from rehydrating import running
 from test_view_store import entry, rows
 
 from cutwater.adapters.avro import HEADER_BYTES, Codec
+from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
+from cutwater.core.sharing import owners
 from cutwater.rehydrator import events
 from cutwater.rehydrator import following as route
+from cutwater.rehydrator.peers import Peers
 from cutwater.views import changes as kept
 from cutwater.views.changelog import KeyReader
 from cutwater.views.changes import FOLLOWERS_MAX, Changes
@@ -233,7 +236,7 @@ def test_where_a_reader_begins(told: Callable[..., Told]) -> None:
                 event = next(found)
                 assert (event.kind, event.id) == (kind, token(at))
         with reading(url, last=token(6), after=token(4)) as found:
-            assert next(found).id == token(7), "the header goes before: it is newer than the address"
+            assert next(found).kind == "changes", "the header goes before: it is newer than the address"
         with reading(url, after=token(6, "g1-local-abcdef01")) as found:
             assert next(found).kind == "reset"
         with reading(url, after=token(8)) as ahead:
@@ -257,6 +260,19 @@ def test_only_some_keys(told: Callable[..., Told]) -> None:
         one.show(3, Sold("ab", 1, 4))
         assert [[row["key"] for row in next(some).data["rows"]] for _ in range(2)] == [["a", "ab"], ["ab"]]
         assert [[row["key"] for row in next(other).data["rows"]] for _ in range(2)] == [["b"], []]
+
+
+def test_a_key_of_another_peer_is_followed_there(told: Callable[..., Told]) -> None:
+    """Refused with its address: what it holds, this one never hears of."""
+    one, urls = told(), ["http://one", "http://two"]
+    one.show(1)
+    app = app_of(one.own.view, peers=lambda metrics: Peers(one.own.job.shards, urls, urls[0], "", metrics))
+    with serving(app) as url:
+        shards = one.own.job.shards
+        owned = owners(urls, shards.partitions)
+        away = next(key for key in "abcdefgh" if owned[shards.partition(shards.shard(key_hash(key)))] != urls[0])
+        refused = httpx.get(f"{url}/v1/changes", params={"key": away})
+        assert (refused.status_code, "http://two" in refused.text) == (421, True)
 
 
 def test_a_slow_reader_is_cut_off_and_told(told: Callable[..., Told]) -> None:

@@ -27,7 +27,7 @@ EVENT_ROWS = 1_000
 _LOOK_S = 0.02
 
 After = Annotated[str | None, Query(description="Token of a milestone: what came after it. Else from now on.")]
-LastEventId = Annotated[str | None, Header(description="The same, and goes before it: a reader that comes back.")]
+LastEventId = Annotated[str | None, Header(description="A header: the same, of a reader that comes back.")]
 Prefix = Annotated[str, Query(description="Only keys that begin with this.")]
 Key = Annotated[str | None, Query(description="Only this key.")]
 Wanted = Callable[[Window], bool]
