@@ -28,6 +28,7 @@ from cutwater.rehydrator.census import SizeMetrics, sizes_plain
 from cutwater.rehydrator.metrics import Metrics as ViewMetrics
 from cutwater.rehydrator.storemetrics import StoreMetrics
 from cutwater.views.census import Counted
+from cutwater.views.changes import Changes
 from cutwater.views.layout import Window
 from cutwater.views.pages import KeyPage, KeysPage, Order, Page, Part, ScanPage, Stored, Top
 from cutwater.views.rows import Row
@@ -212,6 +213,7 @@ def registries() -> dict[str, CollectorRegistry]:
     view.watch(cast(View, _View(None)), lambda: _NOW_MS)
     view.registry.register(StoreMetrics(lambda: None))
     view.registry.register(SizeMetrics(lambda: None))
+    view.watch_changes(Changes(lambda: None))
     return {
         "driver": DriverMetrics().registry,
         "commit_signal": SignalMetrics().registry,

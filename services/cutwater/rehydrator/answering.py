@@ -40,7 +40,7 @@ class Answering:
         self.metrics = metrics
         self.peers = peers
         self.replica = replica
-        self._generation = generation
+        self.generation = generation
         self._now_ms = now_ms
 
     @property
@@ -66,7 +66,7 @@ class Answering:
 
     async def reach(self, at_least: str | None, wait_ms: int) -> None:
         """Return once the view is at the token; 412 after the wait, with the milestone that is shown instead."""
-        sequence = questions.token(at_least, self._generation)
+        sequence = questions.token(at_least, self.generation)
         if sequence is None:
             return
         deadline = time.monotonic() + wait_ms / 1000

@@ -165,13 +165,14 @@ class NotReached(BaseModel):
 
 WHY_UNGUARDED = "the API token is missing or wrong"
 WHY = {
-    400: "`at_least` is no token, `after` is no cursor or one of another division or layout of the rows, or the "
-    "body cannot be read",
+    400: "`at_least` or `Last-Event-ID` is no token; `after` is no cursor (of `/v1/changes`: no token), or one of "
+    "another division or layout of the rows; or the body cannot be read",
     409: "this rehydrator takes no snapshots; a standby or a replica never does",
     410: "the token in `at_least` is of another generation: it was lost",
     412: "the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows",
     413: "the body is too large",
-    421: "the peers differ in who holds which partition: compare `CUTWATER_PEERS`; or a replica lacks this key",
+    421: "the peers differ in who holds which partition: compare `CUTWATER_PEERS`; or a replica lacks this key; "
+    "or another peer, which is named, has its changes",
     422: "a parameter is out of its bounds, no time or no measure; or there are too many rows to rank",
     500: "an error of Cutwater's own; `detail` says which",
     501: "this rehydrator has no pyarrow; `detail` says what to install",

@@ -30,7 +30,9 @@ from cutwater.rehydrator.answers import (
 )
 from cutwater.rehydrator.arrow import Arrow
 from cutwater.rehydrator.bodies import BodyGuard
+from cutwater.rehydrator.events import EVENTS
 from cutwater.rehydrator.export import LINES, Exports
+from cutwater.rehydrator.following import Following
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.openapi import Described
 from cutwater.rehydrator.peers import Peers
@@ -40,6 +42,7 @@ from cutwater.rehydrator.replica import Replica
 from cutwater.rehydrator.spanning import Spanning
 from cutwater.rehydrator.standing import Standing
 from cutwater.rehydrator.whole import Sizes, Snapshot, Whole
+from cutwater.views.changes import Changes
 from cutwater.views.view import View
 
 
@@ -53,17 +56,19 @@ def create_app(
     snapshot: Snapshot | None = None,
     sizes: Sizes | None = None,
     replica: Replica | None = None,
+    changes: Changes | None = None,
 ) -> FastAPI:
     """The application over one view; with `token` it answers only whoever shows it.
 
     `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes one within
     so many seconds; None where none are taken. `sizes`: the last census, as JSON has it.
-    `replica`: what it holds where it is one.
+    `replica`: what it holds where it is one. `changes`: what the view's follower says; None where there is none.
     """
     answering = Answering(view, generation, metrics, now_ms, peers or Peers.none(metrics), replica)
     reading, spanning = Reading(answering), Spanning(answering)
     exports, standing = Exports(), Standing(answering)
     whole, arrow = Whole(answering, exports, snapshot, sizes), Arrow(answering, exports)
+    following = Following(answering, changes or Changes(lambda: view.milestone))
     app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
     app.get("/v1/state/{key:path}", responses=told(KeyAnswer, *READING))(reading.key)
     app.get("/v1/state", responses=told(ScanAnswer, *READING))(reading.scan)
@@ -71,6 +76,9 @@ def create_app(
     app.get("/v1/top", responses=told(TopAnswer, *READING))(spanning.top)
     app.get("/v1/export", response_class=Response, responses=streamed(LINES, 500, 503))(whole.export)
     app.get("/v1/arrow", response_class=Response, responses=streamed(MEDIA_TYPE, *WAITING, 501))(arrow.rows)
+    app.get("/v1/changes", response_class=Response, responses=streamed(EVENTS, 400, 421, 422, 500, 503))(
+        following.changes
+    )
     app.get("/v1/milestone", responses=told(Milestone, *WAITING))(standing.milestone)
     app.get("/v1/sizes", responses=told(SizesAnswer, 500, 503))(whole.sizes)
     app.post("/v1/snapshots", status_code=202, responses=told(Taken, 409, 500, 503, success=202))(whole.snapshot)

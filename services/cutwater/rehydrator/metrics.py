@@ -12,6 +12,7 @@ from cutwater.core.eviction import Eviction
 from cutwater.core.records import Milestone
 from cutwater.core.snapshots import Manifest
 from cutwater.views.applier import Applied
+from cutwater.views.changes import Changes
 from cutwater.views.shelf import Pruned, Uploaded
 from cutwater.views.view import State, View
 
@@ -39,6 +40,7 @@ class Metrics:
         self.passed_on = Counter("requests_passed_on", "Requests passed on to a peer that holds it.", **here)
         self.peer_failures = Counter("peer_failures", "Of those, the ones that the peer did not answer.", **here)
         self.standby_answers = Counter("standby_answers", "Requests answered as a standby.", **here)
+        self.cut_off = Counter("followers_cut_off", "Readers of changes that were too slow.", **here)
         self._loaded = Gauge("loaded_records", "Changelog records that a bulk restore has loaded.", **here)
         self._to_load = Gauge("to_load_records", "Of how many at most: compaction has left fewer.", **here)
         self._native = Gauge("load_native", "1 where the optional module does most of that.", **here)
@@ -112,6 +114,13 @@ class Metrics:
         Gauge("ready", "1 when a milestone is shown and followed.", **self._here).set_function(
             lambda: float(view.ready)
         )
+
+    def watch_changes(self, changes: Changes) -> None:
+        """Report who follows and what is kept for them at the moment of each scrape."""
+        followers = Gauge("followers", "Readers that follow the changes now.", **self._here)
+        followers.set_function(lambda: changes.followers)
+        kept = Gauge("changes", "Changed rows kept for them.", unit="bytes", **self._here)
+        kept.set_function(lambda: changes.size)
 
     def applied(self, milestone: Milestone, done: Applied) -> None:
         self._milestones.inc()

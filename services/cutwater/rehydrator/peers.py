@@ -89,6 +89,11 @@ class Peers:
             return ()
         return self._holders(self._owners[self._shards.partition(self._shards.shard(key_hash(key)))])
 
+    def owner_elsewhere(self, key: str) -> str | None:
+        """Who owns a key that this one does not hold."""
+        holders = self.of_key(key)
+        return holders[0] if holders and self._own not in holders else None
+
     def at(self, place: int) -> Holders:
         """Whose turn it is in a scan. 400 where there are not so many."""
         if not self._names and not place:

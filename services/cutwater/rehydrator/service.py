@@ -34,6 +34,7 @@ from cutwater.rehydrator.snapshots import Kept, clear
 from cutwater.rehydrator.starting import Starting
 from cutwater.rehydrator.storemetrics import StoreMetrics
 from cutwater.views.bulk import Bulk, workers_by_default
+from cutwater.views.changes import Changes
 from cutwater.views.follower import Follower
 from cutwater.views.snapshotting import Between
 from cutwater.views.store import Store, folder_of
@@ -71,6 +72,8 @@ class Rehydrator:
         self._start.found(role=role)
         metrics.watch(self._view, now_ms)
         metrics.registry.register(StoreMetrics(store.figures))
+        changes = Changes(lambda: self._view.milestone)
+        metrics.watch_changes(changes)
         starting = Starting(self._start, metrics, self._view, store)
         self._sized = Sized(job, store, settings.view_census_ms, metrics, log)
         self._kept = None
@@ -92,6 +95,7 @@ class Rehydrator:
             bulk=self._bulk(job, metrics),
             prepare=self._kept.prepare(starting) if self._kept else None,
             evict=self._sized.evict,
+            changes=changes,
         )
         if open_to_others(self._listener.getsockname()[0], token):
             log.warning("anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host)
@@ -106,6 +110,7 @@ class Rehydrator:
             snapshot,
             self._sized.answer,
             Replica(holding, job.shards) if replica else None,
+            changes,
         )
         self._server = uvicorn.Server(
             uvicorn.Config(

@@ -20,6 +20,7 @@ from cutwater.core.restore import Entry, Jump, Step, fresh
 from cutwater.core.sharing import Proof, proof_of
 from cutwater.views.bulk import Bulk
 from cutwater.views.changelog import Row, RowReader
+from cutwater.views.changes import Gathered, Rows
 from cutwater.views.layout import storage_key
 from cutwater.views.proving import counted_once, prove, require_schema, require_whole, writer_of
 from cutwater.views.ranges import Range, Ranges
@@ -38,6 +39,8 @@ class Applied:
     records: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    rows: Rows | None = None
+    """What a step changed, where somebody wants it."""
 
 
 class Applier:
@@ -53,16 +56,18 @@ class Applier:
         floor_ms: Callable[[Milestone], int] = lambda milestone: milestone.horizon_ms,
         bulk: Bulk | None = None,
         evict: Callable[[Milestone], int | None] = lambda _: None,
+        gathering: Callable[[], Gathered] = lambda: Gathered(0),
     ) -> None:
         """`floor_ms`: windows that end at or below it are not kept; the milestone's horizon, or less.
 
         `bulk`: who loads what is much; its floor is the horizon, or the store's lower bound.
         `evict`: asked at each step, from where on windows are still kept, for the size of the state; None: from
-        the store's lower bound on.
+        the store's lower bound on. `gathering`: where the rows of a step go, too.
         """
         self._evict = evict
         self._lower_ms: int | None = None
         self._bulk = bulk
+        self._gathering = gathering
         self._store = store
         self._ranges = ranges
         self._reader = RowReader(job)
@@ -121,7 +126,11 @@ class Applier:
         digest = fold(row_hash(row.key, row.value) for row in own.values())
         require_whole(milestone, {}, self._now_ms())
         prove(self._ranges.topic, milestone, len(own), digest, self._ranges.partitions)
-        self._commit(entry, self._kept(milestone, own.values()))
+        kept = self._kept(milestone, own.values())
+        gathered = self._gathering()
+        self._commit(entry, kept)
+        gathered.add(kept)
+        self.running.rows = gathered.rows
         return True
 
     def _in_bulk(self, entry: Entry) -> bool:
@@ -154,6 +163,7 @@ class Applier:
         rows = digest = size = 0
         generation = header_prefix(milestone.generation)
         chunk: dict[bytes, bytes] = {}
+        gathered = Gathered(0) if jump else self._gathering()
         self._store.begin(entry)
         for row in self._rows(range_, milestone):
             if row.writer == wanted:
@@ -170,12 +180,15 @@ class Applier:
             size += len(row.value)
             if len(chunk) >= self._chunk_rows or size > CHUNK_BYTES:
                 self._store.put(chunk, bulk=jump)
+                gathered.add(chunk)
                 chunk, size = {}, 0
         require_whole(milestone, range_.first_above_ms, self._now_ms())
         if rows > self._proof(milestone).rows:
             rows, digest = self._recount(milestone, rows)
         prove(self._ranges.topic, milestone, rows, digest, self._ranges.partitions)
         self._commit(entry, chunk, bulk=jump)
+        gathered.add(chunk)
+        self.running.rows = gathered.rows
 
     def _commit(self, entry: Entry, rows: dict[bytes, bytes], bulk: bool = False) -> None:
         self._store.commit(entry, rows, bulk, self._floor_ms(entry.milestone), self._lower_ms)

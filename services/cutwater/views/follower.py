@@ -19,6 +19,7 @@ from cutwater.core.restore import Backlog, Jump, Step
 from cutwater.core.sharing import Partitions
 from cutwater.views.applier import CHUNK_ROWS, Applied, Applier
 from cutwater.views.bulk import Bulk
+from cutwater.views.changes import Changes
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import STALL_S, Ranges, Stopped
 from cutwater.views.store import Store
@@ -64,6 +65,7 @@ class Follower:
         bulk: Callable[[Store, Callable[[], bool]], Bulk] | None = None,
         prepare: Callable[[Callable[[], bool]], None] | None = None,
         evict: Callable[[Milestone], int | None] = lambda _: None,
+        changes: Changes | None = None,
     ) -> None:
         """`partitions`: those that the store holds; None for all.
 
@@ -71,9 +73,11 @@ class Follower:
         `prepare`: brings an empty store to a milestone by other means than the changelog, once there are brokers;
         it is told how to see that it shall stop.
         `evict`: says at each step from where on windows are kept, as `Applier` has it.
+        `changes`: told what each milestone changed, once it is shown.
         """
         self._bulk = bulk
         self._evict = evict
+        self._changes = changes or Changes(lambda: view.milestone)
         self._cluster = cluster
         self._job = job
         self._store = store
@@ -150,7 +154,14 @@ class Follower:
         ranges = Ranges(self._cluster, self._changelog, self._stop.is_set, self._stall_s, self._partitions)
         bulk = self._bulk(self._store, self._stop.is_set) if self._bulk else None
         applier = Applier(
-            self._store, self._job, ranges, self._now_ms, self._chunk_rows, bulk=bulk, evict=self._evict
+            self._store,
+            self._job,
+            ranges,
+            self._now_ms,
+            self._chunk_rows,
+            bulk=bulk,
+            evict=self._evict,
+            gathering=self._changes.gathering,
         )
         try:
             feed = MilestoneFeed(self._cluster, self._topic, self._backlog.position)
@@ -216,6 +227,7 @@ class Follower:
             return
         self._overtaken = ""
         self._view.show(plan.to)
+        self._changes.show(plan.to.milestone, done.rows)
         self._backlog.done(plan.to)
         self._observer.applied(plan.to.milestone, done)
 
