@@ -118,7 +118,7 @@ class Loading:
         """Of the bulk restore."""
 
 
-@pytest.mark.parametrize("room", [0, 64 << 10, 200 << 10])
+@pytest.mark.parametrize("room", [0, 40 << 10, 100 << 10])
 def test_a_bulk_restore_goes_on_when_there_is_room(
     broker: Any, disk: SmallDisk, tmp_path: Path, room: int
 ) -> None:

@@ -59,8 +59,9 @@ class Tuning:
         self._memory_bytes = memory_bytes
         buffers = memory_bytes // 2
         # Write buffers are charged to the cache: blocks give way to them, and their sum has the one bound.
-        # What is in use stays above the cache's capacity, the old write buffers of a long reader for one.
-        cache = Cache(memory_bytes // 8 * 7)
+        # What is in use stays above the cache's capacity, the old write buffers of a long reader for one. The
+        # clock cache keeps to it: the LRU one has dozens of small parts, which charges of 256 KB fill unevenly.
+        cache = Cache.new_hyper_clock_cache(memory_bytes // 8 * 7, 0)
         table = BlockBasedOptions()
         table.set_block_cache(cache)
         table.set_cache_index_and_filter_blocks(True)
