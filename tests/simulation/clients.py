@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import OffsetSpec
 
 from cutwater.core import topics
@@ -121,10 +129,16 @@ class SimConsumer:
     def list_topics(self, topic: str, timeout: float) -> Any:
         return _described(self._log, topic)
 
-    def get_watermark_offsets(self, place: TopicPartition, timeout: float) -> tuple[int, int]:
+    def offsets_for_times(self, places: list[TopicPartition], timeout: float) -> list[TopicPartition]:
         self._process.pause()
-        partition = self._log.topics[place.topic][place.partition]
-        return 0, partition.stable_end if self._committed else partition.end
+        found = []
+        for place in places:
+            partition = self._log.topics[place.topic][place.partition]
+            end = partition.stable_end if self._committed else partition.end
+            found.append(
+                TopicPartition(place.topic, place.partition, 0 if place.offset == OFFSET_BEGINNING else end)
+            )
+        return found
 
     def poll(self, timeout: float) -> Message | None:
         self._process.pause(self._has_more if timeout else None)

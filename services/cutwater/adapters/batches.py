@@ -42,16 +42,12 @@ class Chunk(NamedTuple):
     """The offset that was asked for; a batch may begin below it."""
     following: int
     """Every record below this offset has come: compaction and transactions leave gaps."""
-    end: int | None
-    """The end of the log, where the chunk reaches it."""
     batches: Sequence[Any]
     size: int
     """Bytes as stored, of all together."""
 
 
-def chunk(
-    place: str, raw: bytes, first: int, stable_end: int, aborted: Iterable[tuple[int, int]] | None = None
-) -> Chunk:
+def chunk(place: str, raw: bytes, first: int, aborted: Iterable[tuple[int, int]] | None = None) -> Chunk:
     """What a reader of committed records may see of a broker's answer.
 
     `aborted`: producer and first offset of each aborted transaction in it. Raises UnavailableError where a
@@ -74,7 +70,7 @@ def chunk(
         elif not (batch.is_transactional and batch.producer_id in aborting):
             seen.append(batch)
         following = batch.next_offset
-    return Chunk(first, following, stable_end if following >= stable_end else None, seen, len(raw))
+    return Chunk(first, following, seen, len(raw))
 
 
 def split(one: Chunk, offsets: int) -> tuple[Chunk, Chunk | None]:
@@ -83,7 +79,7 @@ def split(one: Chunk, offsets: int) -> tuple[Chunk, Chunk | None]:
         following = batch.next_offset
         if following - one.first >= offsets:
             size = one.size * count // len(one.batches)
-            head = Chunk(one.first, following, None, one.batches[:count], size)
+            head = Chunk(one.first, following, one.batches[:count], size)
             return head, one._replace(first=following, batches=one.batches[count:], size=one.size - size)
     return one, None
 

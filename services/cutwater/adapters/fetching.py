@@ -57,8 +57,6 @@ class Fetched(NamedTuple):
     records: list[Record]
     following: int
     """Every record below this offset has come."""
-    end: int | None
-    """The end of the log, where it was reached."""
 
 
 @dataclass
@@ -114,11 +112,10 @@ class Fetcher:
         self._wake()
 
     def pause(self, partitions: Iterable[int]) -> None:
-        """Nothing is fetched or handed out of these, until `resume`."""
-        self._set_paused(partitions, True)
-
-    def resume(self, partitions: Iterable[int]) -> None:
-        self._set_paused(partitions, False)
+        """Nothing is fetched or handed out of these any more, until the next `assign`."""
+        with self._changed:
+            for partition in partitions:
+                self._ways[partition].paused = True
 
     def read(self, timeout_s: float) -> dict[int, Fetched]:
         """What has come, by partition; waits up to so long for the first.
@@ -134,7 +131,7 @@ class Fetcher:
             taken = {partition: self._ways[partition].take() for partition in self._ready()}
         if taken:
             self._wake()
-        return {at: Fetched(batches.records(one), one.following, one.end) for at, one in taken.items()}
+        return {at: Fetched(batches.records(one), one.following) for at, one in taken.items()}
 
     def close(self) -> None:
         self._closed = True
@@ -144,12 +141,6 @@ class Fetcher:
 
     def _ready(self) -> list[int]:
         return [partition for partition, way in self._ways.items() if way.chunks and not way.paused]
-
-    def _set_paused(self, partitions: Iterable[int], paused: bool) -> None:
-        with self._changed:
-            for partition in partitions:
-                self._ways[partition].paused = paused
-        self._wake()
 
     def _wake(self) -> None:
         loop = self._loop
@@ -235,7 +226,7 @@ class Fetcher:
             return
         self.trouble = ""
         for _, partitions in answer.topics:
-            for partition, code, _high, stable_end, *more, raw in partitions:
+            for partition, code, _high, _stable, *more, raw in partitions:
                 # Since version 5 the start of the log stands before the aborted ones, since 11 a replica behind.
                 aborted = next((one for one in more if isinstance(one, list)), None)
                 place = f"{self._topic}/{partition}"
@@ -244,7 +235,7 @@ class Fetcher:
                         self._heed(client, KafkaError(code), partition)
                         await self._pause()
                     else:
-                        one = batches.chunk(place, raw, asked[partition], stable_end, aborted)
+                        one = batches.chunk(place, raw, asked[partition], aborted)
                         self._put(partition, ways[partition], one)
                 except CutwaterError as error:
                     self._fail(error)

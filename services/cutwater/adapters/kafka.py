@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 
 from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
@@ -47,6 +56,7 @@ _PASSING = _UNKNOWN | {
 }
 """A topic just made, or a broker just gone or back: the next leader is about to be known. Until it is, a client
 may be told that there is no such partition, of a topic that is only away."""
+_FIRST_AND_END = (OFFSET_BEGINNING, OFFSET_END)
 _PAUSE_S, _PAUSE_S_MAX = 0.1, 0.4
 _LOOK_S, _ANEW_S = 1.0, 5.0
 
@@ -147,15 +157,26 @@ def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:
 def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     """(first kept offset, end offset) of one partition.
 
-    With `read_committed` the end is the last stable offset: an open transaction hides what follows it.
+    With `read_committed` the end is the last stable offset: an open transaction hides what follows it. Raises
+    UnavailableError when nobody answers within the bound.
+
+    Asked as offsets by time, of which these two are special ones: librdkafka's own question for them has no
+    time-out of its own, and never comes back when it gives up a broker meanwhile.
     """
-    place = TopicPartition(topic, partition)
     low, high = patiently(
         f"reading the offsets of {topic}/{partition}",
-        lambda: consumer.get_watermark_offsets(place, timeout=TIMEOUT_S),
+        lambda: [_offset(consumer, TopicPartition(topic, partition, moment)) for moment in _FIRST_AND_END],
         lambda: consumer.list_topics(topic, timeout=_ANEW_S),
     )
-    return int(low), int(high)
+    return low, high
+
+
+def _offset(consumer: Consumer, place: TopicPartition) -> int:
+    # It looks for the leader and asks it, and takes up to so long for each.
+    (found,) = consumer.offsets_for_times([place], timeout=TIMEOUT_S / 2)
+    if found.error is not None:
+        raise KafkaException(found.error)
+    return int(found.offset)
 
 
 def unanswered(consumer: Consumer, topic: str, timeout_s: float) -> KafkaError | None:

@@ -74,7 +74,7 @@ class Worker:
 
     def _read(self) -> bool:
         came = False
-        for partition, (fetched, following, _) in self._fetcher.read(_POLL_S).items():
+        for partition, (fetched, following) in self._fetcher.read(_POLL_S).items():
             end = self._ends[partition]
             records = fetched if following <= end else [one for one in fetched if one.offset < end]
             if records:
