@@ -9,14 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
-from cutwater.adapters.kafka import bounds, make_consumer, partition_count, patiently
-from cutwater.core.errors import UsageError
+from cutwater.adapters.kafka import TIMEOUT_S, bounds, make_consumer, partition_count, patiently
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.topics import TopicSpec
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
@@ -102,3 +103,33 @@ def test_patience_has_a_bound() -> None:
     answers[:] = [UNKNOWN, UNKNOWN, 7]
     with pytest.raises(UsageError, match="asking: the topic does not exist"):
         patiently("asking", answered, lambda: None, patience_s=0.0)
+
+
+def test_a_question_to_a_broker_that_stands_still_comes_back(tmp_path: Path, kafka_jars: list[Path]) -> None:
+    """Within its bound, as an error that trying later may mend; the same consumer is answered again afterwards."""
+    own = Broker(tmp_path / "own", find_java(), kafka_jars)
+    supervised = own.supervised()
+    with Supervisor([supervised]) as supervisor, ThreadPoolExecutor(1) as asking:
+        assert supervisor.start(threading.Event())
+        ensure_topics(own.cluster, [TopicSpec("still", 1, ())])
+        consumer = make_consumer(own.cluster)
+        assert bounds(consumer, "still", 0) == (0, 0)
+        still = [psutil.Process(pid) for pid in supervised.child.pids()]
+        for one in still:
+            one.suspend()
+        try:
+            answer = asking.submit(bounds, consumer, "still", 0)
+            with pytest.raises(UnavailableError, match="still/0"):
+                answer.result(3 * TIMEOUT_S)
+        finally:
+            for one in still:
+                one.resume()
+        wait_until(lambda: answered(consumer), "the broker to answer again")
+        consumer.close()
+
+
+def answered(consumer: Consumer) -> bool:
+    try:
+        return bounds(consumer, "still", 0) == (0, 0)
+    except CutwaterError:
+        return False

@@ -189,25 +189,24 @@ def _batch(*values: bytes, base: int = 0) -> bytes:
 def test_a_damaged_batch_is_never_handed_out() -> None:
     """Whichever byte behind the length is another: a checksum, or a refusal; never other records."""
     sound = _batch(b"one", b"two")
-    assert [one.value for one in records(chunk("t/0", sound, 0, 2))] == [b"one", b"two"]
+    assert [one.value for one in records(chunk("t/0", sound, 0))] == [b"one", b"two"]
     for at in range(21, len(sound)):
         damaged = bytearray(sound)
         damaged[at] ^= 0x10
         with pytest.raises(UnavailableError, match="checksum of the batch at offset 0 is wrong"):
-            chunk("t/0", bytes(damaged), 0, 2)
+            chunk("t/0", bytes(damaged), 0)
 
 
 def test_batches_are_made_records_a_piece_at_a_time() -> None:
     raw = b"".join(_batch(*[b"v"] * 10, base=10 * number) for number in range(7))
-    whole = chunk("t/0", raw, 5, 70)
-    assert (whole.following, whole.end) == (70, 70)
+    whole = chunk("t/0", raw, 5)
+    assert whole.following == 70
     pieces, rest = [], whole
     while rest is not None:
         piece, rest = split(rest, 20)
         pieces.append(piece)
     assert [piece.following for piece in pieces] == [30, 50, 70]
     assert [one.offset for piece in pieces for one in records(piece)] == list(range(5, 70))
-    assert [piece.end for piece in pieces] == [None, None, 70]
 
 
 @pytest.fixture

@@ -172,7 +172,8 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
 
 
 def _offset(consumer: Consumer, place: TopicPartition) -> int:
-    (found,) = consumer.offsets_for_times([place], timeout=TIMEOUT_S)
+    # It looks for the leader and asks it, and takes up to so long for each.
+    (found,) = consumer.offsets_for_times([place], timeout=TIMEOUT_S / 2)
     if found.error is not None:
         raise KafkaException(found.error)
     return int(found.offset)
