@@ -93,6 +93,7 @@ COLUMNS: tuple[Column, ...] = (
     ("start CPU-s", lambda run: run.start_cpu_s, ".1f"),
     ("broker CPU-s", lambda run: run.broker_cpu_s, ".1f"),
     ("peak MB", lambda run: run.memory_mb_peak, ",.0f"),
+    ("bound MB", lambda run: run.memory_mb_bound if isinstance(run, Restore) else None, ",.0f"),
 )
 FIGURES: tuple[tuple[str, Callable[[Run], float | None]], ...] = (
     ("", lambda run: run.events_per_s),

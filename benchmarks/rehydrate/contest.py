@@ -35,6 +35,8 @@ class Restore(Run):
     settle_s: float = 0.0
     """From the first correct read until the process tree is quiet: compactions that the restore owes."""
     settle_cpu_s: float = 0.0
+    memory_mb_bound: float | None = None
+    """What it says that it takes at most, where it says so."""
 
     @property
     def all_cpu_s(self) -> float:
@@ -74,6 +76,11 @@ class Stage:
 
 class Contest(ABC):
     """One contender in one pair."""
+
+    @property
+    def memory_mb_bound(self) -> float | None:
+        """What it says that it takes at most."""
+        return None
 
     def __init__(self, stage: Stage, log: Log, contender: str, pair: int) -> None:
         self.stage, self.log, self.contender, self.pair = stage, log, contender, pair
@@ -125,6 +132,7 @@ class Contest(ABC):
             start_cpu_s=cpu_at(samples, span.begun_s),
             broker_cpu_s=cpu_between(broker.samples, *span),
             memory_mb_peak=max(one.memory_mb for one in samples if one.at_s <= quiet_s),
+            memory_mb_bound=self.memory_mb_bound,
             exact=wrong is None,
             fault=wrong,
             workload=self.log.workload.name,

@@ -22,6 +22,7 @@ from cutwater.core.job import PLAIN_KEY_SCHEMA
 from cutwater.local.children import Child
 from cutwater.local.ports import free_ports
 from cutwater.local.restarts import RestartPolicy
+from cutwater.views.bulk import workers_by_default
 from cutwater.views.changelog import KeyReader
 from cutwater.views.layout import WINDOWS_END, Window, parse, segment_prefix
 from cutwater.views.rows import Presenter, iso
@@ -30,11 +31,17 @@ from cutwater.views.store import Store, folder_of
 _SPENT = re.compile(r"^cutwater_view_(?:apply_seconds_sum|snapshot_restore_seconds) (\S+)$", re.MULTILINE)
 NATIVE = "cutwater-native"
 """The contender that may use the optional module."""
+PROCESS_MB, ROWS_MB, NATIVE_MB = 75.0, 400.0, 250.0
+"""docs/OPERATING.md, "How long a restore takes": of each process, and of what all workers hold."""
 _PIECE_ROWS = 50_000
 _WAIT_MS = 30_000
 
 
 class ViewContest(Contest):
+    @property
+    def memory_mb_bound(self) -> float:
+        return PROCESS_MB * (1 + workers_by_default()) + (NATIVE_MB if self.contender == NATIVE else ROWS_MB)
+
     def child(self) -> Child:
         self._port = free_ports(1)[0]
         env = {

@@ -266,7 +266,8 @@ def test_a_key_of_another_peer_is_followed_there(told: Callable[..., Told]) -> N
     """Refused with its address: what it holds, this one never hears of."""
     one, urls = told(), ["http://one", "http://two"]
     one.show(1)
-    app = app_of(one.own.view, peers=lambda metrics: Peers(one.own.job.shards, dict.fromkeys(urls, ()), urls[0], "", metrics))
+    shares: dict[str, tuple[str, ...]] = dict.fromkeys(urls, ())
+    app = app_of(one.own.view, peers=lambda metrics: Peers(one.own.job.shards, shares, urls[0], "", metrics))
     with serving(app) as url:
         shards = one.own.job.shards
         owned = owners(urls, shards.partitions)

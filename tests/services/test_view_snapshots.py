@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -170,6 +172,10 @@ def flip(file: Path) -> None:
     file.write_bytes(data)
 
 
+def on_another_disk(*_places: object) -> None:
+    raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "a flipped byte": flip,
     "cut off": lambda file: file.write_bytes(file.read_bytes()[:-1]),
@@ -177,12 +183,16 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("what", ["file", "manifest"])
+@pytest.mark.parametrize(
+    ("what", "links"), [("file", True), ("file", False), ("manifest", True)], ids=["linked", "copied", "manifest"]
+)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_takes_the_next_older_one(
-    writing: Writing, tmp_path: Path, objects: Objects, what: str, damage: str
+    writing: Writing, tmp_path: Path, objects: Objects, monkeypatch: Any, what: str, links: bool, damage: str
 ) -> None:
     """It is said in the log, counted, and the view ends up exact all the same."""
+    if not links:
+        monkeypatch.setattr(os, "link", on_another_disk)
     three_snapshots(writing, tmp_path / "one", objects)
     shelf = shelf_of(writing, objects)
     newest, older = shelf.manifest(3), shelf.manifest(2)

@@ -62,6 +62,10 @@ class Objects:
             self._opened = LocalStore(prefix=str(self._folder), mkdir=True)
         return self._opened
 
+    def path(self, name: str) -> Path | None:
+        """Where an object lies on this machine; None where the store is no folder."""
+        return self._folder / name if self._folder is not None else None
+
     def put_file(self, name: str, file: Path) -> None:
         """A whole object from a file, or none."""
         with self._told(f"writing {name}"):

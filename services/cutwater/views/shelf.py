@@ -31,6 +31,7 @@ from cutwater.core.snapshots import (
     share_name,
     upload_ms_max,
 )
+from cutwater.views.linking import linked
 
 CHECKS_MAX = 3
 """How often files that have gone are uploaded again before a manifest is given up."""
@@ -118,6 +119,8 @@ class Shelf:
         """A file of a snapshot, whole and checked. Raises Unusable, CutwaterError, and what `stopping` does."""
         unfinished = to.with_name(to.name + ".part")
         self.require_size(one)
+        if linked(self._objects.path(self.names.file(one.object)), one, to, stopping):
+            return
         try:
             with unfinished.open("wb") as file:
                 for piece in self.chunks(one, stopping):
