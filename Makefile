@@ -54,7 +54,7 @@ test-containers: $(STAMP) ## Run the tests in containers (Docker and debootstrap
 
 native: $(STAMP) ## Build the optional module for fast restores and install it (Rust is needed: docs/INSTALLING.md)
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.85 or newer, with rustup"; exit 3; }
-	$(BIN)/pip install --quiet --no-deps --force-reinstall ./native
+	CARGO_TARGET_DIR=$(abspath build/native) $(BIN)/pip install --quiet --no-deps --force-reinstall ./native
 
 simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000 STEPS=150, or SEED=17 alone)
 	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) --steps $(STEPS) $(if $(SEED),--seed $(SEED))
@@ -102,4 +102,4 @@ lock: $(STAMP) ## Renew the lock files: the environment's and the service image'
 	  --no-emit-find-links --no-emit-trusted-host -c requirements.lock -o deploy/images/service.lock pyproject.toml
 
 clean: ## Delete the environment, builds and caches
-	rm -rf $(VENV) native/target build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -92,7 +92,7 @@ def log(batches: Sequence[Sequence[Put]], codec: int = 3, first: int = 0) -> Chu
     for puts in batches:
         found += raw(puts, at, codec)
         at += sum(one.gap + 1 for one in puts)
-    return chunk("changes/0", found, first, FAR)
+    return chunk("changes/0", found, first)
 
 
 def whole(*batches: Sequence[Put], codec: int = 3) -> Pieces:
@@ -377,7 +377,7 @@ def of_records(records: bytes, count: int) -> Pieces:
     data[57:61] = struct.pack(">i", count)
     data[8:12] = struct.pack(">i", len(data) - 12)
     data[17:21] = struct.pack(">I", crc32c(bytes(data[21:])))
-    return lambda: [(chunk("changes/0", bytes(data), 0, FAR), FAR)]
+    return lambda: [(chunk("changes/0", bytes(data), 0), FAR)]
 
 
 @both
