@@ -115,7 +115,7 @@ def main() -> int:
     result = Path(sys.argv.pop(1))
     time_application()
     time_hop()
-    timed(Pinned, "_piece", "seek")
+    timed(Pinned, "piece", "seek")
     timed(Pinned, "first", "seek")
     timed(Presenter, "row", "present")
     timed(JSONResponse, "render", "render")

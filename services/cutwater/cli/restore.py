@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -174,7 +173,7 @@ def _tell(made: Plan, holding: Holding, workers: int, folder: Path, done: Applie
         "selection": holding.selection.as_object() if holding.selection else None,
         "records_max": made.records_max,
         "seconds_expected": round(made.seconds(workers), 1),
-        "restored": asdict(done) if done else None,
+        "restored": _restored(done) if done else None,
     }
     if as_json:
         print_json(told)
@@ -192,6 +191,10 @@ def _tell(made: Plan, holding: Holding, workers: int, folder: Path, done: Applie
         say("the folder is there already")
     else:
         say(f"to be read: {made.records_max:,} records at most, about {told['seconds_expected']} s")
+
+
+def _restored(done: Applied) -> dict[str, Any]:
+    return {"records": done.records, "bytes": done.bytes, "seconds": done.seconds}
 
 
 def _snapshot(one: Kept) -> dict[str, Any]:

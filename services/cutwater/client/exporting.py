@@ -19,6 +19,7 @@ from cutwater.core.job import Job
 from cutwater.core.selection import Selection
 from cutwater.core.sharing import Partitions, require_whole_once
 from cutwater.views.described import about, described
+from cutwater.views.jsonform import from_iso
 from cutwater.views.store import Store, folder_of, part_in
 from cutwater.views.tabular import batches
 from cutwater.views.view import View
@@ -58,7 +59,8 @@ class Written(NamedTuple):
 def write(job: Job, parts: Sequence[Part], out: Path, report: Report = lambda _rows: None) -> list[Written]:
     """All parts as one file; where `out` is a folder, each as a file of its own in it.
 
-    Raises UsageError where parts of several milestones would make one file. A file is there whole or not at all.
+    Raises UsageError where parts of several milestones, or replicas of a part each, would make one file. A file is
+    there whole or not at all.
     """
     if out.is_dir():
         written: list[Written] = []
@@ -68,6 +70,8 @@ def write(job: Job, parts: Sequence[Part], out: Path, report: Report = lambda _r
         return written
     if len({part.token for part in parts}) > 1:
         raise UsageError(f"{out}: one file holds one milestone, and these are several: {_shown(parts)}")
+    if len(parts) > 1 and any(part.selection for part in parts):
+        raise UsageError(f"{out}: replicas hold a selection each: name one of them, or a folder")
     return [_file(job, parts, out, report)]
 
 
@@ -78,7 +82,10 @@ def _name(job: Job, part: Part, number: int, count: int) -> str:
 
 def _file(job: Job, parts: Sequence[Part], path: Path, report: Report, before: int = 0) -> Written:
     held = parts[0].partitions if len(parts) == 1 else None  # together they hold each partition once
-    schema = schema_of(job, about(job.name, parts[0].milestone, held, parts[0].selection))
+    bounds = [lower for part in parts if (lower := part.milestone.get("lower_bound")) is not None]
+    # What is above the highest bound is there, of every partition.
+    milestone = {**parts[0].milestone, "lower_bound": max(bounds, key=from_iso, default=None)}
+    schema = schema_of(job, about(job.name, milestone, held, parts[0].selection))
     with parquet_file(path, schema) as file:
         for part in parts:
             for batch in part.batches:

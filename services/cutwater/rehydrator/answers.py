@@ -85,9 +85,10 @@ class KeyRows(BaseModel):
     milestone: int = Field(description="Which of `milestones` these rows are of, from 0.")
     rows: list[Row]
     next_from: Time | None = Field(description="Ask for this key from there for the windows that follow.")
+    hint: str = Field("", description="Where windows are missing because they were evicted.")
 
 
-class KeysAnswer(BaseModel):
+class KeysAnswer(Replicas):
     milestones: list[OwnersMilestone]
     keys: list[KeyRows] = Field(description="In the order in which they were asked for, each once.")
     next_keys: list[str] = Field(description="Keys that there was no room for: ask for them again.")

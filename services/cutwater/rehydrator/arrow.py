@@ -48,17 +48,19 @@ class Arrow:
         first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
         view = self._answering.view
         await self._answering.reach(at_least, wait_ms)
-        self._exports.require_room()
-        milestone, stored = await run_in_threadpool(view.stored)
-        kept = self._answering.replica.kept if self._answering.replica else None
-        told = about(view.job.name, self._answering.milestone(milestone), self._answering.partitions, kept)
-        asked = {"prefix": prefix or None, "from": from_, "to": to}
-        try:
-            schema = schema_of(view.job, told | {name: text for name, text in asked.items() if text is not None})
-        except MachineError as error:
-            raise HTTPException(501, f"this rehydrator has no Arrow: {error}") from None
-        rows = _within(stored, prefix, _FIRST if first is None else first, _END if end is None else end)
-        return Export(stream_of(schema, batches(view.job, schema, rows)), MEDIA_TYPE, self._exports)
+        with self._exports.admitted():
+            milestone, stored = await run_in_threadpool(view.stored)
+            kept = self._answering.replica.kept if self._answering.replica else None
+            told = about(view.job.name, self._answering.milestone(milestone), self._answering.partitions, kept)
+            asked = {"prefix": prefix or None, "from": from_, "to": to}
+            try:
+                schema = schema_of(
+                    view.job, told | {name: text for name, text in asked.items() if text is not None}
+                )
+            except MachineError as error:
+                raise HTTPException(501, f"this rehydrator has no Arrow: {error}") from None
+            rows = _within(stored, prefix, _FIRST if first is None else first, _END if end is None else end)
+            return Export(stream_of(schema, batches(view.job, schema, rows)), MEDIA_TYPE, self._exports)
 
 
 def _within(

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -29,21 +30,30 @@ class Exports:
     def __init__(self) -> None:
         self.running = 0
 
-    def require_room(self) -> None:
-        """Before a milestone is pinned for one more. Raises UnavailableError."""
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """Around what makes an `Export`, which ends it: counted before a milestone is pinned for it.
+
+        Raises UnavailableError where there are enough.
+        """
         if self.running >= EXPORTS_MAX:
             raise UnavailableError(f"{EXPORTS_MAX} exports run already: each holds the files of its milestone")
+        self.running += 1
+        try:
+            yield
+        except BaseException:
+            self.running -= 1
+            raise
 
 
 class Export(StreamingResponse):
-    """Counted among the others from its first piece to its end, however it ends."""
+    """Counted among the others from before its first piece to its end, however it ends."""
 
     def __init__(self, pieces: Iterator[str] | Iterator[bytes], media_type: str, exports: Exports) -> None:
         super().__init__(pieces, media_type=media_type)
         self._exports = exports
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._exports.running += 1
         try:
             async with asyncio.timeout(EXPORT_S_MAX):
                 await super().__call__(scope, receive, send)

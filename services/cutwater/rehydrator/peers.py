@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import quote
 
 import httpx
@@ -154,12 +154,13 @@ class Peers:
         mine = self._own in holders or not holders
         refused: list[str] = []
         silent: dict[str, str] = {}
-        for holder in self._in_turn(holders):
+        turns = self._in_turn(holders)
+        for holder in turns:
             if holder == self._own:
                 if self._current():
                     return None
                 continue
-            only = not mine and holder == holders[-1]
+            only = not mine and holder == turns[-1]
             answer = await self._ask(holder, url, ANSWER_S if only else wait_s + PATIENCE_S, body)
             if isinstance(answer, str):
                 silent[holder] = answer
@@ -187,16 +188,12 @@ class Peers:
             raise UnavailableError(f"who holds this part does not answer: {why}; see the log there")
         return found
 
-    def _in_turn(self, holders: Holders) -> Iterator[str]:
+    def _in_turn(self, holders: Holders) -> Holders:
         """Those that were away lately come last, and only where this one cannot answer itself."""
-        away = []
-        for holder in holders:
-            if holder == self._own or self._absences.may_ask(holder, time.monotonic()):
-                yield holder
-            else:
-                away.append(holder)
-        if self._own not in holders:
-            yield from away
+        now_s = time.monotonic()
+        here = [one for one in holders if one == self._own or self._absences.may_ask(one, now_s)]
+        away = [one for one in holders if one not in here] if self._own not in holders else []
+        return (*here, *away)
 
     def _require_mine(self, holders: Holders, anyhow: bool) -> None:
         """421 for a part that this one does not hold; UnavailableError where another holder may be further."""

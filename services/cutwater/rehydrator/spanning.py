@@ -60,8 +60,8 @@ class Spanning:
         """The windows of several keys that start in [from, to), oldest first, each owner's at one milestone.
 
         Go on with `next_from` of a key, and with `next_keys`: those are the keys that `rows` left no room for. The
-        answer is whole or an error: where the owner of one of the keys does not answer, the status is 503, and the
-        same question may be asked again.
+        answer is whole or an error: where nobody who holds one of the keys answers, the status is 503, and it
+        may be asked again.
         """
         span = _time("from", asked.from_), _time("to", asked.to)
         self._answering.require(*asked.keys)
@@ -81,16 +81,21 @@ class Spanning:
             await self._answering.reach(at_least, wait_ms)
             return await run_in_threadpool(self._keys, share, span)
 
-        return await _joined((of(holders, keys) for holders, keys in now), lambda parts: _join_keys(every, parts))
+        def join(parts: list[Answer]) -> Answer:
+            return {**_join_keys(every, parts), **self._answering.holds(names=False)}
+
+        return await _joined((of(holders, keys) for holders, keys in now), join)
 
     def _keys(self, asked: Keys, span: tuple[int | None, int | None]) -> Answer:
         page = self._view.read_several(asked.keys, *span, asked.limit, asked.rows)
+        hint = questions.hint(self._view.evicted(page.milestone, span[0]))
         keys = [
             {
                 "key": one.key,
                 "milestone": 0,
                 "rows": [shown_row(row) for row in one.rows],
                 "next_from": None if one.next_from_ms is None else iso(one.next_from_ms),
+                **hint,
             }
             for one in page.pages
         ]
