@@ -264,7 +264,7 @@ def test_when_it_is_full(made_by: Any) -> None:
 @native_too
 def test_updates_of_few_keys_never_fill_the_module() -> None:
     """Older rows go as soon as they are too many, and the newest stay; then it goes on as before."""
-    gathering, one = NativeGathered(TASK), random.Random(5)
+    gathering, one = NativeGathered(replace(TASK, bytes_max=200_000)), random.Random(5)
     newest: dict[bytes, bytes] = {}
     for _ in range(80):
         puts = [
@@ -275,6 +275,17 @@ def test_updates_of_few_keys_never_fill_the_module() -> None:
         gathering.take(0, log([puts]), FAR)
         assert not gathering.full()
     assert sorted(found for _, found in written(gathering)) == sorted(newest.values())
+
+
+@native_too
+def test_rows_that_are_not_kept_are_how_a_restore_comes_on_too() -> None:
+    """Of windows below the floor nothing is held: a file, an empty one, says how far it has read."""
+    gathering, read = NativeGathered(TASK), 0
+    while not gathering.full():
+        gathering.take(0, log([[Put(key("a", 0), value(read, 8))] * 100]), FAR)
+        read += 100
+        assert read < 100_000
+    assert (written(gathering), gathering.full()) == ([], False)
 
 
 @native_too

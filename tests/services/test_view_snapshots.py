@@ -354,6 +354,9 @@ def test_a_store_that_comes_and_goes_is_asked_on_as_long_as_files_come(
         lasts = 1
         """How many requests fail in a row."""
 
+        def path(self, _name: str) -> None:
+            """It is no folder whose files could be linked."""
+
         def chunks(self, name: str, size: int) -> Iterator[bytes]:
             self.asked += 1
             if self.asked % (2 + self.lasts) >= 2:

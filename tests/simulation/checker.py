@@ -135,6 +135,8 @@ class Checker:
         if partitions is not None:
             due = {window: row for window, row in due.items() if PARTITION_OF[window[0]] in partitions}
         if lower_ms is not None:
+            if lower_ms > milestone.watermark_ms:
+                raise Anomaly(LOST_WRITE, f"{who} dropped windows up to {lower_ms}, which are open")
             due = {window: row for window, row in due.items() if window[1] + HOUR_MS > lower_ms}
         self._compare(f"{who} at {milestone.token}", rows, due, truth)
 

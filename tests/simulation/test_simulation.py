@@ -35,7 +35,7 @@ FAULTS = (
     *(f"zombie {slot}" for slot in ("driver", "signal", "publisher")),
     *(f"FencedError {slot}" for slot in ("driver", "signal", "publisher")),
     *(f"UnavailableError {slot}" for slot in ("driver", "signal", "publisher")),
-    *("clock jump", "compacted", "late row", "transaction timed out", "unknown outcome", "view lost"),
+    *("clock jump", "compacted", "evicted", "late row", "transaction timed out", "unknown outcome", "view lost"),
     *("checkpoint rolled back", "generation ended", "Concurrent driver"),
     *("aged", "tombstone", "tombstone not acknowledged"),
 )

@@ -177,6 +177,9 @@ class Metrics:
     def restored(self, manifest: Manifest, seconds: float) -> None:
         self._restore_s.set(seconds)
         self._restored.inc()
+
+    def begun_behind(self, manifest: Manifest) -> None:
+        """Of whoever takes snapshots: a standby's are not its own to grow old."""
         self._sequence.set(manifest.sequence)
         self._moment.set(manifest.created_ms / 1000)
 

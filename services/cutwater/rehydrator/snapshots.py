@@ -43,7 +43,9 @@ class Kept:
         near, self._far = Checkpoints(store.folder), far
         policy = Policy(settings.snapshot_keep_last, settings.snapshot_keep_hours, settings.snapshot_keep_days)
         plan = Plan(settings.snapshot_every_ms, policy, settings.snapshot_keep_local)
-        self._store = store
+        self._store, self._metrics = store, metrics
+        if not takes and store.applied:
+            near.remove()  # of one that took them: their links keep old files
         view = (job, settings.generation, partitions)
         self.taking = Snapshots(*view, store, near, far, plan, now_ms, metrics, log) if takes else None
         self._restorer = Restorer(*view, (near, far), stands_on(settings.cluster, job), metrics, log)
@@ -57,6 +59,9 @@ class Kept:
                 starting.restored(done)
             if done is not None and self.taking is not None:
                 self.taking.begin_behind(done.manifest, uploaded=done.tier == self._far.name)
+                self._metrics.begun_behind(done.manifest)
+            if self.taking is None:
+                self._metrics.answers(True)  # it does not ask again
 
         return prepare
 
@@ -68,7 +73,7 @@ def clear(store: Store, log: Any) -> None:
         count = near.remove()
         shutil.rmtree(half_fetched, ignore_errors=True)
         log.warning(
-            "CUTWATER_SNAPSHOTS is empty: the snapshots beside the view are removed",
+            "no snapshots are taken any more: those beside the view are removed",
             folder=str(near.folder),
             snapshots=count,
         )

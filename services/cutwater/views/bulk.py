@@ -118,8 +118,8 @@ class Bulk:
                     self._observer.loaded(done, records_max)
         finally:
             crew.end()
+            shutil.rmtree(folder, ignore_errors=True)  # before what a full disk may refuse
             self._store.loading(False)
-            shutil.rmtree(folder, ignore_errors=True)
         return done
 
     def _task(self, milestone: Milestone, folder: Path, slices: list[Slice], workers: int) -> Task:

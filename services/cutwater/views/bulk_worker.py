@@ -33,7 +33,6 @@ from cutwater.views.native_gathering import NativeGathered
 from cutwater.views.rocks import failure
 
 _POLL_S = 0.5
-_TELL_S = 1.0
 GONE = 1
 
 

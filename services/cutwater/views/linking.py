@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from cutwater.adapters.crashing import reach
@@ -29,8 +28,7 @@ def linked(source: Path | None, one: File, to: Path, stopping: Callable[[], None
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())  # RocksDB takes the files that it finds for durable
     except OSError:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)  # it may be the snapshot's own file: nobody shall write to it
         return False
     if not right:
         unfinished.unlink()

@@ -13,6 +13,8 @@ from cutwater.core.digest import fold
 from cutwater.views.gathering import Gathered, Into, Windows
 
 _FAR = (1 << 63) - 1
+_UNTOLD = 4
+"""So many times what is held at most is read between two files."""
 
 
 class NativeGathered:
@@ -24,6 +26,8 @@ class NativeGathered:
         self._plain = new_rows(key_header, value_header, writers, own, task.rows_max, task.bytes_max)
         self._windows = Windows(key_header, task)
         self._other = Gathered(task)
+        self._bytes_untold = _UNTOLD * task.bytes_max
+        self._written = 0
 
     @property
     def rows(self) -> int:
@@ -51,7 +55,9 @@ class NativeGathered:
             self._plain.put(key, value)
 
     def full(self) -> bool:
-        return self._plain.full()
+        # Files, empty ones as well, are how a restore comes on: rows that are not kept, or come again, count too.
+        return self._plain.full() or self.bytes - self._written >= self._bytes_untold
 
     def write(self, to: Into) -> int:
+        self._written = self.bytes
         return self._plain.write(to)
