@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from cutwater.adapters.crashing import reach
 from cutwater.core.snapshots import File, Unusable
 from cutwater.views.checkpoints import sha256_of
 
@@ -34,5 +33,4 @@ def linked(source: Path | None, one: File, to: Path, stopping: Callable[[], None
         unfinished.unlink()
         raise Unusable(f"{source} is damaged: its bytes are not those of {one.sha256}")
     unfinished.replace(to)
-    reach("file-fetched")
     return True

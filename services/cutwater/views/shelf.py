@@ -117,10 +117,13 @@ class Shelf:
 
     def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None:
         """A file of a snapshot, whole and checked. Raises Unusable, CutwaterError, and what `stopping` does."""
-        unfinished = to.with_name(to.name + ".part")
         self.require_size(one)
-        if linked(self._objects.path(self.names.file(one.object)), one, to, stopping):
-            return
+        if not linked(self._objects.path(self.names.file(one.object)), one, to, stopping):
+            self._download(one, to, stopping)
+        reach("file-fetched")
+
+    def _download(self, one: File, to: Path, stopping: Callable[[], None]) -> None:
+        unfinished = to.with_name(to.name + ".part")
         try:
             with unfinished.open("wb") as file:
                 for piece in self.chunks(one, stopping):
@@ -130,7 +133,6 @@ class Shelf:
             unfinished.replace(to)
         except OSError as error:
             raise MachineError(f"{unfinished}: {error}. Check that the disk has room") from None
-        reach("file-fetched")
 
     # --- writing
 
