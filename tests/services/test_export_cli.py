@@ -191,7 +191,6 @@ def test_peers_that_do_not_meet_make_no_file(
 ) -> None:
     """Refused with both milestones; in a folder each makes its own, and a warning says so."""
     monkeypatch.setattr(exporting, "WAIT_MS", 0)
-    monkeypatch.setattr(exporting, "_wait", lambda *_words: None)
     shared.show(0, 2)
     shared.show(1, 1)
     refused = shared.export(tmp_path / "all.parquet")

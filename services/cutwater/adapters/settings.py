@@ -269,7 +269,8 @@ def _peer(text: str) -> str:
     except ValueError:
         good = False
     if not good or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
-        raise UsageError(f"CUTWATER_PEERS: {text!r} is no URL of a rehydrator; one looks like http://host:8321")
+        shown = text.rpartition("@")[2]  # what stands before may be a secret
+        raise UsageError(f"CUTWATER_PEERS: {shown!r} is no URL of a rehydrator; one looks like http://host:8321")
     return text.rstrip("/")
 
 

@@ -29,6 +29,7 @@ TRIES = 5
 WAIT_MS = 30_000
 """How long a rehydrator may take to come to the milestone that another one shows."""
 _PAUSE_S = 0.2
+NOT_REACHED = 412
 
 Report = Callable[[int], None]
 """Told now and then how many rows there are so far."""
@@ -128,21 +129,24 @@ def served(
     Raises UnavailableError where one does not answer, or they do not come to the same; UsageError where they are
     not those of one job.
     """
-    if at_least:
-        _wait(urls, headers, at_least)
+    if at_least and (late := _late(urls, headers, at_least)):
+        raise UnavailableError(f"{late} did not come to {at_least} within {WAIT_MS / 1000:g} s: see its /readyz")
+    stands = False
     for left in reversed(range(TRIES)):
         with ExitStack() as stack:
             parts = [stack.enter_context(_served(job, url, headers)) for url in urls]
             require_whole_once({part.place: part.partitions for part in parts}, job.shards.partitions)
             newest = _newest(parts)
-            if all(part.token == newest for part in parts) or (several and not left):
+            if all(part.token == newest for part in parts) or (several and (stands or not left)):
                 yield parts
                 return
+        if stands:
+            break
         time.sleep(_PAUSE_S)
-        _wait(urls, headers, newest)
+        stands = _late(urls, headers, newest) is not None
     raise UnavailableError(
-        f"the peers were at different milestones in {TRIES} tries: {_shown(parts)}. Try again, or name a folder "
-        "with --out: then each makes a file at its own"
+        f"the peers were at different milestones in {TRIES - left} tries: {_shown(parts)}. Try again, or name a "
+        "folder with --out: then each makes a file at its own"
     )
 
 
@@ -162,11 +166,16 @@ def _newest(parts: Iterable[Part]) -> Token:
     return max(tokens, key=lambda token: token.sequence)
 
 
-def _wait(urls: Sequence[str], headers: Mapping[str, str], token: Token) -> None:
+def _late(urls: Sequence[str], headers: Mapping[str, str], token: Token) -> str | None:
+    """Who does not come to this milestone within the wait; None when all do."""
     for url in urls:
         asked = f"{url}/v1/milestone?at_least={token}&wait_ms={WAIT_MS}"
         with answering(asked):
-            require_success(httpx.get(asked, headers=dict(headers), timeout=API_TIMEOUT_S))
+            answer = httpx.get(asked, headers=dict(headers), timeout=API_TIMEOUT_S)
+            if answer.status_code == NOT_REACHED:
+                return url
+            require_success(answer)
+    return None
 
 
 def _shown(parts: Iterable[Part]) -> str:

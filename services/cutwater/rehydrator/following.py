@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Header, Query, Response
 from fastapi.concurrency import run_in_threadpool
@@ -20,7 +20,7 @@ from cutwater.rehydrator.answering import Answering
 from cutwater.rehydrator.events import BEGIN, HEARTBEAT, HEARTBEAT_S, Events, event
 from cutwater.views.changes import Changed, Changes
 from cutwater.views.layout import Window, parse
-from cutwater.views.rows import Presenter
+from cutwater.views.rows import Presenter, Row
 
 EVENT_ROWS = 1_000
 """More rows of a milestone come in several events."""
@@ -122,6 +122,9 @@ class Following:
         rows = (presenter.row(window, value) for window, value in windows if wanted(window))
         piece = list(islice(rows, EVENT_ROWS))
         while following := list(islice(rows, EVENT_ROWS)):
-            yield event("changes", {**self._answering.page(milestone, piece), "last": False})
+            yield event("changes", {**self._page(milestone, piece), "last": False})
             piece = following
-        yield event("changes", {**self._answering.page(milestone, piece), "last": True}, str(milestone.token))
+        yield event("changes", {**self._page(milestone, piece), "last": True}, str(milestone.token))
+
+    def _page(self, milestone: Milestone, rows: list[Row]) -> dict[str, Any]:
+        return {**self._answering.page(milestone, rows), **self._answering.holds(names=True)}

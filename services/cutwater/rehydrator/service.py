@@ -92,7 +92,7 @@ class Rehydrator:
             Between(starting, taking) if taking else starting,
             wait_s=settings.wait_ms / 1000,
             partitions=partitions,
-            bulk=self._bulk(job, metrics),
+            bulk=self._bulk(job, metrics, selects=selection is not None),
             prepare=self._kept.prepare(starting) if self._kept else None,
             evict=self._sized.evict,
             changes=changes,
@@ -125,9 +125,9 @@ class Rehydrator:
         self._stop = threading.Event()
         self._fatal: BaseException | None = None
 
-    def _bulk(self, job: Job, metrics: Metrics) -> Callable[[Store, Callable[[], bool]], Bulk]:
+    def _bulk(self, job: Job, metrics: Metrics, selects: bool) -> Callable[[Store, Callable[[], bool]], Bulk]:
         settings = self._settings
-        native = settings.native and usable()
+        native = settings.native and usable() and not selects  # a selection is of Python
         metrics.native(native)
         loading = Loading(metrics, self._log, native)
         topic = topics.changelog(job.name, settings.generation)
