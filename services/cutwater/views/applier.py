@@ -191,7 +191,8 @@ class Applier:
         self.running.rows = gathered.rows
 
     def _commit(self, entry: Entry, rows: dict[bytes, bytes], bulk: bool = False) -> None:
-        self._store.commit(entry, rows, bulk, self._floor_ms(entry.milestone), self._lower_ms)
+        floor_ms = self._floor_ms(entry.milestone)
+        self._store.commit(entry, rows, bulk=bulk, floor_ms=floor_ms, lower_ms=self._lower_ms)
 
     def _rows(self, messages: Iterable[Any], milestone: Milestone) -> Iterator[Row]:
         """The rows among the records. A tombstone is garbage collection: it says nothing the horizon did not."""
