@@ -41,6 +41,8 @@ from cutwater.views.view import TOP_ROWS_MAX
 
 TOPS_MAX = 4
 """At a time: each takes a thread and some of the processor."""
+RANKING_S = 20.0
+"""What the longest one may take on a busy machine: who ranks is not away."""
 
 Answer = dict[str, Any]
 
@@ -121,7 +123,7 @@ class Spanning:
         part = Part(questions.time_ms("from", from_), questions.time_ms("to", to))
         wanted = Order(questions.measure(measure, self._view.measures), order == "desc", limit)
         self._peers.require_agreed(request)
-        wait_s = patience(at_least, wait_ms)
+        wait_s = patience(at_least, wait_ms) + RANKING_S
 
         async def of(holders: Holders) -> Answer | Response:
             if answer := await self._peers.elsewhere(holders, "/v1/top", request, wait_s):
