@@ -221,7 +221,7 @@ def test_what_lies_beside_the_view_goes_when_none_are_taken_any_more(writing: Wr
     half.mkdir()
     with running(writing.cluster, path, tmp_path / "one") as one:
         until(lambda: one.answers() and one.shown() == 1, "the milestone")
-        assert "CUTWATER_SNAPSHOTS is empty: the snapshots beside the view are removed" in one.log.read_text()
+        assert "no snapshots are taken any more: those beside the view are removed" in one.log.read_text()
     assert not near.exists()
     assert not half.exists()
     with running(writing.cluster, path, tmp_path / "one") as one:
