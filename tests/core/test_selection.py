@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cutwater.core.bulk import Slice, Task
 from cutwater.core.errors import UsageError
-from cutwater.core.selection import NAME_CHARS_MAX, NAMES_MAX, Selection, moment_ms, names_of
+from cutwater.core.selection import NAME_CHARS_MAX, NAMES_MAX, Selection, names_of, since_of
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 selections = st.builds(
@@ -78,13 +78,13 @@ def test_a_text_without_names_is_refused(text: str) -> None:
     [("", None), ("0", 0), ("-5", -5), ("1970-01-01T00:00:01Z", 1000), ("1970-01-01T01:00:00+01:00", 0)],
 )
 def test_moments(text: str, ms: int | None) -> None:
-    assert moment_ms(text) == ms
+    assert since_of(text) == ms
 
 
 @pytest.mark.parametrize("text", ["yesterday", " ", "1e9", "١٢", "9" * 5_000, "10000-01-01", str(1 << 63)])
 def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is no time"):
-        moment_ms(text)
+        since_of(text)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cutwater.adapters.admin import create_topics
+from cutwater.adapters.batches import records
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.adapters.fetching import Fetcher
 from cutwater.adapters.kafka import (
@@ -43,7 +44,7 @@ def round_trip(cluster: Cluster, topic: str) -> None:
     consumer.close()
     with closing(cluster.reader(Fetcher, topic)) as fetcher:
         fetcher.assign({0: 0})
-        assert [one.value for one in fetcher.read(WAIT_S)[0].records] == [b"a", b"b"]
+        assert [one.value for one in records(fetcher.take(WAIT_S)[0])] == [b"a", b"b"]
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"])

@@ -50,8 +50,8 @@ def fetched(cluster: Cluster, topic: str, ends: dict[int, int], firsts: dict[int
         fetcher.assign(firsts)
         while any(following[at] < end for at, end in ends.items()):
             assert time.monotonic() < deadline, f"at {following} of {ends}"
-            for at, one in fetcher.read(1.0).items():
-                found[at] += [plain(record) for record in one.records]
+            for at, one in fetcher.take(1.0).items():
+                found[at] += [plain(record) for record in records(one)]
                 following[at] = one.following
     return found
 
@@ -122,13 +122,13 @@ def test_only_committed_records_come(broker: Any, topic: str, unique: Callable[[
     plain_writing.flush(10)
     with closing(broker.cluster.reader(Fetcher, topic)) as fetcher:
         fetcher.assign({0: whole[0]})
-        seen = fetcher.read(1.0)
-        assert not any(one.records for one in seen.values())
+        seen = fetcher.take(1.0)
+        assert not any(records(one) for one in seen.values())
         writing.commit_transaction(30)
         values: list[bytes | None] = []
         deadline = time.monotonic() + 30
         while len(values) < 2 and time.monotonic() < deadline:
-            values += [record.value for one in fetcher.read(1.0).values() for record in one.records]
+            values += [record.value for one in fetcher.take(1.0).values() for record in records(one)]
     assert values == [b"open", b"behind"]
 
 
@@ -141,7 +141,7 @@ def test_a_pause_holds_a_partition_until_the_next_assignment(broker: Any, topic:
         fetcher.assign({0: 0, 1: 0})
         fetcher.pause([1])
         assert until_all(fetcher, {0: 5}) == {0: 5}
-        assert fetcher.read(0.5).keys() <= {0}
+        assert fetcher.take(0.5).keys() <= {0}
         fetcher.assign({0: 0, 1: 0})
         assert until_all(fetcher, {0: 5, 1: 5}) == {0: 5, 1: 5}
 
@@ -152,7 +152,7 @@ def until_all(fetcher: Fetcher, wanted: dict[int, int]) -> dict[int, int]:
     deadline = time.monotonic() + 30
     while not wanted.items() <= found.items():
         assert time.monotonic() < deadline
-        found |= {at: one.following for at, one in fetcher.read(1.0).items()}
+        found |= {at: one.following for at, one in fetcher.take(1.0).items()}
     return found
 
 
@@ -166,7 +166,7 @@ def test_an_offset_that_is_not_kept_is_an_error(broker: Any, topic: str) -> None
 def read_until_error(fetcher: Fetcher) -> None:
     deadline = time.monotonic() + 40
     while time.monotonic() < deadline:
-        fetcher.read(1.0)
+        fetcher.take(1.0)
 
 
 def test_a_topic_that_is_not_there_is_told(broker: Any, unique: Callable[[str], str]) -> None:
@@ -227,7 +227,7 @@ def test_a_broker_that_goes_and_comes_back(own_broker: Broker, unique: Callable[
             fetcher.assign({0: 0})
             assert until_values(fetcher, 1) == [b"before"]
             supervisor.stop()
-            fetcher.read(2.0)
+            fetcher.take(2.0)
             with Supervisor([own_broker.supervised()]) as again:
                 again.start(threading.Event())
                 writing.produce(name, value=b"after")
@@ -240,5 +240,5 @@ def until_values(fetcher: Fetcher, count: int) -> list[bytes | None]:
     deadline = time.monotonic() + 60
     while len(values) < count:
         assert time.monotonic() < deadline
-        values += [record.value for one in fetcher.read(1.0).values() for record in one.records]
+        values += [record.value for one in fetcher.take(1.0).values() for record in records(one)]
     return values

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError as ClientError
@@ -22,7 +22,7 @@ from aiokafka.structs import TopicPartition
 from confluent_kafka import KafkaError
 
 from cutwater.adapters import batches
-from cutwater.adapters.batches import Chunk, Record
+from cutwater.adapters.batches import Chunk
 from cutwater.adapters.kafka import TIMEOUT_S, raise_read_error
 from cutwater.core.errors import CutwaterError, UnavailableError
 
@@ -49,14 +49,6 @@ _PASSING = frozenset(
 """Whoever asks again, and elsewhere, gets an answer."""
 
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # each of its retries; what matters is an error of ours
-
-
-class Fetched(NamedTuple):
-    """What has come of one partition."""
-
-    records: list[Record]
-    following: int
-    """Every record below this offset has come."""
 
 
 @dataclass
@@ -116,11 +108,6 @@ class Fetcher:
         with self._changed:
             for partition in partitions:
                 self._ways[partition].paused = True
-
-    def read(self, timeout_s: float) -> dict[int, Fetched]:
-        """The records of what `take` gives."""
-        taken = self.take(timeout_s)
-        return {at: Fetched(batches.records(one), one.following) for at, one in taken.items()}
 
     def take(self, timeout_s: float) -> dict[int, Chunk]:
         """What has come, by partition; waits up to so long for the first.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import UsageError
-from cutwater.core.selection import Selection, moment_ms, names_of
+from cutwater.core.selection import Selection, names_of, since_of
 from cutwater.core.shards import ShardMap
 from cutwater.core.sharing import Partitions
 
@@ -37,7 +37,7 @@ def holding_of(settings: Settings, shards: ShardMap) -> tuple[Holding, bool]:
 
 def selected(shards: ShardMap, partitions: str, keys: str, prefixes: str, since: str) -> Holding:
     """As people write it. Of keys alone only their partitions are read. Raises UsageError."""
-    selection = Selection.of(names_of(keys), names_of(prefixes), moment_ms(since))
+    selection = Selection.of(names_of(keys), names_of(prefixes), since_of(since))
     given = _partitions(partitions, shards.partitions) if partitions else None
     if selection is None or not selection.keys or selection.prefixes:
         return Holding(given, selection)

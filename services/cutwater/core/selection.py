@@ -13,14 +13,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cutwater.core.errors import UsageError
+from cutwater.core.moments import moment_ms
 
 NAMES_MAX = 1_000
 """Keys and prefixes together: each row is compared with them, and every answer of a replica names them."""
 NAME_CHARS_MAX = 1_000
 _SHOWN_MAX, _SHOWN_CHARS_MAX = 5, 60
-_MS_MAX = (1 << 63) - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MS = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)
@@ -122,25 +121,14 @@ def names_of(text: str) -> list[str]:
     return found
 
 
-def moment_ms(text: str) -> int | None:
-    """A moment in ms from ISO 8601 (UTC where it has no offset) or from ms since 1970; None of nothing.
-
-    Raises UsageError.
-    """
-    if not text:
-        return None
+def since_of(text: str) -> int | None:
+    """The moment that windows must be newer than, in ms; None of nothing. Raises UsageError."""
     try:
-        number = int(text) if text.lstrip("+-").isascii() and text.lstrip("+-").isdigit() else _iso_ms(text)
-    except (ValueError, OverflowError):
-        number = _MS_MAX + 1
-    if abs(number) > _MS_MAX:
-        raise UsageError(f"{text[:60]!r} is no time: write 2026-01-31T00:00:00Z, or milliseconds since 1970")
-    return number
-
-
-def _iso_ms(text: str) -> int:
-    moment = datetime.fromisoformat(text)
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MS
+        return moment_ms(text) if text else None
+    except ValueError:
+        raise UsageError(
+            f"{text[:60]!r} is no time: write 2026-01-31T00:00:00Z, or milliseconds since 1970"
+        ) from None
 
 
 def _iso(time_ms: int) -> str:

@@ -51,6 +51,11 @@ class Answering:
         return None if self.peers.partitions is None else sorted(self.peers.partitions)
 
     @property
+    def selection(self) -> dict[str, Any] | None:
+        """What a replica keeps of them; None for everything."""
+        return self.replica.selection if self.replica else None
+
+    @property
     def role(self) -> str:
         return "replica" if self.replica else "standby" if self.peers.standby else "owner"
 
@@ -78,14 +83,9 @@ class Answering:
             else:
                 return
         if shown is None:
-            raise UnavailableError(self.nothing())
+            raise UnavailableError(self.view.nothing)
         problem = f"the view is at {shown.token}, and {at_least} was not reached within {wait_ms} ms"
         raise HTTPException(412, {"error": problem, "milestone": self.milestone(shown)})
-
-    def nothing(self) -> str:
-        """Why there is no milestone to show."""
-        state, reason = self.view.status
-        return f"no milestone can be shown yet: {reason or state.value}"
 
     def page(self, milestone: Milestone, rows: list[Row]) -> dict[str, Any]:
         """Rows of one milestone as answers have them."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
 
-from fastapi import Query, Response
+from fastapi import Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 
@@ -14,13 +13,10 @@ from cutwater.core.errors import MachineError
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.answering import Answering
 from cutwater.rehydrator.export import Export, Exports
-from cutwater.rehydrator.parameters import WAIT_MS_DEFAULT, AtLeast, From, To, WaitMs
+from cutwater.rehydrator.parameters import WAIT_MS_DEFAULT, AtLeast, From, Prefix, To, WaitMs
 from cutwater.views.described import about
-from cutwater.views.layout import Window
+from cutwater.views.pages import Part
 from cutwater.views.tabular import batches
-
-Prefix = Annotated[str, Query(description="Only keys that begin with this.")]
-_FIRST, _END = -(1 << 63), 1 << 63
 
 
 class Arrow:
@@ -45,27 +41,22 @@ class Arrow:
         whose keys begin with `prefix`, where these are given. The last batch has no rows, and metadata
         `cutwater.rows`, how many came before it; without it the answer was cut short.
         """
-        first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
-        view = self._answering.view
+        part = Part(questions.time_ms("from", from_), questions.time_ms("to", to))
+        asked = {"prefix": prefix or None, "from": from_, "to": to}
         await self._answering.reach(at_least, wait_ms)
         with self._exports.admitted():
-            milestone, stored = await run_in_threadpool(view.stored)
-            kept = self._answering.replica.kept if self._answering.replica else None
-            told = about(view.job.name, self._answering.milestone(milestone), self._answering.partitions, kept)
-            asked = {"prefix": prefix or None, "from": from_, "to": to}
-            try:
-                schema = schema_of(
-                    view.job, told | {name: text for name, text in asked.items() if text is not None}
-                )
-            except MachineError as error:
-                raise HTTPException(501, f"this rehydrator has no Arrow: {error}") from None
-            rows = _within(stored, prefix, _FIRST if first is None else first, _END if end is None else end)
-            return Export(stream_of(schema, batches(view.job, schema, rows)), MEDIA_TYPE, self._exports)
+            stream = await run_in_threadpool(self._stream, part, prefix, asked)
+            return Export(stream, MEDIA_TYPE, self._exports)
 
-
-def _within(
-    rows: Iterator[tuple[Window, bytes]], prefix: str, first_ms: int, end_ms: int
-) -> Iterator[tuple[Window, bytes]]:
-    for row in rows:
-        if first_ms <= row[0].start_ms < end_ms and row[0].key.startswith(prefix):
-            yield row
+    def _stream(self, part: Part, prefix: str, asked: dict[str, str | None]) -> Iterator[bytes]:
+        """Off the event loop: the library loads at its first use."""
+        answering, view = self._answering, self._answering.view
+        milestone, stored = view.stored(part)
+        kept = answering.replica.kept if answering.replica else None
+        told = about(view.job.name, answering.milestone(milestone), answering.partitions, kept)
+        try:
+            schema = schema_of(view.job, told | {name: text for name, text in asked.items() if text is not None})
+        except MachineError as error:
+            raise HTTPException(501, f"this rehydrator has no Arrow: {error}") from None
+        rows = (row for row in stored if row[0].key.startswith(prefix))
+        return stream_of(schema, batches(view.job, schema, rows))

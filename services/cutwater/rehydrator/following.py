@@ -18,6 +18,7 @@ from cutwater.core.recent import Behind
 from cutwater.core.records import Milestone
 from cutwater.rehydrator.answering import Answering
 from cutwater.rehydrator.events import BEGIN, HEARTBEAT, HEARTBEAT_S, Events, event
+from cutwater.rehydrator.parameters import Prefix
 from cutwater.views.changes import Changed, Changes
 from cutwater.views.layout import Window, parse
 from cutwater.views.rows import Presenter, Row
@@ -28,7 +29,6 @@ _LOOK_S = 0.02
 
 After = Annotated[str | None, Query(description="Token of a milestone: what came after it. Else from now on.")]
 LastEventId = Annotated[str | None, Header(description="A header: the same, of a reader that comes back.")]
-Prefix = Annotated[str, Query(description="Only keys that begin with this.")]
 Key = Annotated[str | None, Query(description="Only this key.")]
 Wanted = Callable[[Window], bool]
 
@@ -58,7 +58,7 @@ class Following:
         sequence = self._sequence(place) if place else None
         view, peers = self._answering.view, self._answering.peers
         if view.milestone is None:
-            raise UnavailableError(self._answering.nothing())
+            raise UnavailableError(view.nothing)
         if key is not None:
             self._answering.require(key)
             if peer := peers.owner_elsewhere(key):

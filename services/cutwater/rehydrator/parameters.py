@@ -34,6 +34,7 @@ Shards = Annotated[
         description="Only keys of these shards: `0-127`, or one; of how many the job file says.",
     ),
 ]
+Prefix = Annotated[str, Query(description="Only keys that begin with this.")]
 MeasureName = Annotated[str, Query(description="The measure to rank by, as the job file names it.")]
 TopLimit = Annotated[int, Query(ge=1, le=TOP_MAX, description="How many rows.")]
 Direction = Annotated[Literal["desc", "asc"], Query(description="`desc`: the largest first; or `asc`.")]

@@ -6,20 +6,17 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 from fastapi import HTTPException
 
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.measures import Measure
+from cutwater.core.moments import moment_ms
 from cutwater.core.shards import ShardMap
 from cutwater.views.rows import iso
 
-_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 SHARDS_PATTERN = "([0-9]{1,5})(?:-([0-9]{1,5}))?"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LARGEST_MS = (1 << 63) - 1
 _SHARDS = re.compile(SHARDS_PATTERN)
 _CURSOR_MAX = 65_536
 _TURN_BYTES = 2
@@ -27,23 +24,12 @@ _TURN_BYTES = 2
 
 def time_ms(name: str, text: str | None) -> int | None:
     """A moment in ms from ISO 8601 (UTC where it has no offset) or from a whole number of ms; 422 otherwise."""
-    if text is None:
-        return None
     try:
-        number = int(text) if _NUMBER.fullmatch(text) else _iso_ms(text)
-    except (ValueError, OverflowError):
-        number = None
-    if number is None or abs(number) > _LARGEST_MS:
+        return None if text is None else moment_ms(text)
+    except ValueError:
         raise HTTPException(
-            422, f"{name}={text[:60]!r} is no time: write 2013-01-02T03:00:00Z, or milliseconds since 1970"
-        )
-    return number
-
-
-def _iso_ms(text: str) -> int:
-    moment = datetime.fromisoformat(text)
-    delta = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
-    return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000
+            422, f"{name}={str(text)[:60]!r} is no time: write 2013-01-02T03:00:00Z, or milliseconds since 1970"
+        ) from None
 
 
 def shards(text: str | None, every: ShardMap) -> range | None:

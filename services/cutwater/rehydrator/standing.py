@@ -25,7 +25,7 @@ class Standing:
         await self._answering.reach(at_least, wait_ms)
         shown = self._view.milestone
         if shown is None:
-            raise UnavailableError(self._answering.nothing())
+            raise UnavailableError(self._view.nothing)
         return JSONResponse(self._answering.milestone(shown))
 
     async def health(self) -> Response:

@@ -46,7 +46,7 @@ class Whole:
             head = {
                 "milestone": self._answering.milestone(milestone),
                 "partitions": self._answering.partitions,
-                "selection": self._answering.replica.selection if self._answering.replica else None,
+                "selection": self._answering.selection,
             }
             return Export(lines(head, rows), LINES, self._exports)
 

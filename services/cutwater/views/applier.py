@@ -20,7 +20,7 @@ from cutwater.core.restore import Entry, Jump, Step, fresh
 from cutwater.core.sharing import Proof, proof_of
 from cutwater.views.bulk import Bulk
 from cutwater.views.changelog import Row, RowReader
-from cutwater.views.changes import Gathered, Rows
+from cutwater.views.changes import ChangedRows, Rows
 from cutwater.views.layout import storage_key
 from cutwater.views.proving import counted_once, prove, require_schema, require_whole, writer_of
 from cutwater.views.ranges import Range, Ranges
@@ -56,7 +56,7 @@ class Applier:
         floor_ms: Callable[[Milestone], int] = lambda milestone: milestone.horizon_ms,
         bulk: Bulk | None = None,
         evict: Callable[[Milestone], int | None] = lambda _: None,
-        gathering: Callable[[], Gathered] = lambda: Gathered(0),
+        gathering: Callable[[], ChangedRows] = lambda: ChangedRows(0),
     ) -> None:
         """`floor_ms`: windows that end at or below it are not kept; the milestone's horizon, or less.
 
@@ -163,7 +163,7 @@ class Applier:
         rows = digest = size = 0
         generation = header_prefix(milestone.generation)
         chunk: dict[bytes, bytes] = {}
-        gathered = Gathered(0) if jump else self._gathering()
+        gathered = ChangedRows(0) if jump else self._gathering()
         self._store.begin(entry)
         for row in self._rows(range_, milestone):
             if row.writer == wanted:

@@ -34,7 +34,7 @@ class Changed(NamedTuple):
     rows: Rows
 
 
-class Gathered:
+class ChangedRows:
     """The rows of one milestone as they come; of too many, none."""
 
     def __init__(self, bytes_max: int = KEPT_BYTES) -> None:
@@ -73,10 +73,10 @@ class Changes:
         self._until = float("-inf")
         self.followers = 0
 
-    def gathering(self) -> Gathered:
+    def gathering(self) -> ChangedRows:
         """Where the rows of the next milestone go."""
         wanted = self.followers > 0 or self._clock() < self._until
-        return Gathered(self._bytes_max if wanted else 0)
+        return ChangedRows(self._bytes_max if wanted else 0)
 
     def show(self, milestone: Milestone, rows: Rows | None) -> None:
         """The view shows this milestone now. `rows`: what it changed; None where that is not known."""

@@ -196,29 +196,30 @@ class View:
 
     def rows(self) -> tuple[Milestone, Iterator[Row]]:
         """Every row at the milestone shown now, however long the reading takes."""
-        shown = self._require()
-        return shown.milestone, (
-            self._presenter.row(layout.parse(at), value) for at, value in self._all(shown, None)
-        )
+        milestone, stored = self.stored()
+        return milestone, (self._presenter.row(window, value) for window, value in stored)
 
-    def stored(self) -> tuple[Milestone, Iterator[Stored]]:
-        """The same as they are stored: values as the changelog has them."""
+    def stored(self, part: Part = EVERYTHING) -> tuple[Milestone, Iterator[Stored]]:
+        """The same of a part of the rows, as they are stored: values as the changelog has them."""
         shown = self._require()
-        return shown.milestone, ((layout.parse(at), value) for at, value in self._all(shown, None))
+        return shown.milestone, self._of(shown, part)
+
+    @property
+    def nothing(self) -> str:
+        """Why there is no milestone to show."""
+        return f"no milestone can be shown yet: {self.status.reason or self.status.state.value}"
 
     def _require(self) -> Shown:
         shown = self._shown
         if shown is None:
-            raise UnavailableError(
-                f"no milestone can be shown yet: {self.status.reason or self.status.state.value}"
-            )
+            raise UnavailableError(self.nothing)
         return shown
 
-    def _all(self, shown: Shown, after: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        horizon = shown.milestone.horizon_ms
-        for storage, value in self._stored(shown, after, EVERYTHING):
-            if layout.parse(storage).end_ms > horizon:
-                yield storage, value
+    def _of(self, shown: Shown, part: Part) -> Iterator[Stored]:
+        for storage, value in self._stored(shown, None, part):
+            window = layout.parse(storage)
+            if self._has(shown, part, window):
+                yield window, value
 
     def _stored(self, shown: Shown, after: bytes | None, part: Part) -> Iterator[tuple[bytes, bytes]]:
         """All rows of the segments that a part of the rows may lie in."""
