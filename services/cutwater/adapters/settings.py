@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.core.errors import UsageError
@@ -48,6 +48,10 @@ class Settings(BaseSettings):
         0, ge=0, le=100, description="Copies that must acknowledge a record; 0 takes one less than there are."
     )
     region: str = Field("local", pattern=f"^{REGION_PATTERN}$", description="Name of this region.")
+    generation: Annotated[Generation, NoDecode] = Field(
+        default_factory=lambda data: Generation(1, data.get("region", "local")),
+        description="The generation that a driver or commit-signal works for, where it is not the promoted one.",
+    )
     data_dir: Path = Field(
         Path("build/cutwater"),
         description="Folder for state, checkpoints, logs and, with a local driver, Spark's working files.",
@@ -251,10 +255,10 @@ class Settings(BaseSettings):
         )
         return Cluster(self.bootstrap_servers, security)
 
-    @property
-    def generation(self) -> Generation:
-        """The first generation of a job in this region; later ones come with failover and re-sharding."""
-        return Generation(1, self.region)
+    @field_validator("generation", mode="before")
+    @classmethod
+    def _generation(cls, given: Any) -> Any:
+        return Generation.parse(given) if isinstance(given, str) else given
 
 
 def _listed(text: str) -> list[str]:

@@ -13,9 +13,20 @@ from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import ProtocolError
 from cutwater.core.generations import Generation
 from cutwater.core.output import End, Published
-from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
+from cutwater.core.records import (
+    Barrier,
+    Claim,
+    Committed,
+    Heartbeat,
+    Milestone,
+    Promotion,
+    Start,
+    Withdrawal,
+)
 
-Record = Start | Barrier | Committed | Heartbeat | Milestone | End | Published | Alert
+Record = (
+    Start | Barrier | Committed | Heartbeat | Milestone | End | Published | Alert | Claim | Promotion | Withdrawal
+)
 
 _TYPES: dict[str, type[Record]] = {
     "start": Start,
@@ -26,6 +37,9 @@ _TYPES: dict[str, type[Record]] = {
     "end": End,
     "published": Published,
     "alert": Alert,
+    "claim": Claim,
+    "promotion": Promotion,
+    "withdrawal": Withdrawal,
 }
 
 

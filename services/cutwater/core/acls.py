@@ -70,6 +70,7 @@ def _driver(job: str, source: str, generation: Generation) -> Iterator[Acl]:
     yield Acl("driver", "topic", _changelogs(job), ("Read", "Write"), prefixed=True)
     yield Acl("driver", "topic", topics.barriers(job), ("Read", "Write"))
     yield Acl("driver", "topic", topics.milestones(job), ("Read",))
+    yield Acl("driver", "topic", topics.candidates(job), ("Read",))
     yield Acl("driver", "topic", topics.dead_letters(job), ("Write",))
     yield Acl("driver", "topic", topics.late(job), ("Write",))
     yield Acl("driver", "topic", topics.history(job), ("Write",))
@@ -92,6 +93,7 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield _group("watch")
     yield Acl("commit-signal", "topic", topics.barriers(job), ("Read",))
     yield Acl("commit-signal", "topic", topics.milestones(job), ("Read", "Write"))
+    yield Acl("commit-signal", "topic", topics.candidates(job), ("Read", "Write"))
     yield Acl("commit-signal", "topic", topics.history(job), ("Write",))
     yield Acl("commit-signal", "transactional-id", topics.signal_id(job), ("Write",))
     yield _group("commit-signal")
@@ -108,6 +110,7 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield _group("publisher")
     yield Acl(TOOLS, "topic", topics.milestones(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.barriers(job), ("Read",))
+    yield Acl(TOOLS, "topic", topics.candidates(job), ("Read", "Write"))
     yield Acl(TOOLS, "topic", topics.published(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.alerts(job), ("Read",))
     yield Acl(TOOLS, "topic", source, ("Write",))
@@ -118,6 +121,7 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl(TOOLS, "topic", topics.published(job), ("Read",))
     yield Acl(TOOLS, "topic", _changelogs(job), ("Read",), prefixed=True)
     yield Acl(TOOLS, "transactional-id", topics.replay_id(job), ("Write",))
+    yield Acl(TOOLS, "transactional-id", topics.claims_id(job), ("Write",))
     yield _group(TOOLS)
 
 

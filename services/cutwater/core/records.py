@@ -112,10 +112,47 @@ class Milestone:
     collected: tuple[int, ...] = ()
     partition_rows: tuple[int, ...] = ()
     partition_digests: tuple[int, ...] = ()
+    rewinds_to: int = 0
+    """Of the first milestone of a rollback: the sequence whose state it goes back to; 0 for none."""
 
     @property
     def token(self) -> Token:
         return Token(self.generation, self.sequence)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A generation id is reserved: the candidate starts from its parent milestone."""
+
+    job: str
+    generation: Generation
+    parent: bytes
+    """The parent milestone, as it stands on the commit stream."""
+    partitions: int
+    """Of the candidate's changelog."""
+    rewinds: bool
+    """A rollback: promoted although its source cut is below the newest milestone's."""
+    reason: str
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """The candidate is to be promoted as soon as it may be."""
+
+    job: str
+    generation: Generation
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """The candidate is given up: it is never promoted."""
+
+    job: str
+    generation: Generation
+    reason: str
+    at_ms: int
 
 
 Signal = Start | Barrier | Committed | Heartbeat
@@ -123,3 +160,6 @@ Signal = Start | Barrier | Committed | Heartbeat
 
 StreamRecord = Milestone | Heartbeat
 """What the commit stream carries."""
+
+Candidacy = Claim | Promotion | Withdrawal | Milestone
+"""What the candidates topic carries: milestones are those of candidates."""

@@ -31,6 +31,11 @@ def milestones(job: str) -> str:
     return f"{job}.milestones"
 
 
+def candidates(job: str) -> str:
+    """Claims of generations, and the milestones of those that are not promoted."""
+    return f"{job}.candidates"
+
+
 def changelog_prefix(job: str) -> str:
     """What the changelogs of all generations begin with."""
     return f"{job}.changelog."
@@ -86,6 +91,16 @@ def signal_id(job: str) -> str:
     return f"{job}.signal"
 
 
+def claims_id(job: str) -> str:
+    """The transactional id under which generations are claimed, promoted and given up: one process at a time."""
+    return f"{job}.claims"
+
+
+def candidate_id(job: str, generation: Generation) -> str:
+    """The transactional id that fences an older commit-signal of the same candidate."""
+    return f"{job}.{generation}.signal"
+
+
 def replay_id(job: str) -> str:
     """The transactional id under which dead letters are produced again, one process at a time."""
     return f"{job}.replay"
@@ -128,6 +143,7 @@ def owned(job: str, generation: Generation, partitions: int, output: Output = EV
     mine = [
         TopicSpec(barriers(job), 1, kept),
         TopicSpec(milestones(job), 1, kept),
+        TopicSpec(candidates(job), 1, kept),
         TopicSpec(changelog(job, generation), partitions, rows),
         TopicSpec(dead_letters(job), partitions, listed),
         TopicSpec(late(job), partitions, listed),

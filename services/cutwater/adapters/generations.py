@@ -1,0 +1,85 @@
+"""Which generation a process works for, and what stands on the candidates topic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutwater.adapters import wire
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
+from cutwater.adapters.settings import Settings
+from cutwater.adapters.streams import newest
+from cutwater.core import topics
+from cutwater.core.candidates import Candidates, folded
+from cutwater.core.errors import ProtocolError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
+from cutwater.core.shards import ShardMap
+
+
+def promoted(cluster: Cluster, job: str) -> Milestone | None:
+    """The newest milestone of the commit stream: its generation is the promoted one. None before the first."""
+    return newest(cluster, topics.milestones(job), lambda one: one if isinstance(one, Milestone) else None)
+
+
+def candidates(cluster: Cluster, job: str) -> Candidates:
+    """What stands on the candidates topic now."""
+    topic = topics.candidates(job)
+    partition_count(cluster, topic)
+    consumer = make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, topic, 0)
+        messages = read_range(consumer, topic, 0, low) if low < high else ()
+        return folded(candidacy(bytes(one.value())) for one in messages)
+    finally:
+        consumer.close()
+
+
+def candidacy(value: bytes) -> Candidacy:
+    """A record of the candidates topic; raises ProtocolError for any other."""
+    record = wire.decode(value)
+    if not isinstance(record, Claim | Promotion | Withdrawal | Milestone):
+        raise ProtocolError(f"a {type(record).__name__} stands on the candidates topic, where none belongs")
+    return record
+
+
+def parent_of(claim: Claim) -> Milestone:
+    """The milestone that a candidate starts from; raises ProtocolError where the claim holds none."""
+    record = wire.decode(claim.parent)
+    if not isinstance(record, Milestone):
+        raise ProtocolError(f"the claim of {claim.generation} names a {type(record).__name__} as its parent")
+    return record
+
+
+def working_for(job: Job, settings: Settings) -> tuple[Job, Settings]:
+    """Job and settings of a process: the generation that it works for, and that one's partitions.
+
+    What CUTWATER_GENERATION names, else the promoted one, else the first. The job file says how many partitions
+    the first one has; what comes later says so itself. Asks the brokers.
+    """
+    last = promoted(settings.cluster, job.name)
+    if "generation" in settings.model_fields_set:
+        if settings.generation == first(settings) or (last and last.generation == settings.generation):
+            return _of(job, last, settings.generation), settings
+        claim = candidates(settings.cluster, job.name).require(settings.generation).claim
+        return with_partitions(job, claim.partitions), settings
+    if last is None:
+        return job, settings
+    return _of(job, last, last.generation), settings.model_copy(update={"generation": last.generation})
+
+
+def first(settings: Settings) -> Generation:
+    """The first generation of a job in this region."""
+    return Generation(1, settings.region)
+
+
+def _of(job: Job, last: Milestone | None, generation: Generation) -> Job:
+    return with_partitions(job, len(last.changelog_cut)) if last and last.generation == generation else job
+
+
+def with_partitions(job: Job, partitions: int) -> Job:
+    """The same job over a changelog of so many partitions."""
+    if partitions == job.shards.partitions:
+        return job
+    return replace(job, shards=ShardMap(job.shards.shards, partitions))

@@ -1,0 +1,120 @@
+"""Candidates: generations that were claimed and are not promoted yet, as a fold over the candidates topic.
+
+A claim reserves a number, which is never used twice in a region, and names the parent milestone. What is asked
+afterwards (promote, give up) stands on the same topic; whether a candidate was promoted does not: the commit
+stream alone says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.records import Candidacy, Claim, Milestone, Promotion
+
+PARENT_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One claim, and what has become of it but for the promotion itself."""
+
+    claim: Claim
+    newest: Milestone | None = None
+    """The newest milestone of its own, before it is promoted: numbered within the candidate."""
+    promoting: bool = False
+    """Somebody asked for its promotion."""
+    withdrawn: str | None = None
+    """Why it was given up."""
+
+    @property
+    def open(self) -> bool:
+        return self.withdrawn is None
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All that the topic says of a job, in the order of the claims."""
+
+    by_id: Mapping[Generation, Candidate] = field(default_factory=dict)
+
+    def after(self, record: Candidacy) -> Candidates:
+        """With the next record of the topic. What names no claim is passed over: nobody can have meant it."""
+        known = self.by_id.get(record.generation)
+        if isinstance(record, Claim):
+            # A second claim of the same id repeats the first: a writer that did not hear that it was heard.
+            return self if known else self._with(Candidate(record))
+        if known is None:
+            return self
+        if isinstance(record, Milestone):
+            return self._with(replace(known, newest=record))
+        if isinstance(record, Promotion):
+            return self._with(replace(known, promoting=True))
+        return self._with(replace(known, withdrawn=record.reason))
+
+    def _with(self, candidate: Candidate) -> Candidates:
+        return Candidates({**self.by_id, candidate.claim.generation: candidate})
+
+    @property
+    def promoting(self) -> Candidate | None:
+        """The newest one whose promotion was asked for and not taken back."""
+        asked = [one for one in self.by_id.values() if one.promoting and one.open]
+        return asked[-1] if asked else None
+
+    def require(self, generation: Generation) -> Candidate:
+        """Raises UsageError for one that was never claimed."""
+        try:
+            return self.by_id[generation]
+        except KeyError:
+            known = ", ".join(map(str, self.by_id)) or "none"
+            raise UsageError(
+                f"{generation} was never claimed; claimed are: {known}. "
+                "'cutwater generation start --from TOKEN' claims one"
+            ) from None
+
+    def next_id(self, region: str, parent_hash: bytes, promoted: Generation) -> Generation:
+        """The id of the next claim in a region: above every number that was claimed or promoted."""
+        taken = [promoted.number, *(one.number for one in self.by_id)]
+        return Generation(max(taken) + 1, region, parent_hash.hex()[:PARENT_DIGITS])
+
+
+def folded(records: Iterable[Candidacy]) -> Candidates:
+    """From records in log order."""
+    found = Candidates()
+    for record in records:
+        found = found.after(record)
+    return found
+
+
+def delayed(candidate: Milestone | None, claim: Claim, last: Milestone) -> str | None:
+    """Why a candidate cannot be promoted behind `last`, the newest milestone of the commit stream; None: it can.
+
+    Time mends what is named here. `forbidden` says what time does not mend.
+    """
+    if candidate is None:
+        return "it has no milestone yet"
+    if claim.rewinds:
+        return None
+    if not candidate.source_cut.covers(last.source_cut):
+        behind = sum(max(0, offset - candidate.source_cut.offset(place)) for place, offset in last.source_cut)
+        return f"it is {behind:,} events behind milestone {last.token}"
+    if candidate.watermark_ms < last.watermark_ms:
+        return f"its watermark is {last.watermark_ms - candidate.watermark_ms} ms behind that of {last.token}"
+    return None
+
+
+def forbidden(candidate: Candidate, parent: Milestone, last: Milestone) -> str | None:
+    """Why a candidate must never be promoted behind `last`; None where it may be."""
+    claim = candidate.claim
+    if candidate.withdrawn is not None:
+        return f"{claim.generation} was given up: {candidate.withdrawn}"
+    if claim.generation.number <= last.generation.number:
+        return f"{claim.generation} comes too late: {last.generation} was promoted meanwhile"
+    if not claim.rewinds and parent.generation != last.generation:
+        return (
+            f"{claim.generation} was started from {parent.token}, and {last.generation} was promoted meanwhile: "
+            "give it up, and start one from a milestone of that"
+        )
+    return None
