@@ -12,7 +12,18 @@ from cutwater.core.commit import SignalState, step
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.generations import Generation
 from cutwater.core.output import End, Published
-from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
+from cutwater.core.records import (
+    Barrier,
+    Claim,
+    Committed,
+    Heartbeat,
+    Milestone,
+    Promotion,
+    Signal,
+    Start,
+    StreamRecord,
+    Withdrawal,
+)
 
 JOB = "flights"
 GENERATION = Generation(1, "local")
@@ -167,6 +178,19 @@ RECORDS = st.one_of(
         parent_hash=st.binary(min_size=32, max_size=32),
         barriers_position=LONGS,
         committed_ms=TIMES_MS,
+        rewinds_to=LONGS,
+    ),
+    st.builds(Promotion, job=NAMES, generation=GENERATIONS, at_ms=TIMES_MS),
+    st.builds(Withdrawal, job=NAMES, generation=GENERATIONS, reason=NAMES, at_ms=TIMES_MS),
+    st.builds(
+        Claim,
+        job=NAMES,
+        generation=GENERATIONS,
+        parent=st.binary(max_size=40),
+        partitions=st.integers(1, 2**31 - 1),
+        rewinds=st.booleans(),
+        reason=NAMES,
+        at_ms=TIMES_MS,
     ),
     st.builds(
         End,

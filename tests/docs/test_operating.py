@@ -24,8 +24,10 @@ def test_every_transactional_id_is_on_the_page() -> None:
     (row,) = [line for line in REMOVING.splitlines() if line.startswith("| transactional ids |")]
     job, generation = "<job>", Generation(1, "local")
     ids = {topics.signal_id(job), topics.publisher_id(job), topics.watch_id(job), topics.replay_id(job)}
-    driver = topics.driver_id(job, generation).replace(str(generation), "<generation>")
-    assert {driver, *ids} == {one for one in re.findall(r"`([^`]+)`", row) if one.startswith("<job>")}
+    ids |= {topics.claims_id(job)}
+    own = (topics.driver_id(job, generation), topics.candidate_id(job, generation))
+    ids |= {one.replace(str(generation), "<generation>") for one in own}
+    assert ids == {one for one in re.findall(r"`([^`]+)`", row) if one.startswith("<job>")}
 
 
 def test_the_formula_has_the_codes_numbers() -> None:

@@ -27,7 +27,16 @@ from cutwater.core.formats import confluent_header
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.output import End, Published
-from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
+from cutwater.core.records import (
+    Barrier,
+    Claim,
+    Committed,
+    Heartbeat,
+    Milestone,
+    Promotion,
+    Start,
+    Withdrawal,
+)
 from cutwater.core.shards import ShardMap
 from cutwater.publisher.encoding import AvroEncoder, JsonEncoder
 from cutwater.views.rows import Presenter
@@ -44,24 +53,29 @@ TYPES: dict[str, type[wire.Record]] = {
     "end": End,
     "published": Published,
     "alert": Alert,
+    "claim": Claim,
+    "promotion": Promotion,
+    "withdrawal": Withdrawal,
 }
 
 
 def golden_record(name: str) -> wire.Record:
     """The record whose bytes are fixed in the golden file."""
-    if name == "alert":
-        return golden_alert()
-    if name in {"end", "published"}:
-        milestone = bytes.fromhex(GOLDEN["records"]["milestone"])
-        return golden_end() if name == "end" else golden_published(milestone)
+    if name in {"alert", "end"}:
+        return golden_alert() if name == "alert" else golden_end()
+    if name == "published":
+        return golden_published(bytes.fromhex(GOLDEN["records"]["milestone"]))
     when = 1_700_000_000_000
+    if name in {"claim", "promotion", "withdrawal"}:
+        return golden_candidacy(name, when)
     written: dict[str, Any] = {"job": "flights", "generation": Generation(1, "local"), "attempt": 2}
-    if name == "start":
-        return Start(**written, at_ms=when)
-    if name in {"committed", "heartbeat"}:
-        committed = name == "committed"
-        kind, after = (Committed, 300) if committed else (Heartbeat, 2_300)
-        return kind(**written, epoch=7, at_ms=when + after)
+    brief: dict[str, wire.Record] = {
+        "start": Start(**written, at_ms=when),
+        "committed": Committed(**written, epoch=7, at_ms=when + 300),
+        "heartbeat": Heartbeat(**written, epoch=7, at_ms=when + 2_300),
+    }
+    if name in brief:
+        return brief[name]
     told = written | {
         "epoch": 7,
         "source_cut": Cut.of_topic("flights.events", [1_500, 1_501]),
@@ -91,6 +105,17 @@ def golden_record(name: str) -> wire.Record:
         "committed_ms": when + 310,
     }
     return Milestone(**told, **chained)
+
+
+def golden_candidacy(name: str, when: int) -> wire.Record:
+    """What stands on the candidates topic beside milestones."""
+    of: dict[str, Any] = {"job": "flights", "generation": Generation(2, "local", "5f0c21aa")}
+    if name == "promotion":
+        return Promotion(**of, at_ms=when)
+    if name == "withdrawal":
+        return Withdrawal(**of, reason="late", at_ms=when)
+    parent = bytes.fromhex(GOLDEN["records"]["start"])  # any bytes do
+    return Claim(**of, parent=parent, partitions=6, rewinds=False, reason="6 partitions", at_ms=when)
 
 
 def listed_record(name: str) -> dict[str, Any]:

@@ -121,9 +121,9 @@ def unfenced_drivers() -> Iterator[None]:
         yield
 
 
-def read_once(self: CommitSignal, consumer: Any) -> Any:
+def read_once(self: CommitSignal, consumer: Any, parent: Any) -> Any:
     if not hasattr(self, "_once"):
-        self._once = _read_state(self, consumer)
+        self._once = _read_state(self, consumer, parent)
     return self._once
 
 

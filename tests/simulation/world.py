@@ -107,6 +107,7 @@ class World:
         for topic, partitions in (
             (topics.barriers(JOB.name), 1),
             (topics.milestones(JOB.name), 1),
+            (topics.candidates(JOB.name), 1),
             (topics.published(JOB.name), 1),
             (topics.output(JOB.name), PARTITIONS),
             (CHANGELOG, PARTITIONS),

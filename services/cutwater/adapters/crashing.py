@@ -28,6 +28,8 @@ POINTS = {
     "transaction-open": "records of a transaction were handed over, and it is not committed",
     "signal-read": "commit-signal has read what makes a milestone, and has not written it",
     "milestone-written": "commit-signal has written a milestone, and has not gone on",
+    "stream-taken": "a candidate's commit-signal has fenced the old one, and has not promoted the candidate",
+    "promoted": "the candidate is promoted, and the driver of the generation before is not ended",
     "rows-read": "the view has read and proved a milestone, and has not stored it",
     "milestone-stored": "the view has stored a milestone, and does not show it yet",
     "checkpoint-made": "the view has made a checkpoint, and nobody has hashed its files",

@@ -11,7 +11,7 @@ from cutwater.adapters.settings import Settings
 from cutwater.adapters.streams import newest
 from cutwater.core import topics
 from cutwater.core.candidates import Candidates, folded
-from cutwater.core.errors import ProtocolError
+from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
@@ -20,7 +20,9 @@ from cutwater.core.shards import ShardMap
 
 def promoted(cluster: Cluster, job: str) -> Milestone | None:
     """The newest milestone of the commit stream: its generation is the promoted one. None before the first."""
-    return newest(cluster, topics.milestones(job), lambda one: one if isinstance(one, Milestone) else None)
+    topic = topics.milestones(job)
+    partition_count(cluster, topic)
+    return newest(cluster, topic, lambda one: one if isinstance(one, Milestone) else None)
 
 
 def candidates(cluster: Cluster, job: str) -> Candidates:
@@ -31,14 +33,13 @@ def candidates(cluster: Cluster, job: str) -> Candidates:
     try:
         low, high = bounds(consumer, topic, 0)
         messages = read_range(consumer, topic, 0, low) if low < high else ()
-        return folded(candidacy(bytes(one.value())) for one in messages)
+        return folded(candidacy(wire.decode(bytes(one.value()))) for one in messages)
     finally:
         consumer.close()
 
 
-def candidacy(value: bytes) -> Candidacy:
+def candidacy(record: wire.Record) -> Candidacy:
     """A record of the candidates topic; raises ProtocolError for any other."""
-    record = wire.decode(value)
     if not isinstance(record, Claim | Promotion | Withdrawal | Milestone):
         raise ProtocolError(f"a {type(record).__name__} stands on the candidates topic, where none belongs")
     return record
@@ -66,6 +67,11 @@ def working_for(job: Job, settings: Settings) -> tuple[Job, Settings]:
         return with_partitions(job, claim.partitions), settings
     if last is None:
         return job, settings
+    if last.generation.region != settings.region:
+        raise UsageError(
+            f"{topics.milestones(job.name)} is of region {last.generation.region}, and CUTWATER_REGION says "
+            f"{settings.region}: use the brokers of that region, or correct the setting"
+        )
     return _of(job, last, last.generation), settings.model_copy(update={"generation": last.generation})
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cutwater.adapters.alerting import telling
+from cutwater.adapters.generations import working_for
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.logs import configure
 from cutwater.adapters.settings import Settings, load_settings
+from cutwater.adapters.waiting import await_brokers
 from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.job import Job
 
@@ -27,6 +29,8 @@ class Service(Protocol):
         """End `run` soon. Called from a signal handler."""
 
 
+WorkingFor = Callable[[Job, Settings, Any], tuple[Job, Settings]]
+"""Finds out which generation a process works for, given its log: see `generations.working_for`."""
 Build = Callable[[Job, Settings, Any], Service]
 """Makes the service of a job, with its settings and its log."""
 
@@ -42,7 +46,13 @@ def listen(service: Service) -> None:
         signal.signal(number, service.stop)
 
 
-def run_service(name: str, build: Build) -> int:
+def promoted_job(job: Job, settings: Settings, log: Any) -> tuple[Job, Settings]:
+    """`working_for`, once the brokers answer. Raises UnavailableError where they do not within the bound."""
+    await_brokers(settings.cluster, settings.wait_ms / 1000, log)
+    return working_for(job, settings)
+
+
+def run_service(name: str, build: Build, found: WorkingFor = promoted_job) -> int:
     """Build a service for the job file on the command line and run it until SIGTERM or Ctrl-C.
 
     Returns the exit code; an error is one line on standard error, or of the log where that is JSON.
@@ -56,7 +66,7 @@ def run_service(name: str, build: Build) -> int:
         told = log if settings.log_json else None
         job = load_job(Path(sys.argv[1]))
         with telling(settings.cluster, job.name, settings.generation, name, now_ms, log):
-            service = build(job, settings, log)
+            service = build(*found(job, settings, log), log)
             listen(service)
             service.run()
     except CutwaterError as error:

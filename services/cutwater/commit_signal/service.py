@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError
@@ -18,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
+from cutwater.adapters.generations import candidates, parent_of, promoted
 from cutwater.adapters.kafka import (
     TransactionalWriter,
     assign,
@@ -33,15 +35,34 @@ from cutwater.adapters.trail import account
 from cutwater.adapters.waiting import await_brokers
 from cutwater.commit_signal.brokers import Brokers
 from cutwater.commit_signal.metrics import Metrics
+from cutwater.commit_signal.promoting import LOOK_S, Promoting
 from cutwater.core import topics
+from cutwater.core.candidates import forbidden
 from cutwater.core.commit import SignalState, resume, step
-from cutwater.core.errors import ProtocolError
-from cutwater.core.generations import Generation
+from cutwater.core.errors import FencedError, ProtocolError
+from cutwater.core.generations import ROOT_PARENT, Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
 from cutwater.core.trail import Account, unrecorded
 
 POLL_S = 0.1
+GIVE_WAY_S = 30.0
+"""How long the outcome of a promotion is waited for, before the stream is taken back."""
+PLACE_S = 5.0
+"""How often an idle signaller looks whether its generation is still the promoted one."""
+ENDED_MAX = 4
+"""So many generations before are told that they have ended."""
+
+
+@dataclass
+class Duty:
+    """What a signaller has taken over: where it writes, and as what."""
+
+    state: SignalState
+    writer: TransactionalWriter
+    topic: str
+    promoting: Promoting | None = None
+    """Of a candidate's; None once its generation is the promoted one."""
 
 
 class CommitSignal:
@@ -67,6 +88,7 @@ class CommitSignal:
         self._metrics = metrics or Metrics()
         self._clock_s = clock_s
         self._stop = threading.Event()
+        self._looked_s = clock_s()
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -77,58 +99,142 @@ class CommitSignal:
         brokers = Brokers(self._cluster, topic, self._log, self._metrics, self._now_ms, self._clock_s)
         consumer = make_consumer(self._cluster, error_cb=brokers.troubled)
         try:
-            with self._account as start:
-                writer, state = self._take_over(consumer, start)
-            assign(consumer, topic, {0: state.position})
-            self._follow(consumer, writer, state, brokers)
+            while not self._stop.is_set():
+                with self._account as start:
+                    duty = self._take_over(consumer, start)
+                assign(consumer, topic, {0: duty.state.position})
+                try:
+                    self._follow(consumer, duty, brokers)
+                except FencedError:
+                    if duty.promoting is not None or not self._giving_way():
+                        raise
+                finally:
+                    if duty.promoting is not None:
+                        duty.promoting.close()
         finally:
             consumer.close()
 
-    def _take_over(self, consumer: Consumer, start: Account) -> tuple[TransactionalWriter, SignalState]:
+    def _take_over(self, consumer: Consumer, start: Account) -> Duty:
         with start.step("reading the commit stream"):
-            before = self._read_state(consumer)  # leaves, when another generation is promoted, without fencing it
+            parent = self._candidate()
+            before = self._read_state(consumer, parent)  # leaves, when another is promoted, without fencing it
         with start.step("fencing older signallers"):
-            writer = TransactionalWriter(self._cluster, topics.signal_id(self._job))
+            writer = TransactionalWriter(self._cluster, self._id(parent is not None))
             writer.initialise()
         with start.step("reading what they left"):
-            state = self._read_state(consumer)  # what the fenced signaller wrote meanwhile is final now
+            state = self._read_state(consumer, parent)  # what the fenced signaller wrote meanwhile is final now
         newest = state.last.token if state.last else "none"
         start.found(milestone=newest, attempt=state.attempt, barriers_position=state.position)
         start.decided(f"go on behind milestone {newest}, with the barriers from offset {state.position} on")
         self._metrics.took(state, state.position - 1)
         self._log.info("ready", sequence=state.last.sequence if state.last else 0, was=before.position)
-        return writer, state
+        if parent is None:
+            self._end_others()
+            return Duty(state, writer, topics.milestones(self._job))
+        promoting = Promoting(self._cluster, self._job, self._generation, self._now_ms, self._log, self._clock_s)
+        return Duty(state, writer, topics.candidates(self._job), promoting)
 
-    def _read_state(self, consumer: Consumer) -> SignalState:
+    def _id(self, candidate: bool) -> str:
+        return topics.candidate_id(self._job, self._generation) if candidate else topics.signal_id(self._job)
+
+    def _candidate(self) -> Milestone | None:
+        """The parent, of a candidate. Raises FencedError where its generation must never be promoted."""
+        if self._generation.parent == ROOT_PARENT:
+            return None
+        last = promoted(self._cluster, self._job)
+        if last and last.generation == self._generation:
+            return None
+        claimed = candidates(self._cluster, self._job).require(self._generation)
+        parent = parent_of(claimed.claim)
+        if last and (why := forbidden(claimed, parent, last)):
+            raise FencedError(why)
+        return parent
+
+    def _read_state(self, consumer: Consumer, parent: Milestone | None) -> SignalState:
+        if parent is not None:
+            newest = candidates(self._cluster, self._job).require(self._generation).newest
+            state = resume(self._job, self._generation, [newest] if newest else [], wire.hash_of)
+            return replace(state, begin=parent.barriers_position)
         values = read_tail(consumer, topics.milestones(self._job), 0, self._has_milestone)
         return resume(self._job, self._generation, [_stream_record(value) for value in values], wire.hash_of)
 
     def _has_milestone(self, values: list[bytes]) -> bool:
         return any(isinstance(wire.decode(value), Milestone) for value in values)
 
-    def _follow(
-        self, consumer: Consumer, writer: TransactionalWriter, state: SignalState, brokers: Brokers
-    ) -> None:
+    def _end_others(self) -> None:
+        """The drivers of generations before must write no more; who promoted this one may not have come so far."""
+        if self._generation.parent == ROOT_PARENT:
+            return
+        known = candidates(self._cluster, self._job)
+        parent = parent_of(known.require(self._generation).claim).generation
+        for one in {parent, *known.before(self._generation, ENDED_MAX)}:
+            TransactionalWriter(self._cluster, topics.driver_id(self._job, one)).initialise()
+            self._log.info("ended", generation=str(one))
+
+    def _giving_way(self) -> bool:
+        """Was the stream taken for a promotion? Then wait for its outcome, and take over if there is none."""
+        deadline = self._clock_s() + GIVE_WAY_S
+        while self._clock_s() < deadline:
+            last = promoted(self._cluster, self._job)
+            if last is not None and last.generation != self._generation:
+                return False
+            known, since_ms = candidates(self._cluster, self._job), self._now_ms() - int(GIVE_WAY_S * 1000)
+            if not known.contests(self._generation, since_ms):
+                return False
+            asked = known.promoting
+            if asked is None or asked.claim.generation.number < self._generation.number:
+                return True  # it was given up
+            if self._stop.wait(LOOK_S):
+                return False
+        return True
+
+    def _follow(self, consumer: Consumer, duty: Duty, brokers: Brokers) -> None:
         while not self._stop.is_set():
             message = consumer.poll(POLL_S)
+            written = False
             if message is None:
-                writer.listen()
+                duty.writer.listen()
                 brokers.look(consumer)
-                continue
-            if message.error() is not None:
+                self._require_place(duty)
+            elif message.error() is not None:
                 if message.error().code() != KafkaError._PARTITION_EOF:
                     raise_read_error(message.error(), message.topic(), message.partition())
-                continue
-            brokers.heard()
-            state = self._take(writer, state, bytes(message.value()), message.offset())
+            else:
+                brokers.heard()
+                before = duty.state.last
+                duty.state = self._take(duty, bytes(message.value()), message.offset())
+                written = duty.state.last is not before
+            if duty.promoting is not None:
+                self._look(duty, duty.promoting, written)
 
-    def _take(self, writer: TransactionalWriter, state: SignalState, value: bytes, offset: int) -> SignalState:
-        state, records = step(state, _signal(value), offset, self._now_ms(), wire.hash_of)
+    def _require_place(self, duty: Duty) -> None:
+        """Raises FencedError where another generation was promoted: an idle signaller would not hear of it."""
+        now = self._clock_s()
+        if duty.promoting is not None or now - self._looked_s < PLACE_S:
+            return
+        self._looked_s = now
+        last = promoted(self._cluster, self._job)
+        if last is not None and last.generation != self._generation:
+            raise FencedError(f"generation {last.generation} was promoted at sequence {last.sequence}")
+
+    def _look(self, duty: Duty, promoting: Promoting, written: bool) -> None:
+        """A candidate that is promoted goes on in the same place of the barriers, on the commit stream."""
+        done = promoting.look(duty.state, written)
+        if done is None:
+            return
+        duty.state, duty.writer, duty.topic, duty.promoting = (*done, topics.milestones(self._job), None)
+        promoting.close()
+        self._end_others()
+
+    def _take(self, duty: Duty, value: bytes, offset: int) -> SignalState:
+        state, records = step(duty.state, _signal(value), offset, self._now_ms(), wire.hash_of)
+        if duty.promoting is not None:
+            records = [one for one in records if isinstance(one, Milestone)]  # nobody reads how old a candidate is
         if any(isinstance(record, Milestone) for record in records):
             reach("signal-read")
         if records:
             # Where the outcome is unknown this raises, and a restart reads what the stream really holds.
-            writer.write(topics.milestones(self._job), [wire.encode(record) for record in records])
+            duty.writer.write(duty.topic, [wire.encode(record) for record in records])
         self._metrics.took(state, offset)
         for record in records:
             self._metrics.wrote(record)

@@ -49,7 +49,7 @@ class Acl:
 
 def needed(job: str, source: str, generation: Generation) -> list[Acl]:
     """Every right that a job needs, service by service; `source` is empty where the query is the user's own."""
-    every = (*_setup(job, source, generation), *_driver(job, source, generation), *_others(job, source))
+    every = (*_setup(job, source, generation), *_driver(job, source), *_others(job, source))
     return [one for one in every if one.name]
 
 
@@ -64,7 +64,7 @@ def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:
     yield _group(SETUP)
 
 
-def _driver(job: str, source: str, generation: Generation) -> Iterator[Acl]:
+def _driver(job: str, source: str) -> Iterator[Acl]:
     yield Acl("driver", "topic", source, ("Read",))
     # It reads what it wrote: the proof of rows, and the barriers of earlier attempts.
     yield Acl("driver", "topic", _changelogs(job), ("Read", "Write"), prefixed=True)
@@ -74,7 +74,7 @@ def _driver(job: str, source: str, generation: Generation) -> Iterator[Acl]:
     yield Acl("driver", "topic", topics.dead_letters(job), ("Write",))
     yield Acl("driver", "topic", topics.late(job), ("Write",))
     yield Acl("driver", "topic", topics.history(job), ("Write",))
-    yield Acl("driver", "transactional-id", topics.driver_id(job, generation), ("Write",))
+    yield Acl("driver", "transactional-id", topics.generation_ids(job), ("Write",), prefixed=True)
     yield _group("driver")
     yield Acl("driver", "group", SPARK_GROUPS, ("Read",), prefixed=True)
 
@@ -96,6 +96,8 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl("commit-signal", "topic", topics.candidates(job), ("Read", "Write"))
     yield Acl("commit-signal", "topic", topics.history(job), ("Write",))
     yield Acl("commit-signal", "transactional-id", topics.signal_id(job), ("Write",))
+    # As a candidate it has an id of its own; promoted, it ends the drivers of the generations before.
+    yield Acl("commit-signal", "transactional-id", topics.generation_ids(job), ("Write",), prefixed=True)
     yield _group("commit-signal")
     yield Acl("rehydrator", "topic", _changelogs(job), ("Read",), prefixed=True)
     yield Acl("rehydrator", "topic", topics.milestones(job), ("Read",))

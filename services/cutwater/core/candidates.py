@@ -28,6 +28,7 @@ class Candidate:
     """Somebody asked for its promotion."""
     withdrawn: str | None = None
     """Why it was given up."""
+    withdrawn_ms: int = 0
 
     @property
     def open(self) -> bool:
@@ -52,7 +53,7 @@ class Candidates:
             return self._with(replace(known, newest=record))
         if isinstance(record, Promotion):
             return self._with(replace(known, promoting=True))
-        return self._with(replace(known, withdrawn=record.reason))
+        return self._with(replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms))
 
     def _with(self, candidate: Candidate) -> Candidates:
         return Candidates({**self.by_id, candidate.claim.generation: candidate})
@@ -62,6 +63,14 @@ class Candidates:
         """The newest one whose promotion was asked for and not taken back."""
         asked = [one for one in self.by_id.values() if one.promoting and one.open]
         return asked[-1] if asked else None
+
+    def contests(self, generation: Generation, since_ms: int) -> bool:
+        """Is the place of a generation asked for by a later one, or was until it was given up after `since_ms`?"""
+        return any(
+            one.promoting and (one.open or one.withdrawn_ms >= since_ms)
+            for one in self.by_id.values()
+            if one.claim.generation.number > generation.number
+        )
 
     def require(self, generation: Generation) -> Candidate:
         """Raises UsageError for one that was never claimed."""
@@ -73,6 +82,11 @@ class Candidates:
                 f"{generation} was never claimed; claimed are: {known}. "
                 "'cutwater generation start --from TOKEN' claims one"
             ) from None
+
+    def before(self, generation: Generation, most: int) -> list[Generation]:
+        """The newest generations of a lower number, promoted once or not."""
+        known = {one for one in self.by_id if one.number < generation.number}
+        return sorted(known, key=lambda one: one.number)[-most:]
 
     def next_id(self, region: str, parent_hash: bytes, promoted: Generation) -> Generation:
         """The id of the next claim in a region: above every number that was claimed or promoted."""

@@ -76,11 +76,13 @@ class SignalState:
     last_hash: bytes = ROOT_HASH
     prepared: Prepared | None = None
     heartbeat_ms: int = 0
+    begin: int = 0
+    """Below this offset of the barriers topic there is nothing of this generation."""
 
     @property
     def position(self) -> int:
         """Where to read the barriers topic from, after a restart."""
-        return self.last.barriers_position if self.last else 0
+        return self.last.barriers_position if self.last else self.begin
 
     @property
     def last_epoch(self) -> int:
@@ -95,17 +97,40 @@ Step = tuple[SignalState, list[StreamRecord]]
 def resume(job: str, generation: Generation, tail: list[StreamRecord], hash_of: Hash) -> SignalState:
     """The state after a restart, from the end of the commit stream in log order."""
     state = SignalState(job, generation)
+    promoted = next((one.generation for one in reversed(tail) if isinstance(one, Milestone)), generation)
+    if promoted != generation:
+        raise FencedError(
+            f"job {job}: the promoted generation is {promoted}, not {generation}; "
+            "this commit-signal must not run. Start it with the promoted generation."
+        )
     for record in tail:
+        if record.generation != generation:
+            continue  # of before it was promoted
         if isinstance(record, Heartbeat):
             state = replace(state, heartbeat_ms=record.at_ms)
-        elif record.generation != generation:
-            raise FencedError(
-                f"job {job}: the promoted generation is {record.generation}, not {generation}; "
-                "this commit-signal must not run. Start it with the promoted generation."
-            )
         else:
             state = replace(state, last=record, last_hash=hash_of(record), attempt=record.attempt)
     return state
+
+
+def promote(
+    state: SignalState, last: Milestone, rewinds_to: int, now_ms: int, hash_of: Hash
+) -> tuple[SignalState, Milestone]:
+    """The first milestone of a candidate on the commit stream: its newest one, told again behind `last`.
+
+    `rewinds_to`: the sequence that a rollback goes back to, else 0. Whether it may be promoted is asked before
+    (`cutwater.core.candidates`).
+    """
+    if state.last is None:
+        raise ProtocolError(f"job {state.job}: {state.generation} has no milestone to be promoted with")
+    first = replace(
+        state.last,
+        sequence=last.sequence + 1,
+        parent_hash=hash_of(last),
+        committed_ms=now_ms,
+        rewinds_to=rewinds_to,
+    )
+    return replace(state, last=first, last_hash=hash_of(first)), first
 
 
 def step(state: SignalState, signal: Signal, offset: int, now_ms: int, hash_of: Hash) -> Step:

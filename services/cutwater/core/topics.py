@@ -81,6 +81,11 @@ def watch_id(job: str) -> str:
     return f"{job}.watch"
 
 
+def generation_ids(job: str) -> str:
+    """What the transactional ids begin with that belong to one generation."""
+    return f"{job}.g"
+
+
 def driver_id(job: str, generation: Generation) -> str:
     """The transactional id that fences an older driver of the same generation."""
     return f"{job}.{generation}.driver"

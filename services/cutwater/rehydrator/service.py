@@ -33,6 +33,7 @@ from cutwater.rehydrator.replica import Replica
 from cutwater.rehydrator.snapshots import Kept, clear
 from cutwater.rehydrator.starting import Starting
 from cutwater.rehydrator.storemetrics import StoreMetrics
+from cutwater.rehydrator.working import found
 from cutwater.views.bulk import Bulk, workers_by_default
 from cutwater.views.changes import Changes
 from cutwater.views.follower import Follower
@@ -235,4 +236,4 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def main() -> int:
     """Entry point; returns the exit code."""
-    return run_service("rehydrator", Rehydrator)
+    return run_service("rehydrator", Rehydrator, found)

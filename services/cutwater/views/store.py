@@ -48,10 +48,21 @@ def part_in(folder: Path) -> tuple[Partitions | None, Selection | None]:
 
     Raises MachineError as `Store` does.
     """
+    return _part_of(_kept(folder, _PARTITIONS) or b"null")
+
+
+def applied_in(folder: Path) -> Milestone | None:
+    """The milestone that the store of a folder is at. Raises MachineError as `Store` does."""
+    data = _kept(folder, _APPLIED)
+    record = wire.decode(data[_OFFSET_BYTES:]) if data else None
+    return record if isinstance(record, Milestone) else None
+
+
+def _kept(folder: Path, name: bytes) -> bytes | None:
     try:
         table = RocksTable(folder)
         try:
-            return _part_of(table.get(_PARTITIONS) or b"null")
+            return table.get(name)
         finally:
             table.close()
     except Exception as error:  # rocksdict raises the bare class

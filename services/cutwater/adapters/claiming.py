@@ -1,0 +1,148 @@
+"""Claims, promotions and withdrawals, written by whoever is asked to: one at a time, by its transactional id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cutwater.adapters import admin, wire
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import candidates, parent_of, promoted
+from cutwater.adapters.kafka import TransactionalWriter
+from cutwater.adapters.streams import newest
+from cutwater.core import replication, topics
+from cutwater.core.candidates import Candidates, forbidden
+from cutwater.core.errors import ProtocolError, UsageError
+from cutwater.core.generations import Generation, Token
+from cutwater.core.job import Job
+from cutwater.core.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
+from cutwater.core.replication import Replication
+
+
+class Claims:
+    """What may be asked of a job's generations. `now_ms` is the clock that records are dated by."""
+
+    def __init__(self, cluster: Cluster, job: Job, region: str, now_ms: Callable[[], int]) -> None:
+        self._cluster = cluster
+        self._job = job
+        self._region = region
+        self._now_ms = now_ms
+
+    def plan(self, token: str | None, partitions: int | None, rewinds: bool, reason: str) -> Claim:
+        """The claim that `start` would write; None takes the newest milestone, and the parent's partitions.
+
+        Raises UsageError where there is no such milestone, or none may be started from it.
+        """
+        last = self._last()
+        parent = self._milestone(token, last)
+        known = candidates(self._cluster, self._job.name)
+        asked = known.promoting
+        if asked is not None and asked.claim.generation.number > last.generation.number:
+            raise UsageError(
+                f"{asked.claim.generation} is being promoted: wait for that, or 'cutwater generation abort' it"
+            )
+        if not rewinds and parent.generation != last.generation:
+            raise UsageError(
+                f"{parent.token} is of a generation before {last.generation}: to go back to it, "
+                f"'cutwater rollback --to {parent.token}'"
+            )
+        generation = known.next_id(self._region, wire.hash_of(parent), last.generation)
+        wanted = partitions or len(parent.changelog_cut)
+        if wanted > self._job.shards.shards:
+            raise UsageError(
+                f"{wanted} partitions: there are {self._job.shards.shards} shards, and that many at most"
+            )
+        return Claim(self._job.name, generation, wire.encode(parent), wanted, rewinds, reason, self._now_ms())
+
+    def start(
+        self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication
+    ) -> Claim:
+        """Reserve a generation, with its changelog. Raises UsageError as `plan` does."""
+        writer = self._alone()
+        claim = self.plan(token, partitions, rewinds, reason)
+        changelog = topics.changelog(self._job.name, claim.generation)
+        specs = topics.owned(self._job.name, claim.generation, claim.partitions, self._job.output)
+        # Before the claim: whoever finds that finds the topic. Left over, it is taken by the next one of this id.
+        admin.create_topics(self._cluster, [one for one in specs if one.name == changelog], copies)
+        self._write(writer, claim)
+        return claim
+
+    def promote(self, generation: Generation) -> None:
+        """Ask for it: the candidate's own commit-signal does it, as soon as it may. Asked twice is asked once."""
+        writer = self._alone()
+        last, known = self._last(), candidates(self._cluster, self._job.name)
+        candidate = known.require(generation)
+        if last.generation == generation:
+            return
+        why = forbidden(candidate, parent_of(candidate.claim), last)
+        if why is not None:
+            raise UsageError(why)
+        other = known.promoting
+        if other is not None and other.claim.generation.number > last.generation.number:
+            if other.claim.generation == generation:
+                return
+            raise UsageError(f"{other.claim.generation} is being promoted: wait for that, or abort it")
+        self._write(writer, Promotion(self._job.name, generation, self._now_ms()))
+
+    def abort(self, generation: Generation, reason: str) -> None:
+        """Give a candidate up, unless it is promoted: then UsageError. Whoever promotes it now is held back."""
+        writer = self._alone()
+        candidate = candidates(self._cluster, self._job.name).require(generation)
+        if candidate.withdrawn is not None:
+            return
+        if candidate.promoting:
+            # The stream is taken, so that no promotion can come between this look at it and the record.
+            TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
+        if self._is_or_was_promoted(generation):
+            raise UsageError(
+                f"{generation} is promoted: it is too late to give it up; "
+                "'cutwater rollback --to TOKEN' goes back to a milestone of before"
+            )
+        self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
+
+    def known(self) -> Candidates:
+        """All that was ever claimed."""
+        return candidates(self._cluster, self._job.name)
+
+    def _is_or_was_promoted(self, generation: Generation) -> bool:
+        return (
+            newest(
+                self._cluster,
+                topics.milestones(self._job.name),
+                lambda one: one if isinstance(one, Milestone) and one.generation == generation else None,
+            )
+            is not None
+        )
+
+    def _last(self) -> Milestone:
+        last = promoted(self._cluster, self._job.name)
+        if last is None:
+            raise UsageError(f"job {self._job.name} has no milestone yet: a generation is started from one")
+        return last
+
+    def _milestone(self, text: str | None, last: Milestone) -> Milestone:
+        if text is None:
+            return last
+        token = Token.parse(text)
+        found = newest(
+            self._cluster,
+            topics.milestones(self._job.name),
+            lambda one: one if isinstance(one, Milestone) and one.token == token else None,
+        )
+        if found is None:
+            raise UsageError(f"{text} is no milestone of {self._job.name}; 'cutwater milestones' lists them")
+        return found
+
+    def _alone(self) -> TransactionalWriter:
+        writer = TransactionalWriter(self._cluster, topics.claims_id(self._job.name))
+        writer.initialise()
+        return writer
+
+    def _write(self, writer: TransactionalWriter, record: Candidacy) -> None:
+        if isinstance(record, Milestone):
+            raise ProtocolError("a candidate's milestones are written by its own commit-signal")
+        writer.write(topics.candidates(self._job.name), [wire.encode(record)])
+
+
+def copies_of(cluster: Cluster, factor: int, min_insync: int) -> Replication:
+    """Of a new changelog: as of every topic of the job."""
+    return replication.decide(admin.brokers(cluster), factor, min_insync)

@@ -1,0 +1,285 @@
+"""`generation` and `rollback`: a generation is started from a milestone, promoted, given up."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from cutwater.adapters.claiming import Claims, copies_of
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import parent_of, promoted
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.process import now_ms
+from cutwater.adapters.settings import Settings
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
+from cutwater.cli.output import err, handled, iso, out, print_json, table
+from cutwater.core.candidates import Candidate, delayed
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.records import Claim, Milestone
+from cutwater.local import running
+
+LOOK_S = 0.5
+PROMOTE_S = 600.0
+
+group = typer.Typer(
+    name="generation",
+    help="A generation is started from a milestone, catches up, and is promoted: other partitions, other code, a "
+    "rollback.\n\nExamples:  cutwater generation start --partitions 6  ·  cutwater generation list  ·  "
+    "cutwater generation promote g2-local-5f0c21aa",
+    no_args_is_help=True,
+)
+JobOption = Annotated[
+    Path | None, typer.Argument(help="The job file, with --bootstrap-servers; else the running stack's.")
+]
+GenerationArgument = Annotated[str, typer.Argument(help="The generation's id, as 'generation list' shows it.")]
+ReasonOption = Annotated[str, typer.Option(help="Why, for people: it stands in the list.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+PartitionsOption = Annotated[
+    int | None, typer.Option(min=1, help="Partitions of its changelog; else those of its parent.")
+]
+WaitOption = Annotated[float, typer.Option(min=0, help="Seconds to wait for it; 0 returns at once.")]
+
+
+class Place(NamedTuple):
+    """Where a job runs."""
+
+    job: Job
+    cluster: Cluster
+    settings: Settings
+
+    @property
+    def claims(self) -> Claims:
+        return Claims(self.cluster, self.job, self.settings.region, now_ms)
+
+
+@group.command("start")
+@handled
+def start(
+    job_file: JobOption = None,
+    from_: Annotated[str | None, typer.Option("--from", help="Token of its parent; else the newest.")] = None,
+    partitions: PartitionsOption = None,
+    reason: ReasonOption = "",
+    dry_run: DryRunOption = False,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Claim a generation: its id, its parent milestone, its changelog. The promoted one goes on meanwhile.
+
+    A stack of 'cutwater up' starts its driver and commit-signal by itself. Elsewhere start both with
+    CUTWATER_GENERATION set to the id that this prints. Once it has caught up: 'cutwater generation promote'.
+
+    Exit 2: no such milestone, or none may be started from it.
+
+    Examples:  cutwater generation start --partitions 6  ·  cutwater generation start --from g1-local-00000000:42
+    ·  cutwater generation start job.yaml --bootstrap-servers kafka-1:9092 --dry-run --json
+    """
+    place = _place(job_file, bootstrap_servers, data_dir)
+    _claim(place, from_, partitions, False, reason, dry_run, as_json)
+
+
+@handled
+def rollback(
+    to: Annotated[str, typer.Option(help="Token of the milestone to go back to.")],
+    job_file: JobOption = None,
+    partitions: PartitionsOption = None,
+    reason: ReasonOption = "",
+    dry_run: DryRunOption = False,
+    wait: WaitOption = PROMOTE_S,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go back to a milestone: a generation is started from it, and promoted with its first milestone.
+
+    What came after is read again from the events. Views reload; the publisher writes the differences as marked
+    corrections, and tombstones for keys that vanish.
+
+    Exit 2: no such milestone. 4: it was not promoted in time; it still will be, or 'cutwater generation abort' it.
+
+    Examples:  cutwater rollback --to g1-local-00000000:42
+    ·  cutwater rollback --to g1-local-00000000:42 --dry-run
+    """
+    place = _place(job_file, bootstrap_servers, data_dir)
+    claim = _claim(place, to, partitions, True, reason or f"rollback to {to}", dry_run, as_json)
+    if not dry_run:
+        place.claims.promote(claim.generation)
+        _await_promotion(place, claim.generation, wait)
+
+
+@group.command("promote")
+@handled
+def promote(
+    generation: GenerationArgument,
+    job_file: JobOption = None,
+    wait: WaitOption = PROMOTE_S,
+    dry_run: DryRunOption = False,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Promote a candidate as soon as it has caught up with the newest milestone.
+
+    Its own commit-signal writes its first milestone behind that one: readers see one generation or the other. The
+    one before is ended. Asking twice does no harm.
+
+    Exit 2: it may not be promoted. 4: it was not in time; it still will be, or 'cutwater generation abort' it.
+
+    Examples:  cutwater generation promote g2-local-5f0c21aa
+    ·  cutwater generation promote g2-local-5f0c21aa --dry-run
+    """
+    place = _place(job_file, bootstrap_servers, data_dir)
+    wanted = Generation.parse(generation)
+    if not dry_run:
+        place.claims.promote(wanted)
+        _await_promotion(place, wanted, wait)
+    _show(place, [place.claims.known().require(wanted)], as_json)
+
+
+@group.command("abort")
+@handled
+def abort(
+    generation: GenerationArgument,
+    job_file: JobOption = None,
+    reason: ReasonOption = "",
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a candidate up: it is never promoted, and its driver and commit-signal end.
+
+    Exit 2: it is promoted already.
+
+    Example:  cutwater generation abort g2-local-5f0c21aa --reason "the other plan"
+    """
+    place = _place(job_file, bootstrap_servers, data_dir)
+    wanted = Generation.parse(generation)
+    place.claims.abort(wanted, reason or "given up by hand")
+    _show(place, [place.claims.known().require(wanted)], as_json)
+
+
+@group.command("list")
+@handled
+def list_(
+    job_file: JobOption = None,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show every generation that was claimed, and how far each candidate is behind.
+
+    Examples:  cutwater generation list  ·  cutwater generation list --json
+    """
+    place = _place(job_file, bootstrap_servers, data_dir)
+    _show(place, list(place.claims.known().by_id.values()), as_json)
+
+
+def _place(job_file: Path | None, bootstrap: str | None, data_dir: Path | None) -> Place:
+    settings = settings_for(data_dir, bootstrap)
+    if bootstrap is not None:
+        if job_file is None:
+            raise UsageError("with --bootstrap-servers the job file is needed, before the options")
+        return Place(load_job(job_file), settings.cluster, settings)
+    stack = running.require(settings.data_dir)
+    return Place(load_job(Path(stack.job_file)), stack.cluster, settings)
+
+
+def _claim(
+    place: Place,
+    token: str | None,
+    partitions: int | None,
+    rewinds: bool,
+    reason: str,
+    dry_run: bool,
+    as_json: bool,
+) -> Claim:
+    settings = place.settings
+    if dry_run:
+        claim = place.claims.plan(token, partitions, rewinds, reason)
+    else:
+        # The embedded broker is alone; settings say otherwise only for a user's own.
+        copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
+        claim = place.claims.start(token, partitions, rewinds, reason, copies)
+    told = {
+        "generation": str(claim.generation),
+        "parent": str(parent_of(claim).token),
+        "partitions": claim.partitions,
+        "rewinds": claim.rewinds,
+        "claimed": not dry_run,
+    }
+    if as_json:
+        print_json(told)
+    else:
+        verb = "would be claimed" if dry_run else "is claimed"
+        out.print(
+            f"{told['generation']} {verb}: from {told['parent']}, {claim.partitions} partitions", highlight=False
+        )
+    return claim
+
+
+def _await_promotion(place: Place, generation: Generation, wait_s: float) -> None:
+    """Raises UnavailableError where it is not promoted within the time."""
+    deadline = time.monotonic() + wait_s
+    with err.status(f"promoting {generation}") as status:
+        while (last := promoted(place.cluster, place.job.name)) is None or last.generation != generation:
+            candidate = place.claims.known().require(generation)
+            why = delayed(candidate.newest, candidate.claim, last) if last else "there is no milestone"
+            if candidate.withdrawn is not None:
+                raise UsageError(f"{generation} was given up: {candidate.withdrawn}")
+            if wait_s == 0:
+                return
+            if time.monotonic() > deadline:
+                raise UnavailableError(
+                    f"{generation} is not promoted yet: {why or 'its commit-signal has not done it; does it run?'}"
+                )
+            status.update(f"promoting {generation}: {why or 'it has caught up'}")
+            time.sleep(LOOK_S)
+
+
+def _show(place: Place, found: list[Candidate], as_json: bool) -> None:
+    last = promoted(place.cluster, place.job.name)
+    told = [_told(one, last) for one in found]
+    if as_json:
+        print_json(told)
+        return
+    columns = ("generation", "state", "from", "partitions", "claimed", "reason", "behind")
+    rows = [[one[name] for name in columns] for one in told]
+    out.print(table(f"generations of {place.job.name}: {len(told)} claimed", columns, rows))
+
+
+def _told(one: Candidate, last: Milestone | None) -> dict[str, Any]:
+    claim = one.claim
+    return {
+        "generation": str(claim.generation),
+        "state": _state(one, last),
+        "from": str(parent_of(claim).token),
+        "partitions": claim.partitions,
+        "rewinds": claim.rewinds,
+        "claimed": iso(claim.at_ms),
+        "reason": one.withdrawn if one.withdrawn is not None else claim.reason,
+        "epoch": one.newest.epoch if one.newest else None,
+        "behind": delayed(one.newest, claim, last)
+        if last and last.generation.number < claim.generation.number
+        else None,
+    }
+
+
+def _state(one: Candidate, last: Milestone | None) -> str:
+    number = one.claim.generation.number
+    if last is not None and last.generation == one.claim.generation:
+        return "promoted"
+    if not one.open:
+        return "given up"
+    if last is not None and last.generation.number > number:
+        return "past"  # it was promoted before, or came too late
+    return "promoting" if one.promoting else "candidate"
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(group)
+    app.command("rollback")(rollback)
