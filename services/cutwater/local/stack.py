@@ -20,6 +20,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings, environment
 from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
 from cutwater.local import job_topics, running
 from cutwater.local.broker import Broker
 from cutwater.local.broker_security import BrokerSecurity
@@ -31,6 +32,7 @@ from cutwater.local.java import find_java
 from cutwater.local.ports import free_ports, require_free
 from cutwater.local.restarts import RestartPolicy
 from cutwater.local.running import RunningStack
+from cutwater.local.successors import Successors
 from cutwater.local.supervisor import Supervised, Supervisor
 
 Report = Callable[[str], None]
@@ -104,7 +106,8 @@ class Stack:
             "PYSPARK_PYTHON": sys.executable,
             **(extra_env or {}),
         }
-        self.supervisor = Supervisor(self._members(), report=report)
+        self._successors = Successors(self.cluster, self.job.name, self._candidate, report)
+        self.supervisor = Supervisor(self._members(), report=report, more=self._successors)
 
     @property
     def api_url(self) -> str:
@@ -151,6 +154,10 @@ class Stack:
         if self._broker is None:
             job_topics.prepare(self.cluster, self.job, self._settings, self._report)
 
+    def close(self) -> None:
+        """Let go of the brokers, once everything has ended."""
+        self._successors.close()
+
     def _ports(self) -> tuple[int, int, int]:
         api, ui, watch = free_ports(3)
         if "port" in self._settings.model_fields_set and self._settings.port:
@@ -160,14 +167,16 @@ class Stack:
 
     def _members(self) -> list[Supervised]:
         services = [
-            self._service("commit-signal", "cutwater.commit_signal"),
+            replace(
+                self._service("commit-signal", "cutwater.commit_signal"),
+                may_leave=self._successors.took_over,
+            ),
             self._service("rehydrator", "cutwater.rehydrator", lambda: api_answers(self.api_url)),
             *self._publisher(),
         ]
         if not self.job.attached:
-            services.append(
-                self._service("driver", "cutwater_spark.driver", self._driver_started, leader_only=True)
-            )
+            driver = self._service("driver", "cutwater_spark.driver", self._driver_started, leader_only=True)
+            services.append(replace(driver, may_leave=self._successors.took_over))
         watch = self._service("watch", "cutwater.watch")
         # Last to start and first to end; and when it ends for good, nothing else does.
         services.append(replace(watch, essential=False))
@@ -177,6 +186,16 @@ class Stack:
         answers = broker.ready
         broker.ready = lambda: answers() and self._create_topics()
         return [broker, *services]
+
+    def _candidate(self, generation: Generation) -> list[Supervised]:
+        """Its processes. Where they end for good, the promoted ones go on without."""
+        env = {"CUTWATER_GENERATION": str(generation), "CUTWATER_SPARK_UI_PORT": "0"}
+        env |= {"CUTWATER_DRIVER_PORT": "0", "CUTWATER_SIGNAL_PORT": "0"}
+        made = [
+            self._service(f"commit-signal-{generation}", "cutwater.commit_signal", env=env),
+            self._service(f"driver-{generation}", "cutwater_spark.driver", leader_only=True, env=env),
+        ]
+        return [replace(one, essential=False) for one in made]
 
     def _publisher(self) -> list[Supervised]:
         return [] if self.job.output.mode == "none" else [self._service("publisher", "cutwater.publisher")]
@@ -191,13 +210,19 @@ class Stack:
         return at_ms is not None and at_ms >= self._begun_ms
 
     def _service(
-        self, name: str, module: str, ready: Callable[[], bool] | None = None, leader_only: bool = False
+        self,
+        name: str,
+        module: str,
+        ready: Callable[[], bool] | None = None,
+        leader_only: bool = False,
+        env: Mapping[str, str] | None = None,
     ) -> Supervised:
+        log = self._logs.setdefault(name, self._data_dir / "logs" / f"{name}.log")
         child = Child(
             name,
             [sys.executable, "-m", module, str(self._job_file)],
-            self._env,
-            self._logs[name],
+            {**self._env, **(env or {})},
+            log,
             RestartPolicy(restarts_max=10, window_seconds=300.0),
             terminate_leader_only=leader_only,
         )
@@ -230,6 +255,7 @@ def started(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None
             else:
                 yield None
     finally:
+        stack.close()
         (Path(description.data_dir) / running.FILE).unlink(missing_ok=True)
 
 

@@ -22,6 +22,10 @@ def _always_ready() -> bool:
     return True
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass
 class Supervised:
     """A child, when it counts as ready, and how long starting and ending may take (seconds)."""
@@ -32,6 +36,8 @@ class Supervised:
     grace_seconds: float = 15.0
     essential: bool = True
     """Does its end for good end the others?"""
+    may_leave: Callable[[], bool] = _never
+    """Is its end right now that it has come? Asked when it may not be restarted."""
     restarts: list[float] = field(default_factory=list, init=False)
     restart_at: float | None = field(default=None, init=False)
     finished: bool = field(default=False, init=False)
@@ -41,6 +47,7 @@ class Supervisor:
     """Owns its children: leaving the `with` block ends all of them, whatever happened inside.
 
     `report` receives one line for a person about each restart. `clock` gives seconds that never go back.
+    `more` is asked at each look for members that are to be started then.
     """
 
     def __init__(
@@ -49,8 +56,10 @@ class Supervisor:
         *,
         report: Callable[[str], None] = lambda line: None,
         clock: Callable[[], float] = time.monotonic,
+        more: Callable[[], Sequence[Supervised]] = tuple,
     ) -> None:
         self._members = list(members)
+        self._more = more
         self._report = report
         self._clock = clock
 
@@ -96,7 +105,10 @@ class Supervisor:
             self.stop()
 
     def check(self) -> None:
-        """Look at every child once: note ends, begin the restarts that are due."""
+        """Look at every child once: note ends, begin the restarts that are due; start what has come to them."""
+        for member in self._more():
+            self._members.append(member)
+            member.child.start()
         for member in self._members:
             if member.finished:
                 continue
@@ -142,6 +154,9 @@ class Supervisor:
         decision = decide(child.restart, exit_code, member.restarts, self._clock())
         if isinstance(decision, Finished):
             member.finished = True
+        elif isinstance(decision, GiveUp) and member.may_leave():
+            member.finished = True
+            self._report(f"{child.name} has ended: another generation is promoted (log: {child.log_path})")
         elif isinstance(decision, GiveUp) and not member.essential:
             member.finished = True
             self._report(

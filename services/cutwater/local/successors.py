@@ -1,0 +1,94 @@
+"""The driver and commit-signal of each candidate that is claimed while a stack runs: it starts and ends them.
+
+Those of the generation before leave by themselves once another is promoted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import candidacy, promoted
+from cutwater.adapters.streams import Tail
+from cutwater.core import topics
+from cutwater.core.candidates import Candidates
+from cutwater.core.errors import UnavailableError
+from cutwater.core.generations import Generation
+from cutwater.local.supervisor import Supervised
+
+LOOK_S = 1.0
+CANDIDATES_MAX = 2
+"""So many at a time: each is a Spark of its own."""
+
+Make = Callable[[Generation], Sequence[Supervised]]
+
+
+class Successors:
+    """Asked again and again for the members that are to be started; `make` makes those of a generation."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: str,
+        make: Make,
+        report: Callable[[str], None],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._job = job
+        self._make = make
+        self._report = report
+        self._clock_s = clock_s
+        self._tail: Tail | None = None
+        self._known = Candidates()
+        self._made: set[Generation] = set()
+        self._refused: set[Generation] = set()
+        self._looked_s = float("-inf")
+
+    def __call__(self) -> list[Supervised]:
+        """New members; none most of the time."""
+        if self._clock_s() - self._looked_s < LOOK_S:
+            return []
+        self._looked_s = self._clock_s()
+        try:
+            return self._look()
+        except UnavailableError:
+            return []  # the others say that the brokers are away
+
+    def close(self) -> None:
+        if self._tail is not None:
+            self._tail.close()
+
+    def took_over(self) -> bool:
+        """Is a generation promoted whose processes run here?"""
+        last = promoted(self._cluster, self._job)
+        return last is not None and last.generation in self._made
+
+    def _look(self) -> list[Supervised]:
+        if self._tail is None:
+            self._tail = Tail(self._cluster, topics.candidates(self._job))
+        claimed = len(self._known.by_id)
+        for record in self._tail.poll():
+            self._known = self._known.after(candidacy(record))
+        if len(self._known.by_id) == claimed and not self._refused:
+            return []
+        last = promoted(self._cluster, self._job)
+        above = last.generation.number if last else 0
+        found: list[Supervised] = []
+        for generation, one in self._known.by_id.items():
+            if one.open and generation.number > above and generation not in self._made:
+                found += self._taken(generation, above)
+        return found
+
+    def _taken(self, generation: Generation, above: int) -> Sequence[Supervised]:
+        waiting = [one for one in self._made if one.number > above and self._known.by_id[one].open]
+        if len(waiting) >= CANDIDATES_MAX:
+            if generation not in self._refused:
+                self._report(f"{generation} waits: {CANDIDATES_MAX} candidates run already")
+            self._refused.add(generation)
+            return []
+        self._refused.discard(generation)
+        self._made.add(generation)
+        self._report(f"starting the driver and commit-signal of {generation}")
+        return self._make(generation)
