@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from confluent_kafka import Message
+
 from cutwater.adapters.avro import crc64
-from cutwater.adapters.hashing import row_hash
+from cutwater.adapters.hashing import rows_hash
 from cutwater.core.bulk import Slice
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold
@@ -21,7 +23,7 @@ from cutwater.core.sharing import Proof, proof_of
 from cutwater.views.bulk import Bulk
 from cutwater.views.changelog import Row, RowReader
 from cutwater.views.changes import ChangedRows, Rows
-from cutwater.views.layout import storage_key
+from cutwater.views.ownrows import Columns, OwnRows, columns
 from cutwater.views.proving import counted_once, prove, require_schema, require_whole, writer_of
 from cutwater.views.ranges import Range, Ranges
 from cutwater.views.store import Store
@@ -71,6 +73,7 @@ class Applier:
         self._store = store
         self._ranges = ranges
         self._reader = RowReader(job)
+        self._own = OwnRows(job, ranges.topic)
         self._fingerprint = crc64(job.state_schema).hex()
         self._now_ms = now_ms
         self._chunk_rows = chunk_rows
@@ -113,20 +116,20 @@ class Applier:
 
     def _at_once(self, entry: Entry) -> bool:
         """One batch; False, and nothing is changed, when the rows are too many bytes for that."""
-        milestone, wanted = entry.milestone, writer_of(entry.milestone)
-        own: dict[bytes, Row] = {}
+        milestone = entry.milestone
+        own: dict[bytes, bytes] = {}
         rows_max = self._proof(milestone).rows
-        for row in self._rows(self._range(milestone), milestone):
-            if row.writer == wanted:
-                own[row.key] = row  # a task that ran twice wrote a row twice: the last one counts
+        for _, messages in self._range(milestone).pieces():
+            # A task that ran twice wrote a row twice: the last one counts.
+            own.update(self._told_apart(messages, milestone)[0].rows())
             if len(own) > rows_max:
                 break  # proved wrong already
             if self.running.bytes > CHUNK_BYTES:
                 return False
-        digest = fold(row_hash(row.key, row.value) for row in own.values())
+        digest = rows_hash(own.keys(), own.values())
         require_whole(milestone, {}, self._now_ms())
         prove(self._ranges.topic, milestone, len(own), digest, self._ranges.partitions)
-        kept = self._kept(milestone, own.values())
+        kept = self._kept(milestone, own)
         gathered = self._gathering()
         self._commit(entry, kept)
         gathered.add(kept)
@@ -158,26 +161,17 @@ class Applier:
 
     def _in_chunks(self, entry: Entry, jump: bool) -> None:
         """Readers keep the rows of the milestone before, until all of this one is written."""
-        milestone, wanted = entry.milestone, writer_of(entry.milestone)
+        milestone = entry.milestone
         range_ = self._range(milestone, look_above=jump and not fresh(milestone, self._now_ms()))
         rows = digest = size = 0
-        generation = header_prefix(milestone.generation)
         chunk: dict[bytes, bytes] = {}
         gathered = ChangedRows(0) if jump else self._gathering()
         self._store.begin(entry)
-        for row in self._rows(range_, milestone):
-            if row.writer == wanted:
-                rows, digest = rows + 1, fold((row_hash(row.key, row.value),), digest)
-            elif not jump:
-                continue
-            elif row.writer is None or not row.writer.startswith(generation):
-                by = row.writer.decode(errors="replace") if row.writer else "somebody without the header 'writer'"
-                raise DivergenceError(
-                    f"{self._ranges.topic}: {row.window} below milestone {milestone.token} was written by {by}, "
-                    "not by this generation. Start a new generation."
-                )
-            chunk |= self._kept(milestone, (row,))
-            size += len(row.value)
+        for messages in self._parts(range_):
+            own, every = self._told_apart(messages, milestone, jump)
+            rows, digest = rows + len(own.keys), fold((rows_hash(own.keys, own.values),), digest)
+            chunk |= self._kept(milestone, dict(every.rows()))
+            size += every.size
             if len(chunk) >= self._chunk_rows or size > CHUNK_BYTES:
                 self._store.put(chunk, bulk=jump)
                 gathered.add(chunk)
@@ -194,6 +188,35 @@ class Applier:
         floor_ms = self._floor_ms(entry.milestone)
         self._store.commit(entry, rows, bulk=bulk, floor_ms=floor_ms, lower_ms=self._lower_ms)
 
+    def _parts(self, range_: Range) -> Iterator[Sequence[Message]]:
+        """The range in pieces of no more records than a batch may hold."""
+        for _, messages in range_.pieces():
+            for at in range(0, len(messages), self._chunk_rows):
+                yield messages[at : at + self._chunk_rows]
+
+    def _told_apart(
+        self, messages: Sequence[Message], milestone: Milestone, jump: bool = False
+    ) -> tuple[Columns, Columns]:
+        """The milestone's own rows among the records; and all that count: of a jump, those of its generation."""
+        wanted = writer_of(milestone)
+        if (own := self._own.of(messages, wanted)) is not None:
+            self.running.records += len(messages)
+            self.running.bytes += own.size
+            return own, own
+        rows = list(self._rows(messages, milestone))
+        own = columns(row for row in rows if row.writer == wanted)
+        if not jump:
+            return own, own
+        generation = header_prefix(milestone.generation)
+        for row in rows:
+            if row.writer is None or not row.writer.startswith(generation):
+                by = row.writer.decode(errors="replace") if row.writer else "somebody without the header 'writer'"
+                raise DivergenceError(
+                    f"{self._ranges.topic}: {row.window} below milestone {milestone.token} was written by {by}, "
+                    "not by this generation. Start a new generation."
+                )
+        return own, columns(rows)
+
     def _rows(self, messages: Iterable[Any], milestone: Milestone) -> Iterator[Row]:
         """The rows among the records. A tombstone is garbage collection: it says nothing the horizon did not."""
         for message in messages:
@@ -208,17 +231,15 @@ class Applier:
                     "which is above the horizon: a live row was deleted. Start a new generation."
                 )
 
-    def _kept(self, milestone: Milestone, rows: Iterable[Row]) -> dict[bytes, bytes]:
+    def _kept(self, milestone: Milestone, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         """What belongs to the state: windows above the horizon, or a lower floor, and above what was evicted.
 
         Of a selection just what it keeps.
         """
-        length, floor_ms, selection = self._store.segment_ms, self._floor_ms(milestone), self._store.selection
-        if selection is not None:
-            rows = (row for row in rows if selection.keeps(row.window.key, row.window.end_ms))
+        floor_ms = self._floor_ms(milestone)
         if self._lower_ms is not None:
             floor_ms = max(floor_ms, self._lower_ms)
-        return {storage_key(row.window, length): row.value for row in rows if row.window.end_ms > floor_ms}
+        return self._own.kept(rows, self._store.segment_ms, floor_ms, self._store.selection)
 
     def _recount(self, milestone: Milestone, rows_max: int) -> tuple[int, int]:
         """Each key once, by its last row: the range again, which compaction may have overtaken since."""

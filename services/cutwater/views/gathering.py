@@ -1,8 +1,7 @@
 """The newest row per key of a part of a changelog, as storage keys and values: what a bulk restore loads.
 
-Rows come by the million, so there is no object per row here: columns of a few thousand at a time, and work that
-depends on a window is done once per window. `native_gathering` does the same by the optional module, and has this
-do what is not plain.
+Rows come by the million, so there is no object per row here: columns of a few thousand at a time.
+`native_gathering` does the same by the optional module, and has this do what is not plain.
 """
 
 from __future__ import annotations
@@ -20,15 +19,11 @@ from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.formats import is_confluent
 from cutwater.core.proof import WRITER_HEADER
 from cutwater.views.changelog import KeyReader
-from cutwater.views.layout import SEGMENT_BYTES, Window, storage_key
+from cutwater.views.plainkeys import Windows, all_plain, is_plain
 
 # Each is run over a column by C's loops alone.
 _keys, _values, _headers = attrgetter("key"), attrgetter("value"), attrgetter("headers")
-_head, _length, _first = itemgetter(slice(HEADER_BYTES)), itemgetter(HEADER_BYTES), itemgetter(0)
-_TEXT_AT = HEADER_BYTES + 1
-_SHORT = 0x80
-"""Below it, Avro writes a text's length, doubled, into one byte."""
-_WINDOWS_MAX = 100_000
+_head, _first = itemgetter(slice(HEADER_BYTES)), itemgetter(0)
 _BY_NOBODY = "was written by somebody without the header 'writer'"
 
 
@@ -76,7 +71,7 @@ class Gathered:
         self._key_header = bytes.fromhex(task.key_header)
         self._value_header = bytes.fromhex(task.value_header)
         self._reader = KeyReader()
-        self._windows = Windows(self._key_header, task)
+        self._windows = Windows(self._key_header, task.topic, task.segment_ms, task.floor_ms)
         self._keeps = task.selection.of_bytes() if task.selection else None
         self._newest: dict[bytes, bytes] = {}
         self._odd: dict[bytes, bytes] = {}
@@ -122,7 +117,7 @@ class Gathered:
             self._newest.update(zip(keys, values, strict=True))
         else:
             for key, value in zip(keys, values, strict=True):
-                (self._newest if _is_plain(key) else self._odd)[key] = value
+                (self._newest if is_plain(key) else self._odd)[key] = value
         self.bytes += size
         self.held_bytes += size
 
@@ -130,37 +125,22 @@ class Gathered:
         """What is gathered, as storage keys and values in order; then nothing is."""
         newest, odd, windows = self._newest, self._odd, self._windows
         self._newest, self._odd, self.held_bytes = {}, {}, 0
-        # Every row comes through here. The storage key is the text between what its window says.
-        found = {
-            parts[0] + key[_TEXT_AT:end] + parts[1]: value
-            for key, value in newest.items()
-            if (parts := windows[key[(end := _TEXT_AT + (key[HEADER_BYTES] >> 1)) :]]) is not None
-        }
-        for key, value in odd.items():
-            window = self._windows.of(key)
-            if window.end_ms > self._task.floor_ms:
-                found[storage_key(window, self._task.segment_ms)] = value
+        found = windows.kept(newest)
+        found |= windows.kept_odd(odd)
         order = sorted(found)  # bytes alone: pairs of them take three times as long
         return zip(order, map(found.__getitem__, order), strict=True)
 
     def _selected(
         self, keys: Sequence[bytes], values: Sequence[bytes], keeps: Callable[[bytes], bool]
     ) -> tuple[list[bytes], list[bytes]]:
-        at = [number for number, key in enumerate(keys) if keeps(self._text(key))]
+        at = [number for number, key in enumerate(keys) if keeps(self._windows.text(key))]
         return [keys[number] for number in at], [values[number] for number in at]
-
-    def _text(self, key: bytes) -> bytes:
-        """The key of the group."""
-        if key[HEADER_BYTES] < _SHORT:
-            return key[_TEXT_AT : _TEXT_AT + (key[HEADER_BYTES] >> 1)]
-        return self._windows.of(key).key.encode()
 
     def _require_keys(self, partition: int, records: Sequence[Record], keys: Sequence[bytes]) -> bool:
         """Are all keys plain? Refuses what is no key of a changelog."""
         try:
             if {*map(_head, keys)} == {self._key_header}:
-                # A zero byte is escaped in a storage key; a window of 1970 has one, too, and is looked at closely.
-                return max(map(_length, keys)) < _SHORT and b"\0" not in b"".join(keys)
+                return all_plain(keys)
         except (TypeError, IndexError):
             pass
         for record in records:
@@ -209,33 +189,3 @@ class Gathered:
     def _refuse(self, partition: int, record: Record, what: str, anew: bool = False) -> None:
         advice = "Start a new generation" if anew else "Use the job file that the driver runs with"
         raise DivergenceError(f"{self._task.topic}/{partition}@{record.offset} {what}. {advice}.")
-
-
-def _is_plain(key: bytes) -> bool:
-    return key[HEADER_BYTES] < _SHORT and b"\0" not in key
-
-
-class Windows(dict[bytes, tuple[bytes, bytes] | None]):
-    """By what a key ends with: what stands before and behind its text in the storage key; None: it is not kept."""
-
-    def __init__(self, key_header: bytes, task: Task) -> None:
-        self._key_header = key_header
-        self._task = task
-        self._reader = KeyReader()
-
-    def __missing__(self, window: bytes) -> tuple[bytes, bytes] | None:
-        """Raises DivergenceError for what is no window."""
-        found, parts = self.of(self._key_header + b"\0" + window), None
-        if found.end_ms > self._task.floor_ms:
-            empty = storage_key(found, self._task.segment_ms)
-            parts = empty[:SEGMENT_BYTES], empty[SEGMENT_BYTES:]
-        if len(self) < _WINDOWS_MAX:
-            self[window] = parts
-        return parts
-
-    def of(self, key: bytes) -> Window:
-        """What a key names. Raises DivergenceError for what is no key."""
-        try:
-            return self._reader.window(key)
-        except UsageError as error:
-            raise DivergenceError(f"{self._task.topic}: {key.hex()} is no key of the changelog: {error}") from None

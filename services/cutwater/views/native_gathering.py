@@ -10,7 +10,8 @@ from cutwater.adapters.batches import Chunk, sections
 from cutwater.adapters.native import new_rows
 from cutwater.core.bulk import Task
 from cutwater.core.digest import fold
-from cutwater.views.gathering import Gathered, Into, Windows
+from cutwater.views.gathering import Gathered, Into
+from cutwater.views.plainkeys import Windows
 
 _FAR = (1 << 63) - 1
 _UNTOLD = 4
@@ -24,7 +25,7 @@ class NativeGathered:
         key_header, value_header = bytes.fromhex(task.key_header), bytes.fromhex(task.value_header)
         writers, own = task.writers.encode(), task.own.encode()
         self._plain = new_rows(key_header, value_header, writers, own, task.rows_max, task.bytes_max)
-        self._windows = Windows(key_header, task)
+        self._windows = Windows(key_header, task.topic, task.segment_ms, task.floor_ms)
         self._other = Gathered(task)
         self._bytes_untold = _UNTOLD * task.bytes_max
         self._written = 0
