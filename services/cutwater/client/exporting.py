@@ -8,11 +8,10 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import httpx
-
 from cutwater.adapters.arrow import Batch, schema_of
 from cutwater.adapters.parquet import parquet_file
-from cutwater.client.exported import API_TIMEOUT_S, answering, exported, require_success
+from cutwater.client.exported import exported
+from cutwater.client.holders import WAIT_MS, Holders, in_order, late
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
@@ -26,10 +25,7 @@ from cutwater.views.view import View
 
 TRIES = 5
 """Times that peers are asked until all show the same milestone."""
-WAIT_MS = 30_000
-"""How long a rehydrator may take to come to the milestone that another one shows."""
 _PAUSE_S = 0.2
-NOT_REACHED = 412
 
 Report = Callable[[int], None]
 """Told now and then how many rows there are so far."""
@@ -45,6 +41,8 @@ class Part(NamedTuple):
     selection: Selection | None
     """What it holds of these; None for all."""
     batches: Iterator[Batch]
+    standby: bool = False
+    """Was it asked in the place of its owner?"""
 
 
 class Written(NamedTuple):
@@ -55,6 +53,8 @@ class Written(NamedTuple):
     partitions: Partitions | None
     rows: int
     bytes: int
+    standbys: tuple[str, ...]
+    """Who answered in the place of an owner."""
 
 
 def write(job: Job, parts: Sequence[Part], out: Path, report: Report = lambda _rows: None) -> list[Written]:
@@ -92,7 +92,8 @@ def _file(job: Job, parts: Sequence[Part], path: Path, report: Report, before: i
             for batch in part.batches:
                 file.add(batch)
                 report(before + file.rows)
-    return Written(path, parts[0].token, held, file.rows, path.stat().st_size)
+    standbys = tuple(part.place for part in parts if part.standby)
+    return Written(path, parts[0].token, held, file.rows, path.stat().st_size, standbys)
 
 
 @contextmanager
@@ -118,23 +119,24 @@ def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part
 @contextmanager
 def served(
     job: Job,
-    urls: Sequence[str],
+    asked: Sequence[Holders],
     headers: Mapping[str, str],
     at_least: Token | None = None,
     several: bool = False,
 ) -> Iterator[list[Part]]:
     """What rehydrators show, which together hold each partition once; all at the same milestone.
 
+    `asked`: for each part who holds it; where the first is away or behind, another one of them answers.
     `at_least`: not before they show this one. `several`: where they do not come to the same one, each at its own.
-    Raises UnavailableError where one does not answer, or they do not come to the same; UsageError where they are
-    not those of one job.
+    Raises UnavailableError where nobody answers for a part, or they do not come to the same; UsageError where they
+    are not those of one job.
     """
-    if at_least and (late := _late(urls, headers, at_least)):
-        raise UnavailableError(f"{late} did not come to {at_least} within {WAIT_MS / 1000:g} s: see its /readyz")
+    if at_least and (who := late(asked, headers, at_least)):
+        raise UnavailableError(f"{who} did not come to {at_least} within {WAIT_MS / 1000:g} s: see its /readyz")
     stands = False
     for left in reversed(range(TRIES)):
         with ExitStack() as stack:
-            parts = [stack.enter_context(_served(job, url, headers)) for url in urls]
+            parts = [_opened(stack, job, holders, headers) for holders in asked]
             require_whole_once({part.place: part.partitions for part in parts}, job.shards.partitions)
             newest = _newest(parts)
             if all(part.token == newest for part in parts) or (several and (stands or not left)):
@@ -143,11 +145,22 @@ def served(
         if stands:
             break
         time.sleep(_PAUSE_S)
-        stands = _late(urls, headers, newest) is not None
+        stands = late(asked, headers, newest) is not None
     raise UnavailableError(
         f"the peers were at different milestones in {TRIES - left} tries: {_shown(parts)}. Try again, or name a "
         "folder with --out: then each makes a file at its own"
     )
+
+
+def _opened(stack: ExitStack, job: Job, holders: Holders, headers: Mapping[str, str]) -> Part:
+    """Of the first that answers; another one may have as many exports as it takes."""
+    problems: list[str] = []
+    for url in in_order(holders, headers):
+        try:
+            return stack.enter_context(_served(job, url, headers))
+        except UnavailableError as problem:
+            problems.append(str(problem))
+    raise UnavailableError("; ".join(problems))
 
 
 @contextmanager
@@ -156,7 +169,9 @@ def _served(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Part]:
         token = Token.parse(str(found.milestone["token"]))
         held = None if found.partitions is None else frozenset(found.partitions)
         selection = Selection.of_object(found.selection)
-        yield Part(url, token, found.milestone, held, selection, batches(job, schema_of(job, {}), found.rows))
+        rows = batches(job, schema_of(job, {}), found.rows)
+        standby = found.milestone.get("standby") is True
+        yield Part(url, token, found.milestone, held, selection, rows, standby)
 
 
 def _newest(parts: Iterable[Part]) -> Token:
@@ -164,18 +179,6 @@ def _newest(parts: Iterable[Part]) -> Token:
     if len({token.generation for token in tokens}) > 1:
         raise UsageError(f"these show generations of one job, or two jobs: {_shown(parts)}")
     return max(tokens, key=lambda token: token.sequence)
-
-
-def _late(urls: Sequence[str], headers: Mapping[str, str], token: Token) -> str | None:
-    """Who does not come to this milestone within the wait; None when all do."""
-    for url in urls:
-        asked = f"{url}/v1/milestone?at_least={token}&wait_ms={WAIT_MS}"
-        with answering(asked):
-            answer = httpx.get(asked, headers=dict(headers), timeout=API_TIMEOUT_S)
-            if answer.status_code == NOT_REACHED:
-                return url
-            require_success(answer)
-    return None
 
 
 def _shown(parts: Iterable[Part]) -> str:
