@@ -19,10 +19,13 @@ from test_view_store import rows
 from typer.testing import CliRunner, Result
 
 from cutwater.adapters import arrow, parquet
+from cutwater.adapters.holding import Holding
 from cutwater.cli.main import app
 from cutwater.client import holders
 from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.selection import Selection
 from cutwater.core.sharing import require_whole_once
+from cutwater.rehydrator.replica import Replica
 from cutwater.views import tabular
 from cutwater.views.layout import parse
 from cutwater.views.store import folder_of
@@ -107,7 +110,7 @@ def test_every_measure_of_every_type(
         "cutwater.partitions": "all",
     }
     file = {"path": str(out), "token": "g1-local-00000000:7", "partitions": None, "rows": len(expected)}
-    assert told["files"] == [file | {"bytes": out.stat().st_size, "standbys": []}]
+    assert told["files"] == [file | {"bytes": out.stat().st_size, "selection": None, "standbys": []}]
     groups = duckdb.sql(f"select distinct row_group_num_rows from parquet_metadata('{out}')").fetchall()
     assert max(rows for (rows,) in groups) <= 100
 
@@ -266,6 +269,36 @@ def test_a_part_is_not_taken_for_the_whole(shared: Shared, tmp_path: Path) -> No
     twice = export(shared.job_file, tmp_path / "x.parquet", "--url", shared.urls[0], "--url", shared.urls[0] + "/")
     assert twice.exit_code == 2
     assert not (tmp_path / "x.parquet").exists()
+
+
+def test_a_replica_of_a_part_is_exported_as_what_it_is(shared: Shared, tmp_path: Path) -> None:
+    """Alone it makes a file that names its selection; with others one of its own, or none."""
+    job, some = shared.job, Selection.of(["p0", "[x]"], ["a"])
+    for at in range(2):
+        shared.show(at, 1)
+    own = Own(tmp_path / "replica", job, PARTS[0])
+    own.show(1, rows(job, own.store, [Sold("p0", 1, 1)]))
+    replica = Replica(Holding(PARTS[0], some), job.shards)
+    with serving(app_of(own.view, replica=replica)) as url:
+        told = export(shared.job_file, tmp_path / "one.parquet", "--url", url)
+        assert (told.exit_code, "0, 2, of the keys" in " ".join(told.output.split())) == (0, True), told.output
+        assert pieces(tmp_path / "one.parquet") == {("p0", HOUR_MS): 1}
+        assert json.loads(about(tmp_path / "one.parquet")["cutwater.selection"]) == some.as_object()
+        assert about(tmp_path / "one.parquet")["cutwater.partitions"] == "0,2"
+        mixed = [
+            ["--url", url, "--url", shared.urls[1]],
+            ["--url", url, "--url", shared.urls[0], "--url", shared.urls[1]],
+        ]
+        for words in mixed:
+            assert export(shared.job_file, tmp_path / "x.parquet", *words).exit_code == 2
+        assert not (tmp_path / "x.parquet").exists()
+        (tmp_path / "out").mkdir()
+        files = done(shared.export(tmp_path / "out", "--url", url, "--json"))["files"]
+        assert [one["selection"] for one in files] == [None, None, some.as_object()]
+        warned = shared.export(tmp_path / "out", "--url", url)
+        assert "of replicas that hold a part" in warned.output
+        assert export(shared.job_file, tmp_path / "out", "--url", url, "--url", shared.urls[0]).exit_code == 2
+    own.close()
 
 
 def test_who_holds_what_is_compared() -> None:

@@ -46,8 +46,8 @@ def export(
     The file's metadata name the milestone. A file of that name is replaced, once the new one is whole. Peers that
     share the partitions are read at the same milestone, or refused; where --out is a folder each makes a file of
     its own. Where a rehydrator is away or behind, its standbys are asked (http://a:8321|http://a2:8321), and who
-    answered is said. For an older milestone: 'cutwater restore --to TOKEN --data-dir look', then 'export --data-dir
-    look'. Needs pyarrow: pip install 'cutwater[arrow]'.
+    answered is said. For an older milestone: 'cutwater restore --to TOKEN --data-dir look', then 'cutwater export
+    --data-dir look'. Needs pyarrow: pip install 'cutwater[arrow]'.
 
     Exit 2: no such folder, file or token. 3: pyarrow is missing, or the disk does not take the file. 4: a
     rehydrator does not answer, or was broken off; trying again may work.
@@ -117,19 +117,24 @@ def _tell(written: list[Written], seconds: float, as_json: bool) -> None:
     out.print(table(title, ("file", "milestone", "partitions", "rows", "bytes"), map(_row, written)))
     if len({one.token for one in written}) > 1:
         err.print("[yellow]the files are of different milestones:[/yellow] do not read them as one")
+    if len(written) > 1 and (parts := [str(one.path) for one in written if one.by_itself]):
+        err.print(f"[yellow]of replicas that hold a part:[/yellow] {escape(', '.join(parts))}")
     if standbys := [place for one in written for place in one.standbys]:
         err.print(f"[yellow]in the place of its owner answered[/yellow] {escape(', '.join(standbys))}")
 
 
 def _told(one: Written) -> dict[str, Any]:
     held = None if one.partitions is None else sorted(one.partitions)
-    plain = {"path": str(one.path), "token": str(one.token), "partitions": held}
+    kept = one.selection and one.selection.as_object()
+    plain = {"path": str(one.path), "token": str(one.token), "partitions": held, "selection": kept}
     return {**plain, "rows": one.rows, "bytes": one.bytes, "standbys": list(one.standbys)}
 
 
 def _row(one: Written) -> tuple[Any, ...]:
     held = "all" if one.partitions is None else ", ".join(map(str, sorted(one.partitions)))
-    return escape(str(one.path)), one.token, held, f"{one.rows:,}", f"{one.bytes:,}"
+    if one.selection:
+        held += f", of {one.selection}"
+    return escape(str(one.path)), one.token, escape(held), f"{one.rows:,}", f"{one.bytes:,}"
 
 
 def register(app: typer.Typer) -> None:

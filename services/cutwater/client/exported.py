@@ -26,6 +26,8 @@ class Exported(NamedTuple):
     """Those that it holds; None for all."""
     selection: dict[str, Any] | None
     """What it holds of them, as `Selection.of_object` reads it; None for all."""
+    replica: bool
+    """Does it hold these for itself, and not as one of those that share all?"""
     rows: Iterator[tuple[Window, bytes]]
     """With their values as the changelog has them. Raises UnavailableError where the answer was cut short."""
 
@@ -43,7 +45,8 @@ def exported(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
             require_success(answer)
             lines = (json.loads(line) for line in answer.iter_lines())
             head = next(lines)
-            found = Exported(head["milestone"], head["partitions"], head.get("selection"), _rows(url, lines))
+            held = head["partitions"], head.get("selection"), head.get("replica", False)
+            found = Exported(head["milestone"], *held, _rows(url, lines))
         yield found
 
 

@@ -43,6 +43,12 @@ class Part(NamedTuple):
     batches: Iterator[Batch]
     standby: bool = False
     """Was it asked in the place of its owner?"""
+    replica: bool = False
+
+    @property
+    def by_itself(self) -> bool:
+        """Is it a part that belongs to no whole: of a replica that lacks the rest?"""
+        return self.replica and not (self.partitions is None and self.selection is None)
 
 
 class Written(NamedTuple):
@@ -53,6 +59,8 @@ class Written(NamedTuple):
     partitions: Partitions | None
     rows: int
     bytes: int
+    selection: Selection | None
+    by_itself: bool
     standbys: tuple[str, ...]
     """Who answered in the place of an owner."""
 
@@ -92,8 +100,9 @@ def _file(job: Job, parts: Sequence[Part], path: Path, report: Report, before: i
             for batch in part.batches:
                 file.add(batch)
                 report(before + file.rows)
-    standbys = tuple(part.place for part in parts if part.standby)
-    return Written(path, parts[0].token, held, file.rows, path.stat().st_size, standbys)
+    first, standbys = parts[0], tuple(part.place for part in parts if part.standby)
+    size = path.stat().st_size
+    return Written(path, first.token, held, file.rows, size, first.selection, first.by_itself, standbys)
 
 
 @contextmanager
@@ -126,8 +135,11 @@ def served(
 ) -> Iterator[list[Part]]:
     """What rehydrators show, which together hold each partition once; all at the same milestone.
 
+    A replica of a part is one of them only where it is asked alone, or where each makes a file of its own.
+
     `asked`: for each part who holds it; where the first is away or behind, another one of them answers.
-    `at_least`: not before they show this one. `several`: where they do not come to the same one, each at its own.
+    `at_least`: not before they show this one. `several`: each makes a file of its own; where they do not come to
+    the same one, each at its own.
     Raises UnavailableError where nobody answers for a part, or they do not come to the same; UsageError where they
     are not those of one job.
     """
@@ -137,7 +149,7 @@ def served(
     for left in reversed(range(TRIES)):
         with ExitStack() as stack:
             parts = [_opened(stack, job, holders, headers) for holders in asked]
-            require_whole_once({part.place: part.partitions for part in parts}, job.shards.partitions)
+            _require_whole_once(job, parts, several)
             newest = _newest(parts)
             if all(part.token == newest for part in parts) or (several and (stands or not left)):
                 yield parts
@@ -150,6 +162,13 @@ def served(
         f"the peers were at different milestones in {TRIES - left} tries: {_shown(parts)}. Try again, or name a "
         "folder with --out: then each makes a file at its own"
     )
+
+
+def _require_whole_once(job: Job, parts: Sequence[Part], several: bool) -> None:
+    alone = several or len(parts) == 1
+    held = {part.place: part.partitions for part in parts if not (alone and part.by_itself)}
+    if held:
+        require_whole_once(held, job.shards.partitions)
 
 
 def _opened(stack: ExitStack, job: Job, holders: Holders, headers: Mapping[str, str]) -> Part:
@@ -171,7 +190,7 @@ def _served(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Part]:
         selection = Selection.of_object(found.selection)
         rows = batches(job, schema_of(job, {}), found.rows)
         standby = found.milestone.get("standby") is True
-        yield Part(url, token, found.milestone, held, selection, rows, standby)
+        yield Part(url, token, found.milestone, held, selection, rows, standby, found.replica is True)
 
 
 def _newest(parts: Iterable[Part]) -> Token:
