@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -25,6 +26,8 @@ from cutwater.views.view import View
 
 TRIES = 5
 """Times that peers are asked until all show the same milestone."""
+AHEAD_BYTES_MAX = 64 << 30
+"""Of answers that are read ahead, all together; and never more than half of what the disk has left."""
 _PAUSE_S = 0.2
 
 Report = Callable[[int], None]
@@ -44,6 +47,8 @@ class Part(NamedTuple):
     standby: bool = False
     """Was it asked in the place of its owner?"""
     replica: bool = False
+    ahead: Callable[[Path, int], None] = lambda _folder, _bytes_max: None
+    """Have it read on into this folder, so many bytes, while others are read."""
 
     @property
     def by_itself(self) -> bool:
@@ -75,7 +80,8 @@ def write(job: Job, parts: Sequence[Part], out: Path, report: Report = lambda _r
         written: list[Written] = []
         for number, part in enumerate(parts):
             path = out / _name(job, part, number, len(parts))
-            written.append(_file(job, [part], path, report, sum(one.rows for one in written)))
+            before = sum(one.rows for one in written)
+            written.append(_file(job, [part], path, report, before, later=parts[number + 1 :]))
         return written
     if len({part.token for part in parts}) > 1:
         raise UsageError(f"{out}: one file holds one milestone, and these are several: {_shown(parts)}")
@@ -89,13 +95,16 @@ def _name(job: Job, part: Part, number: int, count: int) -> str:
     return f"{job.name}.{part.token.generation}.{part.token.sequence}{of}.parquet"
 
 
-def _file(job: Job, parts: Sequence[Part], path: Path, report: Report, before: int = 0) -> Written:
+def _file(
+    job: Job, parts: Sequence[Part], path: Path, report: Report, before: int = 0, later: Sequence[Part] = ()
+) -> Written:
     held = parts[0].partitions if len(parts) == 1 else None  # together they hold each partition once
     bounds = [lower for part in parts if (lower := part.milestone.get("lower_bound")) is not None]
     # What is above the highest bound is there, of every partition.
     milestone = {**parts[0].milestone, "lower_bound": max(bounds, key=from_iso, default=None)}
     schema = schema_of(job, about(job.name, milestone, held, parts[0].selection))
     with parquet_file(path, schema) as file:
+        _read_ahead([*parts[1:], *later], path.parent)
         for part in parts:
             for batch in part.batches:
                 file.add(batch)
@@ -103,6 +112,14 @@ def _file(job: Job, parts: Sequence[Part], path: Path, report: Report, before: i
     first, standbys = parts[0], tuple(part.place for part in parts if part.standby)
     size = path.stat().st_size
     return Written(path, first.token, held, file.rows, size, first.selection, first.by_itself, standbys)
+
+
+def _read_ahead(parts: Sequence[Part], folder: Path) -> None:
+    """A rehydrator breaks off who reads for too long, and keeps its milestone's files meanwhile. Raises OSError."""
+    if parts:
+        bytes_max = min(AHEAD_BYTES_MAX, shutil.disk_usage(folder).free // 2) // len(parts)
+        for part in parts:
+            part.ahead(folder, bytes_max)
 
 
 @contextmanager
@@ -190,7 +207,7 @@ def _served(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Part]:
         selection = Selection.of_object(found.selection)
         rows = batches(job, schema_of(job, {}), found.rows)
         standby = found.milestone.get("standby") is True
-        yield Part(url, token, found.milestone, held, selection, rows, standby, found.replica is True)
+        yield Part(url, token, found.milestone, held, selection, rows, standby, found.replica is True, found.ahead)
 
 
 def _newest(parts: Iterable[Part]) -> Token:
