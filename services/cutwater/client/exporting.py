@@ -115,7 +115,7 @@ def _file(
 
 
 def _read_ahead(parts: Sequence[Part], folder: Path) -> None:
-    """A rehydrator breaks off who reads for too long, and keeps its milestone's files meanwhile. Raises OSError."""
+    """A rehydrator breaks off who reads for too long, and keeps a milestone's files till then. Raises OSError."""
     if parts:
         bytes_max = min(AHEAD_BYTES_MAX, shutil.disk_usage(folder).free // 2) // len(parts)
         for part in parts:
