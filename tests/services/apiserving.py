@@ -62,12 +62,12 @@ def app_of(view: View, token: str = "", peers: Callable[[Metrics], Peers] | None
     return create_app(view, GENERATION, metrics, now_ms, token, peers(metrics) if peers else None, **more)
 
 
-def holding(partitions: frozenset[int] | None) -> Callable[[Metrics], Peers]:
-    """Of a rehydrator that says that it holds these, whatever the division among peers is."""
+def holding(partitions: frozenset[int] | None, owner: str = "") -> Callable[[Metrics], Peers]:
+    """Of a rehydrator that says that it holds these, whatever the division is; `owner`: whose standby it is."""
 
     def make(metrics: Metrics) -> Peers:
         one = Peers(ShardMap(), {}, "", "", metrics)
-        one.partitions = partitions
+        one.partitions, one.owner = partitions, owner
         return one
 
     return make

@@ -19,10 +19,13 @@ from test_view_store import rows
 from typer.testing import CliRunner, Result
 
 from cutwater.adapters import arrow, parquet
+from cutwater.adapters.holding import Holding
 from cutwater.cli.main import app
-from cutwater.client import exporting
-from cutwater.core.errors import UsageError
+from cutwater.client import holders
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.selection import Selection
 from cutwater.core.sharing import require_whole_once
+from cutwater.rehydrator.replica import Replica
 from cutwater.views import tabular
 from cutwater.views.layout import parse
 from cutwater.views.store import folder_of
@@ -107,7 +110,7 @@ def test_every_measure_of_every_type(
         "cutwater.partitions": "all",
     }
     file = {"path": str(out), "token": "g1-local-00000000:7", "partitions": None, "rows": len(expected)}
-    assert told["files"] == [file | {"bytes": out.stat().st_size}]
+    assert told["files"] == [file | {"bytes": out.stat().st_size, "selection": None, "standbys": []}]
     groups = duckdb.sql(f"select distinct row_group_num_rows from parquet_metadata('{out}')").fetchall()
     assert max(rows for (rows,) in groups) <= 100
 
@@ -190,7 +193,7 @@ def test_peers_that_do_not_meet_make_no_file(
     shared: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused with both milestones; in a folder each makes its own, and a warning says so."""
-    monkeypatch.setattr(exporting, "WAIT_MS", 0)
+    monkeypatch.setattr(holders, "WAIT_MS", 0)
     shared.show(0, 2)
     shared.show(1, 1)
     refused = shared.export(tmp_path / "all.parquet")
@@ -209,6 +212,56 @@ def test_peers_that_do_not_meet_make_no_file(
     assert [pieces(tmp_path / "out" / name) for name in names] == [{("p0", HOUR_MS): 2}, {("p1", HOUR_MS): 1}]
 
 
+@pytest.fixture
+def standby(shared: Shared) -> Iterator[tuple[Own, str]]:
+    """A second view of what the first peer holds, and its address."""
+    own = Own(shared.folder / "standby", shared.job, PARTS[0])
+    with serving(app_of(own.view, peers=holding(PARTS[0], "the first"))) as url:
+        yield own, url
+    own.close()
+
+
+@pytest.mark.parametrize("owner", ["away", "behind", "busy", "well"])
+def test_a_standby_is_asked_where_its_owner_is_away_or_behind(
+    shared: Shared, standby: tuple[Own, str], tmp_path: Path, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And who answered in its place is said; an owner that is there as well as its standby answers itself."""
+    monkeypatch.setattr(holders, "WAIT_MS", 5_000)
+    own, url = standby
+    for sequence in (1, 2):
+        own.show(sequence, rows(shared.job, own.store, [Sold("p0", 1, sequence)]))
+        shared.show(1, sequence)
+        if sequence == 1 or owner != "behind":
+            shared.show(0, sequence)
+    first = "http://127.0.0.1:1" if owner == "away" else shared.urls[0]
+    if owner == "busy":
+        monkeypatch.setattr(shared.views[0].view, "stored", _refused)
+    words = ["--url", f"{first}|{url}/", "--url", shared.urls[1], "--at-least", "g1-local-00000000:2"]
+    told = done(export(shared.job_file, tmp_path / "all.parquet", *words, "--json"))
+    plain = export(shared.job_file, tmp_path / "all.parquet", *words)
+    asked = owner != "well"
+    assert told["files"][0]["standbys"] == ([url] if asked else [])
+    assert ("in the place of its owner answered" in plain.output) == asked
+    assert pieces(tmp_path / "all.parquet") == {("p0", HOUR_MS): 2, ("p1", HOUR_MS): 2}
+    peers = f"{first}|{url},{shared.urls[1]}"
+    assert done(export(shared.job_file, tmp_path / "all.parquet", "--json", CUTWATER_PEERS=peers)) | {
+        "seconds": 0
+    } == told | {"seconds": 0}
+
+
+def _refused() -> Any:
+    raise UnavailableError("enough exports run already")
+
+
+def test_where_nobody_holds_a_part_the_whole_is_not_there(shared: Shared, tmp_path: Path) -> None:
+    """Owner and standby are away: exit 4, and both are named."""
+    shared.show(1, 1)
+    nobody = "http://127.0.0.1:1|http://127.0.0.1:2"
+    refused = export(shared.job_file, tmp_path / "x.parquet", "--url", nobody, "--url", shared.urls[1])
+    assert refused.exit_code == 4
+    assert all(place in "".join(refused.output.split("\n")) for place in nobody.split("|"))
+
+
 def test_a_part_is_not_taken_for_the_whole(shared: Shared, tmp_path: Path) -> None:
     shared.show(0, 1)
     missing = export(shared.job_file, tmp_path / "x.parquet", "--url", shared.urls[0])
@@ -216,6 +269,36 @@ def test_a_part_is_not_taken_for_the_whole(shared: Shared, tmp_path: Path) -> No
     twice = export(shared.job_file, tmp_path / "x.parquet", "--url", shared.urls[0], "--url", shared.urls[0] + "/")
     assert twice.exit_code == 2
     assert not (tmp_path / "x.parquet").exists()
+
+
+def test_a_replica_of_a_part_is_exported_as_what_it_is(shared: Shared, tmp_path: Path) -> None:
+    """Alone it makes a file that names its selection; with others one of its own, or none."""
+    job, some = shared.job, Selection.of(["p0", "[x]"], ["a"])
+    for at in range(2):
+        shared.show(at, 1)
+    own = Own(tmp_path / "replica", job, PARTS[0])
+    own.show(1, rows(job, own.store, [Sold("p0", 1, 1)]))
+    replica = Replica(Holding(PARTS[0], some), job.shards)
+    with serving(app_of(own.view, replica=replica)) as url:
+        told = export(shared.job_file, tmp_path / "one.parquet", "--url", url)
+        assert (told.exit_code, "0, 2, of the keys" in " ".join(told.output.split())) == (0, True), told.output
+        assert pieces(tmp_path / "one.parquet") == {("p0", HOUR_MS): 1}
+        assert json.loads(about(tmp_path / "one.parquet")["cutwater.selection"]) == some.as_object()
+        assert about(tmp_path / "one.parquet")["cutwater.partitions"] == "0,2"
+        mixed = [
+            ["--url", url, "--url", shared.urls[1]],
+            ["--url", url, "--url", shared.urls[0], "--url", shared.urls[1]],
+        ]
+        for words in mixed:
+            assert export(shared.job_file, tmp_path / "x.parquet", *words).exit_code == 2
+        assert not (tmp_path / "x.parquet").exists()
+        (tmp_path / "out").mkdir()
+        files = done(shared.export(tmp_path / "out", "--url", url, "--json"))["files"]
+        assert [one["selection"] for one in files] == [None, None, some.as_object()]
+        warned = shared.export(tmp_path / "out", "--url", url)
+        assert "of replicas that hold a part" in warned.output
+        assert export(shared.job_file, tmp_path / "out", "--url", url, "--url", shared.urls[0]).exit_code == 2
+    own.close()
 
 
 def test_who_holds_what_is_compared() -> None:

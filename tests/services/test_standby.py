@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -243,6 +244,35 @@ def test_where_nobody_is_at_the_newest_what_there_is_is_shown(stage: Stage) -> N
             assert seen(late[1], mine) == (1, True, 10)
             gate.touch()
             until(lambda: seen(other, mine) == (2, False, 20), "the owner")
+
+
+@pytest.mark.parametrize("owner", ["behind", "empty"])
+def test_where_nobody_is_at_the_newest_the_newest_that_anyone_shows_is_served(stage: Stage, owner: str) -> None:
+    """The standby's brokers are away, so it cannot know that it is at the newest; the owner starts, and shows less
+    or nothing at all. Whoever is asked, the standby answers, marked, until the owner has caught up."""
+    crew, gate = stage.crew("a|x,b"), stage.folder / "gate"
+    with crew.running("b") as other:
+        with crew.running("a") as one:
+            follows(one, 1)
+            held = one.get("/healthz").json()["partitions"]
+        mine = next(shop for shop in SHOPS if stage.writing.partition(shop) in held)
+        stage.writing.epoch([Sold(shop, 1, 20) for shop in SHOPS])
+        with crew.running("x") as one:
+            follows(one, 2)
+        if owner == "empty":
+            shutil.rmtree(stage.folder / "a")
+        with (
+            crew.running("a", GATED.format(gate=str(gate))) as late,
+            crew.running("x", CUTWATER_BOOTSTRAP_SERVERS="127.0.0.1:1") as standby,
+        ):
+            assert late.shown() == (0 if owner == "empty" else 1)
+            assert standby.shown() == 2
+            for asked in (late, standby, other):
+                assert seen(asked, mine) == (2, True, 20)
+                assert whole(pages(asked)) == {True, False}
+            gate.touch()
+            for asked in (late, other):
+                until(lambda: seen(asked, mine) == (2, False, 20), "the owner")  # noqa: B023
 
 
 def test_an_owner_without_its_brokers_is_answered_for(stage: Stage) -> None:

@@ -432,6 +432,30 @@ def test_a_pruner_that_stood_still_leaves_what_another_owner_wrote(
     assert shelf.sequences() == [3, 1]
 
 
+def test_a_number_that_was_retired_is_given_up_and_the_store_is_not_away(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """However often it is tried, it cannot be there; the next milestone's is taken without waiting for a retry."""
+    writing.epoch(sales(0))
+    names = shelf_of(writing, objects).names
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(1)
+        retired = kept.snapshot().manifest
+    objects.put(names.retired_manifest(1), retired.encode())
+    objects.delete(names.manifest(1))
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        view.wait_for(1)
+        kept.told.well = False
+        kept.taking.request(20)
+        until(lambda: kept.told.failures, "the upload")
+        until(lambda: kept.taking._waiting is None, "it to be given up")
+        assert "was retired by another owner" in kept.told.errors()
+        assert kept.told.well, "the store answers"
+        view.wait_for(writing.epoch(sales(1)).sequence)
+        assert kept.snapshot().manifest.sequence == 2
+        assert kept.told.failures == 1
+
+
 def test_views_of_some_partitions_have_snapshots_of_their_own(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from cutwater.adapters.settings import load_settings
 from cutwater.watch.view import View
 
 
@@ -39,8 +40,10 @@ def answering(body: object) -> Iterator[str]:
 
 
 def asked(*urls: str) -> int:
+    shares = load_settings({"CUTWATER_WATCH_VIEW_URL": ",".join(urls)}).watch_views
+
     async def ask() -> int:
-        view = View(urls, {})
+        view = View(shares, {})
         try:
             return await view.sequence()
         finally:
@@ -55,6 +58,20 @@ def test_the_slowest_of_several_counts(second: str, sequence: int) -> None:
     with answering({"token": "g1-local-00000000:7"}) as one, answering({"token": second}) as other:
         assert asked(one, other) == sequence
         assert asked(one) == 7
+
+
+def test_a_standby_shows_its_owners_part() -> None:
+    """The part is as new as the newest of those that hold it: that one answers readers."""
+    token = "g1-local-00000000"
+    with (
+        answering({"token": f"{token}:5"}) as owner,
+        answering({"token": f"{token}:7"}) as standby,
+        answering({"token": f"{token}:6"}) as other,
+    ):
+        assert asked(f"{owner}|{standby}", other) == 6
+        assert asked(f"http://127.0.0.1:1 | {owner}", other) == 5
+        assert asked(f"{owner}|{standby}") == 7
+        assert asked("http://127.0.0.1:1|http://127.0.0.1:2", other) == 0
 
 
 @pytest.mark.parametrize("nonsense", [{"token": 7}, {"token": "g1"}, [], None])

@@ -136,7 +136,7 @@ class Settings(BaseSettings):
     watch_view_url: str = Field(
         "",
         description="The rehydrator's HTTP API, for the view's part in the watch, comma separated where several "
-        "share the partitions; 'cutwater up' fills it in.",
+        "share the partitions, with standbys behind bars as in CUTWATER_PEERS; 'cutwater up' fills it in.",
     )
     alert_webhook_url: SecretStr = Field(
         SecretStr(""),
@@ -222,7 +222,7 @@ class Settings(BaseSettings):
 
         Raises UsageError for what is no URL of a rehydrator.
         """
-        return shares_of([_peer(one.strip()) for one in group.split("|")] for group in _listed(self.peers))
+        return shares_of(map(_peer, group) for group in _groups(self.peers))
 
     @property
     def peer_url(self) -> str:
@@ -237,8 +237,9 @@ class Settings(BaseSettings):
         return held(self.peer_url, self.shares, partitions)
 
     @property
-    def watch_view_urls(self) -> list[str]:
-        return _listed(self.watch_view_url)
+    def watch_views(self) -> Shares:
+        """The rehydrators that watch asks, each owner with its standbys. Raises UsageError for one named twice."""
+        return shares_of(_groups(self.watch_view_url))
 
     @property
     def cluster(self) -> Cluster:
@@ -261,8 +262,9 @@ class Settings(BaseSettings):
         return Generation.parse(given) if isinstance(given, str) else given
 
 
-def _listed(text: str) -> list[str]:
-    return [one.strip() for one in text.split(",") if one.strip()]
+def _groups(text: str) -> list[list[str]]:
+    """What is written with commas between owners, and standbys behind bars."""
+    return [[one.strip() for one in group.split("|")] for group in text.split(",") if group.strip()]
 
 
 def _peer(text: str) -> str:

@@ -20,6 +20,7 @@ from cutwater.client.exporting import Report, Written, in_folder, served, write
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
 from cutwater.core.job import Job
+from cutwater.core.standbys import Shares, shares_of
 from cutwater.local import running
 
 
@@ -29,7 +30,10 @@ def export(
     to: Annotated[Path, typer.Option("--out", help="The Parquet file; of an existing folder, a file in it.")],
     url: Annotated[
         list[str] | None,
-        typer.Option(help="A rehydrator; repeated for peers. Else CUTWATER_PEERS, else the running stack's."),
+        typer.Option(
+            help="A rehydrator, its standbys behind bars; repeated for peers. Else CUTWATER_PEERS, else the "
+            "running stack's."
+        ),
     ] = None,
     at_least: Annotated[str | None, typer.Option(help="Wait until the view has reached this token.")] = None,
     data_dir: Annotated[
@@ -41,8 +45,9 @@ def export(
 
     The file's metadata name the milestone. A file of that name is replaced, once the new one is whole. Peers that
     share the partitions are read at the same milestone, or refused; where --out is a folder each makes a file of
-    its own. For an older milestone: 'cutwater restore --to TOKEN --data-dir look', then 'export --data-dir look'.
-    Needs pyarrow: pip install 'cutwater[arrow]'.
+    its own. Where a rehydrator is away or behind, its standbys are asked (http://a:8321|http://a2:8321), and who
+    answered is said. For an older milestone: 'cutwater restore --to TOKEN --data-dir look', then 'cutwater export
+    --data-dir look'. Needs pyarrow: pip install 'cutwater[arrow]'.
 
     Exit 2: no such folder, file or token. 3: pyarrow is missing, or the disk does not take the file. 4: a
     rehydrator does not answer, or was broken off; trying again may work.
@@ -70,8 +75,9 @@ def _written(
 ) -> list[Written]:
     if data_dir is None:
         token = Token.parse(at_least) if at_least else None
-        places = [one.rstrip("/") for one in urls or _urls(settings)]
-        with served(job, places, settings.api_headers, token, several=to.is_dir()) as parts:
+        shares = shares_of(map(_group, urls)) if urls else _shares(settings)
+        asked = [(owner, *standbys) for owner, standbys in shares.items()]
+        with served(job, asked, settings.api_headers, token, several=to.is_dir()) as parts:
             return write(job, parts, to, report)
     if urls or at_least:
         raise UsageError("--data-dir names a folder: --url and --at-least are for a rehydrator")
@@ -79,11 +85,15 @@ def _written(
         return write(job, [part], to, report)
 
 
-def _urls(settings: Settings) -> list[str]:
+def _group(url: str) -> list[str]:
+    return [one.strip().rstrip("/") for one in url.split("|")]
+
+
+def _shares(settings: Settings) -> Shares:
     if settings.shares:
-        return list(settings.shares)
+        return settings.shares
     stack = running.find(settings.data_dir)
-    return [stack.api_url if stack else f"http://{settings.host}:{settings.port}"]
+    return {stack.api_url if stack else f"http://{settings.host}:{settings.port}": ()}
 
 
 @contextmanager
@@ -107,17 +117,24 @@ def _tell(written: list[Written], seconds: float, as_json: bool) -> None:
     out.print(table(title, ("file", "milestone", "partitions", "rows", "bytes"), map(_row, written)))
     if len({one.token for one in written}) > 1:
         err.print("[yellow]the files are of different milestones:[/yellow] do not read them as one")
+    if len(written) > 1 and (parts := [str(one.path) for one in written if one.by_itself]):
+        err.print(f"[yellow]of replicas that hold a part:[/yellow] {escape(', '.join(parts))}")
+    if standbys := [place for one in written for place in one.standbys]:
+        err.print(f"[yellow]in the place of its owner answered[/yellow] {escape(', '.join(standbys))}")
 
 
 def _told(one: Written) -> dict[str, Any]:
     held = None if one.partitions is None else sorted(one.partitions)
-    plain = {"path": str(one.path), "token": str(one.token), "partitions": held}
-    return {**plain, "rows": one.rows, "bytes": one.bytes}
+    kept = one.selection and one.selection.as_object()
+    plain = {"path": str(one.path), "token": str(one.token), "partitions": held, "selection": kept}
+    return {**plain, "rows": one.rows, "bytes": one.bytes, "standbys": list(one.standbys)}
 
 
 def _row(one: Written) -> tuple[Any, ...]:
     held = "all" if one.partitions is None else ", ".join(map(str, sorted(one.partitions)))
-    return escape(str(one.path)), one.token, held, f"{one.rows:,}", f"{one.bytes:,}"
+    if one.selection:
+        held += f", of {one.selection}"
+    return escape(str(one.path)), one.token, escape(held), f"{one.rows:,}", f"{one.bytes:,}"
 
 
 def register(app: typer.Typer) -> None:

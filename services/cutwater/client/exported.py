@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
 
+from cutwater.client.ahead import Ahead
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.views.layout import Window
 
@@ -26,8 +28,12 @@ class Exported(NamedTuple):
     """Those that it holds; None for all."""
     selection: dict[str, Any] | None
     """What it holds of them, as `Selection.of_object` reads it; None for all."""
+    replica: bool
+    """Does it hold these for itself, and not as one of those that share all?"""
     rows: Iterator[tuple[Window, bytes]]
     """With their values as the changelog has them. Raises UnavailableError where the answer was cut short."""
+    ahead: Callable[[Path, int], None]
+    """Read on without being asked, into a file in this folder, so many bytes. Raises OSError."""
 
 
 @contextmanager
@@ -41,10 +47,21 @@ def exported(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
         with answering(url):
             answer = stack.enter_context(httpx.stream("GET", url, headers=dict(headers), timeout=API_TIMEOUT_S))
             require_success(answer)
-            lines = (json.loads(line) for line in answer.iter_lines())
+            ahead = stack.enter_context(closing(Ahead(answer.iter_bytes())))
+            lines = map(json.loads, _lines(ahead))
             head = next(lines)
-            found = Exported(head["milestone"], head["partitions"], head.get("selection"), _rows(url, lines))
+            held = head["partitions"], head.get("selection"), head.get("replica", False)
+            found = Exported(head["milestone"], *held, _rows(url, lines), ahead.begin)
         yield found
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest
 
 
 def _rows(url: str, lines: Iterator[dict[str, Any]]) -> Iterator[tuple[Window, bytes]]:

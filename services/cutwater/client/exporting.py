@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import httpx
-
 from cutwater.adapters.arrow import Batch, schema_of
 from cutwater.adapters.parquet import parquet_file
-from cutwater.client.exported import API_TIMEOUT_S, answering, exported, require_success
+from cutwater.client.exported import exported
+from cutwater.client.holders import WAIT_MS, Holders, in_order, late
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
@@ -26,10 +26,9 @@ from cutwater.views.view import View
 
 TRIES = 5
 """Times that peers are asked until all show the same milestone."""
-WAIT_MS = 30_000
-"""How long a rehydrator may take to come to the milestone that another one shows."""
+AHEAD_BYTES_MAX = 64 << 30
+"""Of answers that are read ahead, all together; and never more than half of what the disk has left."""
 _PAUSE_S = 0.2
-NOT_REACHED = 412
 
 Report = Callable[[int], None]
 """Told now and then how many rows there are so far."""
@@ -45,6 +44,16 @@ class Part(NamedTuple):
     selection: Selection | None
     """What it holds of these; None for all."""
     batches: Iterator[Batch]
+    standby: bool = False
+    """Was it asked in the place of its owner?"""
+    replica: bool = False
+    ahead: Callable[[Path, int], None] = lambda _folder, _bytes_max: None
+    """Have it read on into this folder, so many bytes, while others are read."""
+
+    @property
+    def by_itself(self) -> bool:
+        """Is it a part that belongs to no whole: of a replica that lacks the rest?"""
+        return self.replica and not (self.partitions is None and self.selection is None)
 
 
 class Written(NamedTuple):
@@ -55,6 +64,10 @@ class Written(NamedTuple):
     partitions: Partitions | None
     rows: int
     bytes: int
+    selection: Selection | None
+    by_itself: bool
+    standbys: tuple[str, ...]
+    """Who answered in the place of an owner."""
 
 
 def write(job: Job, parts: Sequence[Part], out: Path, report: Report = lambda _rows: None) -> list[Written]:
@@ -67,7 +80,8 @@ def write(job: Job, parts: Sequence[Part], out: Path, report: Report = lambda _r
         written: list[Written] = []
         for number, part in enumerate(parts):
             path = out / _name(job, part, number, len(parts))
-            written.append(_file(job, [part], path, report, sum(one.rows for one in written)))
+            before = sum(one.rows for one in written)
+            written.append(_file(job, [part], path, report, before, later=parts[number + 1 :]))
         return written
     if len({part.token for part in parts}) > 1:
         raise UsageError(f"{out}: one file holds one milestone, and these are several: {_shown(parts)}")
@@ -81,18 +95,31 @@ def _name(job: Job, part: Part, number: int, count: int) -> str:
     return f"{job.name}.{part.token.generation}.{part.token.sequence}{of}.parquet"
 
 
-def _file(job: Job, parts: Sequence[Part], path: Path, report: Report, before: int = 0) -> Written:
+def _file(
+    job: Job, parts: Sequence[Part], path: Path, report: Report, before: int = 0, later: Sequence[Part] = ()
+) -> Written:
     held = parts[0].partitions if len(parts) == 1 else None  # together they hold each partition once
     bounds = [lower for part in parts if (lower := part.milestone.get("lower_bound")) is not None]
     # What is above the highest bound is there, of every partition.
     milestone = {**parts[0].milestone, "lower_bound": max(bounds, key=from_iso, default=None)}
     schema = schema_of(job, about(job.name, milestone, held, parts[0].selection))
     with parquet_file(path, schema) as file:
+        _read_ahead([*parts[1:], *later], path.parent)
         for part in parts:
             for batch in part.batches:
                 file.add(batch)
                 report(before + file.rows)
-    return Written(path, parts[0].token, held, file.rows, path.stat().st_size)
+    first, standbys = parts[0], tuple(part.place for part in parts if part.standby)
+    size = path.stat().st_size
+    return Written(path, first.token, held, file.rows, size, first.selection, first.by_itself, standbys)
+
+
+def _read_ahead(parts: Sequence[Part], folder: Path) -> None:
+    """A rehydrator breaks off who reads for too long, and keeps a milestone's files till then. Raises OSError."""
+    if parts:
+        bytes_max = min(AHEAD_BYTES_MAX, shutil.disk_usage(folder).free // 2) // len(parts)
+        for part in parts:
+            part.ahead(folder, bytes_max)
 
 
 @contextmanager
@@ -118,24 +145,28 @@ def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part
 @contextmanager
 def served(
     job: Job,
-    urls: Sequence[str],
+    asked: Sequence[Holders],
     headers: Mapping[str, str],
     at_least: Token | None = None,
     several: bool = False,
 ) -> Iterator[list[Part]]:
     """What rehydrators show, which together hold each partition once; all at the same milestone.
 
-    `at_least`: not before they show this one. `several`: where they do not come to the same one, each at its own.
-    Raises UnavailableError where one does not answer, or they do not come to the same; UsageError where they are
-    not those of one job.
+    A replica of a part is one of them only where it is asked alone, or where each makes a file of its own.
+
+    `asked`: for each part who holds it; where the first is away or behind, another one of them answers.
+    `at_least`: not before they show this one. `several`: each makes a file of its own; where they do not come to
+    the same one, each at its own.
+    Raises UnavailableError where nobody answers for a part, or they do not come to the same; UsageError where they
+    are not those of one job.
     """
-    if at_least and (late := _late(urls, headers, at_least)):
-        raise UnavailableError(f"{late} did not come to {at_least} within {WAIT_MS / 1000:g} s: see its /readyz")
+    if at_least and (who := late(asked, headers, at_least)):
+        raise UnavailableError(f"{who} did not come to {at_least} within {WAIT_MS / 1000:g} s: see its /readyz")
     stands = False
     for left in reversed(range(TRIES)):
         with ExitStack() as stack:
-            parts = [stack.enter_context(_served(job, url, headers)) for url in urls]
-            require_whole_once({part.place: part.partitions for part in parts}, job.shards.partitions)
+            parts = [_opened(stack, job, holders, headers) for holders in asked]
+            _require_whole_once(job, parts, several)
             newest = _newest(parts)
             if all(part.token == newest for part in parts) or (several and (stands or not left)):
                 yield parts
@@ -143,11 +174,29 @@ def served(
         if stands:
             break
         time.sleep(_PAUSE_S)
-        stands = _late(urls, headers, newest) is not None
+        stands = late(asked, headers, newest) is not None
     raise UnavailableError(
         f"the peers were at different milestones in {TRIES - left} tries: {_shown(parts)}. Try again, or name a "
         "folder with --out: then each makes a file at its own"
     )
+
+
+def _require_whole_once(job: Job, parts: Sequence[Part], several: bool) -> None:
+    alone = several or len(parts) == 1
+    held = {part.place: part.partitions for part in parts if not (alone and part.by_itself)}
+    if held:
+        require_whole_once(held, job.shards.partitions)
+
+
+def _opened(stack: ExitStack, job: Job, holders: Holders, headers: Mapping[str, str]) -> Part:
+    """Of the first that answers; another one may have as many exports as it takes."""
+    problems: list[str] = []
+    for url in in_order(holders, headers):
+        try:
+            return stack.enter_context(_served(job, url, headers))
+        except UnavailableError as problem:
+            problems.append(str(problem))
+    raise UnavailableError("; ".join(problems))
 
 
 @contextmanager
@@ -156,7 +205,9 @@ def _served(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Part]:
         token = Token.parse(str(found.milestone["token"]))
         held = None if found.partitions is None else frozenset(found.partitions)
         selection = Selection.of_object(found.selection)
-        yield Part(url, token, found.milestone, held, selection, batches(job, schema_of(job, {}), found.rows))
+        rows = batches(job, schema_of(job, {}), found.rows)
+        standby = found.milestone.get("standby") is True
+        yield Part(url, token, found.milestone, held, selection, rows, standby, found.replica is True, found.ahead)
 
 
 def _newest(parts: Iterable[Part]) -> Token:
@@ -164,18 +215,6 @@ def _newest(parts: Iterable[Part]) -> Token:
     if len({token.generation for token in tokens}) > 1:
         raise UsageError(f"these show generations of one job, or two jobs: {_shown(parts)}")
     return max(tokens, key=lambda token: token.sequence)
-
-
-def _late(urls: Sequence[str], headers: Mapping[str, str], token: Token) -> str | None:
-    """Who does not come to this milestone within the wait; None when all do."""
-    for url in urls:
-        asked = f"{url}/v1/milestone?at_least={token}&wait_ms={WAIT_MS}"
-        with answering(asked):
-            answer = httpx.get(asked, headers=dict(headers), timeout=API_TIMEOUT_S)
-            if answer.status_code == NOT_REACHED:
-                return url
-            require_success(answer)
-    return None
 
 
 def _shown(parts: Iterable[Part]) -> str:

@@ -7,7 +7,7 @@ again. Partitions are divided by the owners alone: a standby that comes or goes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from cutwater.core.errors import UsageError
 from cutwater.core.sharing import Partitions, held_by, owners
@@ -21,7 +21,7 @@ Shares = Mapping[str, tuple[str, ...]]
 """The standbys of each owner, in the order in which they are asked."""
 
 
-def shares_of(groups: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def shares_of(groups: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """From groups of an owner and its standbys. Raises UsageError where one is named twice, or too many are."""
     found: dict[str, tuple[str, ...]] = {}
     named: set[str] = set()

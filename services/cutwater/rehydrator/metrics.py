@@ -86,7 +86,10 @@ class Metrics:
         self._sequence = Gauge("snapshot_sequence", "Milestone of the last snapshot uploaded or restored.", **here)
         self._moment = Gauge("snapshot_timestamp_seconds", "When its manifest was written.", **here)
         self._restore_s = Gauge("snapshot_restore_seconds", "How long the last restore of one took.", **here)
-        for unknown in (self._sequence, self._moment):
+        self._every = Gauge(
+            "snapshot_every_seconds", "Least time between two; not a number where none are taken.", **here
+        )
+        for unknown in (self._sequence, self._moment, self._every):
             unknown.set(float("nan"))
 
     def watch(self, view: View, now_ms: Callable[[], int]) -> None:
@@ -151,6 +154,9 @@ class Metrics:
 
     def diverged(self) -> None:
         self._divergences.inc()
+
+    def takes(self, every_ms: int) -> None:
+        self._every.set(every_ms / 1000)
 
     def taken(self, milestone: Milestone, seconds: float) -> None:
         self._taken.inc()

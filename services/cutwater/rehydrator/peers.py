@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
 import httpx
@@ -22,6 +22,8 @@ PASSED_ON = "cutwater-passed-on"
 """Header of a question that another rehydrator passed on: it is passed on once only."""
 ANYHOW = "cutwater-anyhow"
 """Header of one that nobody answers with the newest: what there is shall do."""
+SHOWS = "cutwater-shows"
+"""Header of the answer of one that is behind: the sequence that it shows, 0 for none."""
 CONNECT_S = 2.0
 ANSWER_S = 60.0
 """Longer than the longest wait that a question may ask for."""
@@ -32,6 +34,7 @@ CONNECTIONS_MAX = 512
 ANSWER_BYTES_MAX = 64 << 20
 AGREED_BYTES = 4
 _COMPARE = "compare CUTWATER_PEERS of the peers"
+_NUMBER_CHARS = 20
 _FAILED = 500
 """From this status on an answer is none: somebody else is asked."""
 
@@ -50,16 +53,19 @@ class Peers:
         token: str,
         metrics: Metrics,
         current: Callable[[], bool] = lambda: True,
+        shows: Callable[[], int] = lambda: 0,
     ) -> None:
         """`shares`: the owners' URLs, in any order, with their standbys; none where this one holds everything.
 
         `own`: this one's URL, as it stands among them. `current`: can this one answer with what is newest to it?
+        `shows`: the sequence of the milestone that it shows all the same, 0 for none.
         Raises UsageError where they cannot share.
         """
         self._shards = shards
         self._shares = shares
         self._own = own
         self._current = current
+        self._shows = shows
         self._owners = owners(shares, shards.partitions) if shares else ()
         self._names = tuple(sorted(shares))
         self.agreed = hashlib.sha256("\n".join(self._owners).encode()).digest()[:AGREED_BYTES]
@@ -136,8 +142,8 @@ class Peers:
 
         They are asked in their order; of the request only the query is taken over, and with a body it is posted.
         `wait_s`: how long the question itself may wait. 421 where it was passed on to one that does not hold it.
-        Raises UnavailableError where nobody answers, or with too much; and where it was passed on, this one is
-        behind, and others may not be.
+        503 where it was passed on, this one is behind, and others may not be. Raises UnavailableError where nobody
+        answers, or with too much.
         """
         answer = await self._of_others(holders, path, request, wait_s, body)
         if answer is None and self.standby:
@@ -152,7 +158,7 @@ class Peers:
             return None
         url = f"{path}?{request.url.query}"
         mine = self._own in holders or not holders
-        refused: list[str] = []
+        refused: dict[str, int] = {}
         silent: dict[str, str] = {}
         turns = self._in_turn(holders)
         for holder in turns:
@@ -167,15 +173,23 @@ class Peers:
             elif answer.status_code < _FAILED or len(holders) == 1:
                 return answer
             else:
-                refused.append(holder)
-        return None if mine else await self._anyhow(refused, silent, url, body)
+                refused[holder] = _shown(answer)
+        if mine:
+            refused = {holder: shown for holder, shown in refused.items() if shown > self._shows()}
+        found = await self._anyhow(refused, silent, url, body)
+        if mine:
+            return None if found is None or found.status_code >= _FAILED else found
+        if found is not None:
+            return found
+        why = ", ".join(f"{holder} ({answer})" for holder, answer in silent.items())
+        raise UnavailableError(f"who holds this part does not answer: {why}; see the log there")
 
     async def _anyhow(
-        self, refused: Iterable[str], silent: dict[str, str], url: str, body: bytes | None
-    ) -> Response:
-        """Nobody is at the newest milestone: what the first shows that shows anything at all."""
+        self, refused: Mapping[str, int], silent: dict[str, str], url: str, body: bytes | None
+    ) -> Response | None:
+        """Nobody is at the newest milestone: what the one that shows the newest of theirs has, or the next."""
         found: Response | None = None
-        for holder in refused:
+        for holder in sorted(refused, key=lambda one: -refused[one]):
             answer = await self._ask(holder, url, ANSWER_S, body, {ANYHOW: "1"})
             if isinstance(answer, str):
                 silent[holder] = answer
@@ -183,9 +197,6 @@ class Peers:
             found = answer
             if answer.status_code < _FAILED:
                 break
-        if found is None:
-            why = ", ".join(f"{holder} ({answer})" for holder, answer in silent.items())
-            raise UnavailableError(f"who holds this part does not answer: {why}; see the log there")
         return found
 
     def _in_turn(self, holders: Holders) -> Holders:
@@ -196,11 +207,12 @@ class Peers:
         return (*here, *away)
 
     def _require_mine(self, holders: Holders, anyhow: bool) -> None:
-        """421 for a part that this one does not hold; UnavailableError where another holder may be further."""
+        """421 for a part that this one does not hold; 503 where another holder may be further."""
         if holders and self._own not in holders:
             raise HTTPException(421, f"{self._own} holds other partitions: {_COMPARE}")
         if len(holders) > 1 and not anyhow and not self._current():
-            raise UnavailableError(f"{self._own} is behind; another one that holds this part may not be")
+            problem = f"{self._own} is behind; another one that holds this part may not be"
+            raise HTTPException(503, problem, {SHOWS: str(self._shows())})
 
     async def _ask(
         self, peer: str, path: str, answer_s: float, body: bytes | None, more: Mapping[str, str] | None = None
@@ -213,7 +225,8 @@ class Peers:
             # Over everything: a peer that sends a byte now and then must not hold a connection for ever.
             async with asyncio.timeout(answer_s), asking as answer:
                 kind = answer.headers.get("content-type")
-                found = Response(await _body(answer), answer.status_code, media_type=kind)
+                shows = {SHOWS: answer.headers[SHOWS]} if SHOWS in answer.headers else None
+                found = Response(await _body(answer), answer.status_code, shows, kind)
         except (httpx.HTTPError, TimeoutError) as error:
             self._metrics.peer_failures.inc()
             self._absences.silent(peer, time.monotonic())
@@ -231,6 +244,12 @@ class Peers:
                 trust_env=False,  # peers are neighbours: no proxy stands between them
             )
         return self._clients[peer]
+
+
+def _shown(answer: Response) -> int:
+    """The sequence that one who refuses shows; 0 where it does not say."""
+    text = answer.headers.get(SHOWS, "")
+    return int(text) if text.isdecimal() and len(text) < _NUMBER_CHARS else 0
 
 
 async def _body(answer: httpx.Response) -> bytes:

@@ -68,7 +68,8 @@ class Rehydrator:
             table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
             store = Store(folder, job, generation, None, table, partitions, selection=selection)
         self._view = view = View(store, job)
-        peers = Peers(job.shards, settings.shares, settings.peer_url, token, metrics, lambda: view.current)
+        behind = (lambda: view.current, lambda: view.milestone.sequence if view.milestone else 0)
+        peers = Peers(job.shards, settings.shares, settings.peer_url, token, metrics, *behind)
         role = "replica" if replica else f"standby of {peers.owner}" if peers.standby else "owner"
         self._start.found(role=role)
         metrics.watch(self._view, now_ms)

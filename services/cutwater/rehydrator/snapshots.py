@@ -46,6 +46,8 @@ class Kept:
         self._store, self._metrics = store, metrics
         if not takes and store.applied:
             near.remove()  # of one that took them: their links keep old files
+        if takes:
+            metrics.takes(settings.snapshot_every_ms)
         view = (job, settings.generation, partitions)
         self.taking = Snapshots(*view, store, near, far, plan, now_ms, metrics, log) if takes else None
         self._restorer = Restorer(*view, (near, far), stands_on(settings.cluster, job), metrics, log)

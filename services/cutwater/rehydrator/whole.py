@@ -38,8 +38,8 @@ class Whole:
         """Every row at one milestone, as lines of JSON.
 
         First the milestone, the partitions that this rehydrator holds and the selection of a replica (each null
-        for all); then each row, its value in base64 as the changelog has it; at the end `{"rows": …}`, without
-        which the answer was cut short.
+        for all), and whether it is a replica; then each row, its value in base64 as the changelog has it; at the
+        end `{"rows": …}`, without which the answer was cut short.
         """
         with self._exports.admitted():
             milestone, rows = await run_in_threadpool(self._answering.view.stored)
@@ -47,6 +47,7 @@ class Whole:
                 "milestone": self._answering.milestone(milestone),
                 "partitions": self._answering.partitions,
                 "selection": self._answering.selection,
+                "replica": self._answering.replica is not None,
             }
             return Export(lines(head, rows), LINES, self._exports)
 

@@ -37,6 +37,10 @@ CHECKS_MAX = 3
 """How often files that have gone are uploaded again before a manifest is given up."""
 
 
+class NumberTaken(UnavailableError):
+    """This snapshot will never be there, however often it is tried; the next milestone's may."""
+
+
 class Uploaded(NamedTuple):
     """What an upload did."""
 
@@ -164,7 +168,7 @@ class Shelf:
         """A retired manifest protects what it names, and would give way to another of its number."""
         name = self.names.retired_manifest(sequence)
         if self._objects.size(name) is not None:
-            raise UnavailableError(
+            raise NumberTaken(
                 f"{self.name}: the snapshot of sequence {sequence} was retired by another owner ({name}), and is "
                 "not written anew: the next milestone gets its own"
             )
@@ -177,7 +181,7 @@ class Shelf:
                 raise Unusable("it is of another commit stream: were the job's topics replaced?")
             return found
         except Unusable as wrong:
-            raise UnavailableError(
+            raise NumberTaken(
                 f"{self.name}: {self.names.manifest(ours.sequence)} is there and cannot be used ({wrong}); it is "
                 "never overwritten: the next milestone gets its own"
             ) from None

@@ -26,7 +26,7 @@ from cutwater.views.applier import Applied
 from cutwater.views.checkpoints import Checkpoints, Hashes
 from cutwater.views.follower import Observer
 from cutwater.views.ranges import Stopped
-from cutwater.views.shelf import Pruned, Shelf, Uploaded
+from cutwater.views.shelf import NumberTaken, Pruned, Shelf, Uploaded
 from cutwater.views.store import Store
 
 RETRY_S, RETRY_S_MAX = 5.0, 300.0
@@ -186,6 +186,10 @@ class Snapshots:
                 done = True
             except Stopped:
                 return
+            except NumberTaken as error:
+                done = True
+                self._watched.answers(True)
+                self._failed("the snapshot is given up", taken.entry, error)
             except Exception as error:  # whatever it is: following and serving do not depend on it
                 done = False
                 self._watched.answers(False)

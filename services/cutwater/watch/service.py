@@ -58,7 +58,7 @@ class Watch:
             if url.get_secret_value()
             else None
         )
-        views = settings.watch_view_urls
+        views = settings.watch_views
         self._view = View(views, settings.api_headers) if views else None
         self._alerts = topics.alerts(job.name)
         self._state = Watched(job.name, settings.generation)
