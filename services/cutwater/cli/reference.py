@@ -34,7 +34,7 @@ _GENERATED = "Generated from the code by `make fmt`; a test keeps it true.\n"
 def settings_page() -> str:
     """docs/SETTINGS.md."""
     rows = [
-        f"| `CUTWATER_{name.upper()}` | `{field.default}` | {field.description} |"
+        f"| `CUTWATER_{name.upper()}` | `{field.get_default(call_default_factory=True, validated_data={})}` | {field.description} |"
         for name, field in Settings.model_fields.items()
     ]
     head = "# Settings\n\nEvery process reads its settings from the environment. " + _GENERATED
