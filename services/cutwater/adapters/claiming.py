@@ -8,7 +8,7 @@ from cutwater.adapters import admin, wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import candidates, parent_of, promoted
 from cutwater.adapters.kafka import TransactionalWriter
-from cutwater.adapters.streams import newest
+from cutwater.adapters.streams import newest, newest_milestone
 from cutwater.core import replication, topics
 from cutwater.core.candidates import Candidates, forbidden
 from cutwater.core.errors import ProtocolError, UsageError
@@ -84,34 +84,27 @@ class Claims:
         self._write(writer, Promotion(self._job.name, generation, self._now_ms()))
 
     def abort(self, generation: Generation, reason: str) -> None:
-        """Give a candidate up, unless it is promoted: then UsageError. Whoever promotes it now is held back."""
+        """Give a candidate up; UsageError where it is promoted, which a withdrawal does not undo."""
         writer = self._alone()
         candidate = candidates(self._cluster, self._job.name).require(generation)
-        if candidate.withdrawn is not None:
-            return
+        self._require_unpromoted(generation)
+        if candidate.open:
+            self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
         if candidate.promoting:
-            # The stream is taken, so that no promotion can come between this look at it and the record.
+            # Who promotes it may have looked before the record came: no more after this, and what was done shows.
             TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
-        if self._is_or_was_promoted(generation):
-            raise UsageError(
-                f"{generation} is promoted: it is too late to give it up; "
-                "'cutwater rollback --to TOKEN' goes back to a milestone of before"
-            )
-        self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
+            self._require_unpromoted(generation)
 
     def known(self) -> Candidates:
         """All that was ever claimed."""
         return candidates(self._cluster, self._job.name)
 
-    def _is_or_was_promoted(self, generation: Generation) -> bool:
-        return (
-            newest(
-                self._cluster,
-                topics.milestones(self._job.name),
-                lambda one: one if isinstance(one, Milestone) and one.generation == generation else None,
+    def _require_unpromoted(self, generation: Generation) -> None:
+        if newest_milestone(self._cluster, self._job.name, generation) is not None:
+            raise UsageError(
+                f"{generation} is promoted: it is too late to give it up; "
+                "'cutwater rollback --to TOKEN' goes back to a milestone of before"
             )
-            is not None
-        )
 
     def _last(self) -> Milestone:
         last = promoted(self._cluster, self._job.name)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from cutwater.adapters.jobmodels import (
     AttachedModel,
@@ -34,7 +35,7 @@ _GENERATED = "Generated from the code by `make fmt`; a test keeps it true.\n"
 def settings_page() -> str:
     """docs/SETTINGS.md."""
     rows = [
-        f"| `CUTWATER_{name.upper()}` | `{field.get_default(call_default_factory=True, validated_data={})}` | {field.description} |"
+        f"| `CUTWATER_{name.upper()}` | `{_of(field)}` | {field.description} |"
         for name, field in Settings.model_fields.items()
     ]
     head = "# Settings\n\nEvery process reads its settings from the environment. " + _GENERATED
@@ -72,6 +73,10 @@ def _table(title: str, model: Any) -> str:
         default = "required" if field.is_required() else f"`{_default(field.default)}`"
         rows.append(f"| `{field.alias or name}` | {default} | {field.description or ''} |")
     return f"## {title}\n\n| field | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _of(field: FieldInfo) -> Any:
+    return field.get_default(call_default_factory=True, validated_data={})
 
 
 def _default(value: Any) -> Any:

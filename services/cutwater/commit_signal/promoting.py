@@ -115,6 +115,10 @@ class Promoting:
         last = promoted(self._cluster, self._job)
         if last is None:
             raise UnavailableError(f"{topics.milestones(self._job)} holds no milestone to go on behind")
+        if last.generation == self._generation:
+            raise UnavailableError(
+                f"{self._generation} was promoted by an earlier life of this process: it goes on after a restart"
+            )
         why = forbidden(candidate, parent_of(candidate.claim), last)
         if why is not None:
             self._writer = None

@@ -78,6 +78,7 @@ class CommitSignal:
         account: Account | None = None,
         metrics: Metrics | None = None,
         clock_s: Callable[[], float] = time.monotonic,
+        event: Callable[[], threading.Event] = threading.Event,
     ) -> None:
         self._cluster = cluster
         self._job = job
@@ -87,7 +88,7 @@ class CommitSignal:
         self._account = account or unrecorded()
         self._metrics = metrics or Metrics()
         self._clock_s = clock_s
-        self._stop = threading.Event()
+        self._stop = event()
         self._looked_s = clock_s()
 
     def stop(self, *_signal: object) -> None:
@@ -182,7 +183,7 @@ class CommitSignal:
             if not known.contests(self._generation, since_ms):
                 return False
             asked = known.promoting
-            if asked is None or asked.claim.generation.number < self._generation.number:
+            if asked is None or asked.claim.generation.number <= self._generation.number:
                 return True  # it was given up
             if self._stop.wait(LOOK_S):
                 return False

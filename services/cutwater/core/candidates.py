@@ -65,11 +65,14 @@ class Candidates:
         return asked[-1] if asked else None
 
     def contests(self, generation: Generation, since_ms: int) -> bool:
-        """Is the place of a generation asked for by a later one, or was until it was given up after `since_ms`?"""
+        """Did somebody take a promoted generation's place for a moment: to promote a later one, or to give one up?
+
+        What was given up before `since_ms` does not count any more. It may be this one itself: too late.
+        """
         return any(
-            one.promoting and (one.open or one.withdrawn_ms >= since_ms)
+            one.promoting and (one.withdrawn_ms >= since_ms if one.withdrawn is not None else later)
             for one in self.by_id.values()
-            if one.claim.generation.number > generation.number
+            if (later := one.claim.generation.number > generation.number) or one.claim.generation == generation
         )
 
     def require(self, generation: Generation) -> Candidate:

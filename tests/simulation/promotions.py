@@ -1,0 +1,309 @@
+"""Promotions under crashes: commit-signals of several generations, and people who promote and give up.
+
+Run by seeds like the other histories. Whatever is killed, stalled or told twice, the commit stream is one chain,
+of one generation at a time, and no candidate is promoted that was given up or that had not caught up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from cutwater.adapters import wire
+from cutwater.adapters.claiming import Claims
+from cutwater.adapters.generations import parent_of
+from cutwater.adapters.kafka import TransactionalWriter
+from cutwater.commit_signal.service import CommitSignal
+from cutwater.core import topics
+from cutwater.core.candidates import Candidates
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import CutwaterError, FencedError, HeldUpError, UnavailableError, UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.records import Barrier, Committed, Milestone, Promotion
+from cutwater.core.streamcheck import check
+from simulation.checker import Anomaly
+from simulation.clients import SimCluster
+from simulation.job import GENERATION, JOB
+from simulation.log import Log, Outcome
+from simulation.processes import Luck, Process, SimEvent
+from simulation.world import START_MS, _Silent
+
+ASKS = ("start", *["promote"] * 6, "abort", "rollback")
+EPOCH_EVENTS = 10
+
+
+_decode = lru_cache(maxsize=2_000)(wire.decode)
+
+
+class Drivers:
+    """One per generation, each as far as it has come: barriers of an epoch, and that it is committed."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._epochs: Counter[Generation] = Counter()
+        self.ahead = 0
+        """Events there are."""
+
+    def write(self, generation: Generation, first: int) -> None:
+        """The next epoch, which reads all that there is; the first one ends at `first` at least."""
+        epoch = self._epochs[generation]
+        self._epochs[generation] += 1
+        self.ahead += EPOCH_EVENTS
+        end = max(first, self.ahead)
+        cut = Cut.of_topic(JOB.topic, [end, end])
+        told = Barrier(
+            job=JOB.name,
+            generation=generation,
+            attempt=1,
+            epoch=epoch,
+            source_cut=cut,
+            changelog_cut=Cut.of_topic(topics.changelog(JOB.name, generation), [epoch + 1, epoch + 1]),
+            watermark_ms=end,
+            horizon_ms=0,
+            rows=2,
+            digest=5,
+            events=1,
+            rejected=0,
+            late=0,
+            skew_ms=0,
+            schema_fingerprint="ab",
+            epoch_started_ms=1,
+            written_ms=self._log.now_ms,
+            partition_rows=(2, 0),
+            partition_digests=(5, 0),
+        )
+        for one in (told, Committed(JOB.name, generation, 1, epoch, self._log.now_ms)):
+            self._log.append((topics.barriers(JOB.name), 0), None, wire.encode(one))
+
+
+class Promotions:
+    """One history. `step` does the next thing that luck wants; `check` looks at all that stands there."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.luck = Random(seed), Luck()
+        self.log = Log(START_MS)
+        for topic in (topics.barriers(JOB.name), topics.milestones(JOB.name), topics.candidates(JOB.name)):
+            self.log.create(topic, 1)
+        self.drivers = Drivers(self.log)
+        self.live: dict[str, Process] = {}
+        self.stalled: dict[str, Process] = {}
+        self.left: dict[str, str] = {}
+        self.faults: Counter[str] = Counter()
+        self._checked = -1
+        self.given_up: set[Generation] = set()
+        """By who was told that it is."""
+        for _ in range(2):
+            self.drivers.write(GENERATION, 0)
+
+    def step(self) -> None:
+        self.luck.set(self.random.getrandbits(48))
+        self.log.now_ms += self.random.choice((1, 200, 700, 3_000))
+        kind = self.random.choices(
+            ("run", "marker", "driver", "ask", "kill", "stall", "wake", "timeout", "unknown"),
+            (70, 20, 6, 2, 0.4, 0.4, 1, 1, 0.4),
+        )[0]
+        getattr(self, f"_{kind}")()
+        self.check()
+
+    def drain(self) -> None:
+        """Everybody may work on, and nobody is killed any more: somebody writes the stream in the end."""
+        before = len(self.stream())
+        for turn in range(120):
+            self.luck.set(self.random.getrandbits(48))
+            self.log.now_ms += 700
+            for _ in range(3):
+                self._marker()
+            if turn % 4 == 0:
+                self._timeout()
+                self._driver()
+            for slot in self._slots() * 4:
+                self._go(self.live, slot)
+            for slot in list(self.stalled):  # one that stood still may be the one that has the place
+                self._go(self.stalled, slot)
+            self.check()
+        if len(self.stream()) <= before:
+            raise Anomaly("nobody writes the stream", f"{len(self.stream())} milestones; left: {self.left}")
+
+    # --- what is there
+
+    def _decoded(self, topic: str) -> list[Any]:
+        partition = self.log.topics[topic][0]
+        return [
+            _decode(one.value)
+            for one in partition.records
+            if one.value is not None and (one.transaction is None or one.transaction.outcome is Outcome.COMMITTED)
+        ]
+
+    def stream(self) -> list[Milestone]:
+        return [one for one in self._decoded(topics.milestones(JOB.name)) if isinstance(one, Milestone)]
+
+    def known(self) -> Candidates:
+        found = Candidates()
+        for one in self._decoded(topics.candidates(JOB.name)):
+            found = found.after(one)
+        return found
+
+    def _slots(self) -> list[str]:
+        """Who may run."""
+        signals = [f"signal {one}" for one in (GENERATION, *self.known().by_id)]
+        asks = [one for one in self.live if one.startswith("ask")]
+        return [one for one in (*signals, *asks) if one not in self.left]
+
+    def check(self) -> None:
+        """Raises Anomaly."""
+        if self._checked == self.log.version:
+            return
+        self._checked = self.log.version
+        stream, known = self.stream(), self.known()
+        found = check([(one, wire.encode(one)) for one in stream])
+        if found:
+            raise Anomaly("the commit stream is broken", str(found[0]))
+        order = self._decoded(topics.candidates(JOB.name))
+        before: Milestone | None = None
+        for one in stream:
+            if before is not None and one.generation != before.generation:
+                self._check_first(one, before, known, order)
+            before = one
+
+    def _check_first(self, first: Milestone, last: Milestone, known: Candidates, order: list[Any]) -> None:
+        claim = known.require(first.generation).claim
+        if first.rewinds_to != (parent_of(claim).sequence if claim.rewinds else 0):
+            raise Anomaly("a promotion says what it is not", str(first.token))
+        if not claim.rewinds and not first.source_cut.covers(last.source_cut):
+            raise Anomaly("a candidate was promoted that had not caught up", str(first.token))
+        if not claim.rewinds and parent_of(claim).generation != last.generation:
+            raise Anomaly("a candidate was promoted that is of another line", str(first.token))
+        if not any(isinstance(one, Promotion) and one.generation == first.generation for one in order):
+            raise Anomaly("a candidate was promoted that nobody asked for", str(first.token))
+        if first.generation in self.given_up:
+            raise Anomaly("a candidate was promoted that was given up", str(first.token))
+
+    # --- what happens
+
+    def _run(self) -> None:
+        slots = self._slots()
+        if not slots:
+            raise Anomaly("everybody has left", f"{self.left}")
+        self._go(self.live, slots[self.luck() % len(slots)])
+
+    def _go(self, where: dict[str, Process], slot: str) -> None:
+        if where is self.live and slot not in where and slot.startswith("signal"):
+            self._start(slot, Generation.parse(slot.removeprefix("signal ")))
+        process = where.get(slot)
+        for _ in range(1 + self.luck() % 8):
+            if process is None or not process.run():
+                return
+            if not process.alive:
+                del where[slot]
+                self._ended(slot, process.error, where is self.stalled)
+                return
+
+    def _ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
+        if isinstance(error, FencedError) and not was_stalled and slot not in self.stalled:
+            self.faults["left as fenced"] += 1
+            if slot.startswith("signal"):
+                self.left[slot] = str(error)
+        elif error is not None and not isinstance(error, CutwaterError):
+            raise error
+        elif error is not None and not isinstance(
+            error, FencedError | HeldUpError | UnavailableError | UsageError
+        ):
+            raise Anomaly("a signaller stopped", f"{slot}: {error}")
+
+    def _start(self, slot: str, generation: Generation) -> None:
+        process = Process(slot, self.luck)
+        cluster: Any = SimCluster(self.log, process)
+        signal = CommitSignal(
+            cluster,
+            JOB.name,
+            generation,
+            lambda: self.log.now_ms,
+            _Silent(),
+            clock_s=lambda: self.log.now_ms / 1000,
+            event=lambda: SimEvent(process),
+        )
+        process.spawn(signal.run)
+        self.live[slot] = process
+
+    def _ask(self) -> None:
+        """Somebody wants something of a generation."""
+        slot, what = f"ask {self.log.version}", self.random.choice(ASKS)
+        generations = list(self.known().by_id)
+        process = Process(slot, self.luck)
+        cluster: Any = SimCluster(self.log, process)
+        claims = Claims(cluster, JOB, "local", lambda: self.log.now_ms)
+        which = generations[self.luck() % len(generations)] if generations else None
+        token = self._older() if what == "rollback" else None
+
+        def run() -> None:
+            if what == "abort" and which:
+                claims.abort(which, "by luck")
+                self.given_up.add(which)
+            elif what == "promote" and which:
+                claims.promote(which)
+            elif (what == "start" and len(generations) < 6) or token:
+                writer = TransactionalWriter(cluster, topics.claims_id(JOB.name))
+                writer.initialise()
+                claim = claims.plan(token, None, what == "rollback", "by luck")
+                writer.write(topics.candidates(JOB.name), [wire.encode(claim)])
+
+        process.spawn(run)
+        self.faults[what] += 1
+        self.live[slot] = process
+
+    def _older(self) -> str | None:
+        stream = self.stream()
+        return str(stream[self.luck() % len(stream)].token) if stream else None
+
+    def _driver(self) -> None:
+        known = self.known()
+        generations = [GENERATION, *(one for one, found in known.by_id.items() if found.open)]
+        chosen = generations[self.luck() % len(generations)]
+        first = parent_of(known.by_id[chosen].claim).source_cut.entries[0][1] if chosen in known.by_id else 0
+        self.drivers.write(chosen, first)
+
+    def _marker(self) -> None:
+        if self.log.markers:
+            self.log.write_marker(self.luck())
+
+    def _timeout(self) -> None:
+        for producer in self.log.producers.values():
+            found = producer.transaction
+            if found is not None and found.outcome is Outcome.OPEN and not found.owner.alive:  # type: ignore[attr-defined]
+                producer.epoch += 1
+                self.log.decide(producer, Outcome.ABORTED)
+
+    def _kill(self) -> None:
+        if self.live:
+            slot = list(self.live)[self.luck() % len(self.live)]
+            self.faults["kill"] += 1
+            self.live.pop(slot).kill()
+
+    def _stall(self) -> None:
+        slots = [one for one in self.live if one not in self.stalled]
+        if slots:
+            slot = slots[self.luck() % len(slots)]
+            self.stalled[slot] = self.live.pop(slot)
+            self.faults["stall"] += 1
+
+    def _wake(self) -> None:
+        if self.stalled:
+            self._go(self.stalled, list(self.stalled)[self.luck() % len(self.stalled)])
+
+    def _unknown(self) -> None:
+        if self.live:
+            self.live[list(self.live)[self.luck() % len(self.live)]].lose_next_answer = True
+
+
+def play(seed: int, steps: int) -> Promotions:
+    """Raises Anomaly, naming the seed."""
+    world = Promotions(seed)
+    try:
+        for _ in range(steps):
+            world.step()
+        world.drain()
+    except Anomaly as found:
+        raise Anomaly(found.kind, f"{found} (seed {seed}, {steps} steps)") from found
+    return world
