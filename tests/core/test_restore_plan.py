@@ -127,6 +127,36 @@ def test_a_snapshot_of_another_stream_is_none() -> None:
     assert plan(Target(), pruned).snapshot == kept(entries, 2)
 
 
+def test_what_was_evicted_from_a_snapshot_is_had_from_elsewhere() -> None:
+    """From an older snapshot that lacks nothing, or the changelog; the newest one is named, and why not."""
+    entries = stream(1, 2, 3)
+    horizon = entries[2].milestone.horizon_ms
+    whole, lacking = kept(entries, 1), kept(entries, 2)._replace(lower_ms=horizon + 1)
+    there = known(entries, 4 * HOUR_MS, snapshots=[whole, lacking])
+    made = plan(Target(), there)
+    assert (made.snapshot, made.passed_over, made.lower_ms, made.records_max) == (whole, lacking, None, 40)
+    made = plan(Target(), replace(there, snapshots=[lacking]))
+    assert (made.snapshot, made.passed_over, made.lower_ms, made.records_max) == (None, lacking, None, 60)
+    passed = lacking._replace(lower_ms=horizon)  # the horizon has passed the bound: nothing is missing
+    assert plan(Target(), replace(there, snapshots=[passed])).snapshot == passed
+    both = (lacking, lacking._replace(lower_ms=None))
+    for snapshots in (both, both[::-1]):
+        assert plan(Target(), replace(there, snapshots=snapshots)).snapshot == both[1], "of the same milestone"
+
+
+def test_what_was_evicted_is_missing_where_there_is_no_other_way() -> None:
+    """Compaction has overtaken it, or the changelog's begin was deleted: the plan says what is missing."""
+    entries = stream(1, 2, 3)
+    second = Target(token=entries[1].milestone.token)
+    lacking = kept(entries, 2)._replace(lower_ms=1 << 60)
+    overtaken = known(entries, 3 * HOUR_MS + LAG_MS, snapshots=[kept(entries, 1), lacking])
+    made = plan(second, overtaken)
+    assert (made.snapshot, made.passed_over, made.lower_ms) == (lacking, None, 1 << 60)
+    cut_off = known(entries, 4 * HOUR_MS, snapshots=[lacking], starts={0: 10, 1: 10})
+    made = plan(Target(), cut_off)
+    assert (made.snapshot, made.passed_over, made.lower_ms) == (lacking, None, 1 << 60)
+
+
 def kept(entries: list[Entry], sequence: int) -> Kept:
     return Kept(entries[sequence - 1].milestone, 4, 1_000)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from random import Random
@@ -57,9 +58,14 @@ ONE = manifest(3, 5, (object_name(sha(1), "0" * 8), object_name(sha(2), "1" * 8)
     st.binary(max_size=50),
     st.one_of(st.none(), st.frozensets(st.integers(0, 99), min_size=1, max_size=9)),
     st.lists(st.integers(0, 1000), unique=True, max_size=9),
+    st.one_of(st.none(), st.integers(-HOUR_MS, HOUR_MS)),
 )
 def test_a_manifest_is_read_as_it_was_written(
-    sequence: int, record: bytes, partitions: frozenset[int] | None, files: list[int]
+    sequence: int,
+    record: bytes,
+    partitions: frozenset[int] | None,
+    files: list[int],
+    lower_ms: int | None,
 ) -> None:
     one = Manifest(
         job="sales",
@@ -72,9 +78,19 @@ def test_a_manifest_is_read_as_it_was_written(
         schema="aa",
         files=tuple(File(f"{at}.sst", at, sha(at), object_name(sha(at), "0" * 8)) for at in files),
         created_ms=9,
+        lower_ms=lower_ms,
     )
     assert Manifest.decode(one.encode()) == one
     assert (one.size, len(one.objects)) == (sum(files), len(files))
+
+
+def test_a_manifest_that_says_nothing_of_evictions_is_read() -> None:
+    """Of the version before, whose checksum is over what it says."""
+    plain = json.loads(ONE.encode())
+    del plain["lower_ms"], plain["checksum"]
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    old = {**plain, "checksum": hashlib.sha256(text.encode()).hexdigest()}
+    assert Manifest.decode(json.dumps(old).encode()) == ONE
 
 
 def test_any_changed_byte_is_noticed() -> None:

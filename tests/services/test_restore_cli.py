@@ -15,10 +15,12 @@ from typer.testing import CliRunner, Result
 from cutwater.adapters import wire
 from cutwater.adapters.objects import Objects
 from cutwater.cli.main import app
+from cutwater.cli.output import iso
 from cutwater.core.restore import Entry
 from cutwater.core.selection import Selection
 from cutwater.core.sharing import held_by, owners
 from cutwater.views.bulk import Bulk
+from cutwater.views.layout import segment_ms
 from cutwater.views.shelf import Shelf
 from cutwater.views.store import Store, folder_of
 from cutwater.views.view import View
@@ -196,6 +198,46 @@ def test_an_old_milestone_that_only_a_snapshot_holds(restore: Command, shelf: Sh
     assert told["snapshot"]["token"] == told["token"] == "g1-local-00000000:4"
     assert restore.rows() == (4, writing.by_sequence[4])
     assert last.sequence == 5
+
+
+@pytest.fixture
+def lacking(restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Snapshots of the milestones 3 and 4; from the second windows were evicted, up to the moment returned."""
+    writing, place = restore.writing, tmp_path / "snapshots"
+    monkeypatch.setenv("CUTWATER_SNAPSHOTS", str(place))
+    lower_ms = segment_ms(writing.job)
+    with keeping(writing, tmp_path / "view", Objects(str(place)), evict=lambda _: lower_ms) as (view, kept):
+        view.wait_for(3)
+        kept.snapshot()
+        writing.epoch([Sold("later", 8, 1)])
+        view.wait_for(4)
+        kept.snapshot()
+    return lower_ms
+
+
+def test_what_was_evicted_from_a_snapshot_is_read(restore: Command, lacking: int) -> None:
+    """The changelog has it still, above an older snapshot or alone."""
+    told = restore.json("--dry-run")
+    assert (told["snapshot"]["token"], told["lower_bound"]) == ("g1-local-00000000:3", None)
+    assert told["snapshot_passed_over"]["token"] == "g1-local-00000000:4"
+    assert told["snapshot_passed_over"]["lower_bound"] == iso(lacking)
+    said = " ".join(restore().output.split())
+    assert f"not the snapshot g1-local-00000000:4: windows that end by {iso(lacking)} were evicted" in said
+    assert restore.rows() == (4, restore.writing.by_sequence[4])
+
+
+def test_what_was_evicted_and_cannot_be_had_is_told(restore: Command, lacking: int) -> None:
+    """Only the snapshot holds the milestone: before, after, and once the folder is there."""
+    old, writing = now_ms() - 48 * HOUR_MS, restore.writing
+    writing.epoch([Sold("old", 1, 1)], written_ms=old, epoch_started_ms=old)
+    to = ("--to", "g1-local-00000000:4")
+    for arguments in ([*to, "--dry-run"], to, to):
+        told = restore.json(*arguments)
+        assert (told["snapshot_passed_over"], told["lower_bound"]) == (None, iso(lacking))
+    assert f"windows that end by {iso(lacking)} are not in it" in " ".join(restore(*to).output.split())
+    state = writing.by_sequence[4]
+    assert restore.rows() == (4, {at: one for at, one in state.items() if at[1] + HOUR_MS > lacking})
+    assert len(state) > 1
 
 
 def test_a_damaged_snapshot_is_passed_over_and_said(restore: Command, shelf: Shelf) -> None:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any
 
 import pytest
 from changelogs import GENERATION, Sold, Writing, following, make_job, until
 from rehydrating import Process, running
+from snapshots import Keeping, keeping
 
+from cutwater.adapters.objects import Objects
 from cutwater.core.bulk import Done
+from cutwater.core.errors import DiskFullError
+from cutwater.core.snapshots import Manifest
 from cutwater.views.bulk import Bulk
-from cutwater.views.store import Store, folder_of
+from cutwater.views.checkpoints import Checkpoints
+from cutwater.views.room import OPENING_BYTES
+from cutwater.views.store import Store, folder_of, restoring_folder
 from cutwater.views.view import State
 from smalldisk import SmallDisk, small_disk
 
+PAGE_BYTES = 4096
 ROOM = 96 << 10
 """Left on the full disk: the fault comes in the middle of a milestone, not before it."""
 
@@ -140,4 +149,79 @@ def test_a_bulk_restore_goes_on_when_there_is_room(
         disk.make_room()
         view.wait_for(last)
         assert view.rows() == (last, writing.by_sequence[last])
+    writing.close()
+
+
+def long_names() -> list[str]:
+    """Some that take a megabyte, however a table packs them."""
+    chance = random.Random(7)
+    return [chance.randbytes(250).hex() for _ in range(2_000)]
+
+
+def snapshot_of_long_names(broker: Any, folder: Path) -> tuple[Writing, Objects, Manifest]:
+    """Its milestone is the newest one."""
+    writing = Writing(broker.cluster, make_job(folder / "job")[0])
+    objects = Objects(str(folder / "objects"))
+    with keeping(writing, folder / "one", objects) as (view, kept):
+        view.wait_for(writing.epoch(Sold(name, 0, 1) for name in long_names()).sequence)
+        manifest = kept.snapshot().manifest
+    return writing, objects, manifest
+
+
+def empty_view(disk: SmallDisk, writing: Writing) -> int:
+    """Made before the disk is full, since a new RocksDB needs room. Returns what it takes to open it again."""
+    store = Store(disk.folder / "view", writing.job, GENERATION)
+    store.close()
+    before = disk_usage(disk.folder).free
+    store = Store(disk.folder / "view", writing.job, GENERATION)
+    taken = before - disk_usage(disk.folder).free
+    store.close()
+    return taken
+
+
+def tries(kept: Keeping) -> int:
+    return sum(text == "no room for a snapshot" for _, text, _ in kept.told.lines)
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_snapshot_that_does_not_fit_is_fetched_with_room(
+    broker: Any, disk: SmallDisk, tmp_path: Path, opened: bool
+) -> None:
+    """The disk's end is met in a file, or by RocksDB that opens them all. It gives back what it took, and is not
+    fetched again before all of it fits; that a disk is full says nothing against the snapshot."""
+    writing, objects, manifest = snapshot_of_long_names(broker, tmp_path)
+    pages = sum(-(-one.size // PAGE_BYTES) for one in manifest.files)
+    disk.fill(but=empty_view(disk, writing) + (pages + 2 if opened else pages // 2) * PAGE_BYTES)
+    with keeping(writing, disk.folder / "view", objects) as (view, kept):
+        until(lambda: view.view.status.state is State.FULL, "the disk to be full")
+        until(lambda: "are free" in view.view.status.reason, "it to look for room")
+        assert f"they need {manifest.size + OPENING_BYTES:,} bytes" in view.view.status.reason
+        assert (tries(kept), kept.told.damaged, kept.told.well) == (1, 0, True)
+        assert not restoring_folder(view.store.folder).exists()
+        assert view.view.milestone is None
+        disk.make_room()
+        view.wait_for(1)
+        assert view.rows() == (1, writing.by_sequence[1])
+        assert kept.restored is not None
+        assert view.seen.done == [], "not from the changelog"
+        until(lambda: view.view.status.state is State.FOLLOWING, "it to follow")
+    writing.close()
+
+
+def test_a_near_snapshot_is_not_damaged_by_a_full_disk(broker: Any, disk: SmallDisk, tmp_path: Path) -> None:
+    """Its tables take no room as links; the small files are copies, and do."""
+    writing = Writing(broker.cluster, make_job(tmp_path / "job")[0])
+    with keeping(writing, disk.folder / "view", Objects(str(tmp_path / "objects"))) as (view, kept):
+        view.wait_for(writing.epoch([Sold("s1", 0, 1)]).sequence)
+        manifest = kept.snapshot().manifest
+    near, to = Checkpoints(disk.folder / "view"), disk.folder / "to"
+    to.mkdir()
+    disk.fill()
+    for one in manifest.files:
+        if one.name.endswith(".sst") or not one.size:
+            near.fetch(manifest, one, to / one.name, lambda: None)
+        else:
+            with pytest.raises(DiskFullError, match="No space left on device"):
+                near.fetch(manifest, one, to / one.name, lambda: None)
+            assert not (to / one.name).exists()
     writing.close()

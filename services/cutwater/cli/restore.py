@@ -84,7 +84,8 @@ def restore(
     with err.status("looking at the commit stream"):
         there = known(settings.cluster, job, settings.generation, wanted, now_ms(), tiers)
     if dry_run and not folder.exists():
-        _tell(plan(target, there), holding, crew, folder, None, as_json)
+        made = plan(target, there)
+        _tell(made, holding, crew, folder, None, made.lower_ms, as_json)
         return
     watching = _Watching()
     with closing(
@@ -107,7 +108,8 @@ def restore(
         if not dry_run and not rebuild.shows(made.to.milestone):
             with watching.bar(made.records_max):
                 done = rebuild.run(made)
-        _tell(made, holding, crew, folder, done, as_json)
+        lower_ms = rebuild.lower_ms if done or made.since else made.lower_ms
+        _tell(made, holding, crew, folder, done, lower_ms, as_json)
 
 
 def _tiers(settings: Settings, job: Job, partitions: Partitions | None, folder: Path) -> tuple[Tier, ...]:
@@ -160,7 +162,16 @@ class _Watching:
         self._progress.update(self._task, completed=done.records, size=f"{done.bytes / 1e6:,.0f} MB")
 
 
-def _tell(made: Plan, holding: Holding, workers: int, folder: Path, done: Applied | None, as_json: bool) -> None:
+def _tell(
+    made: Plan,
+    holding: Holding,
+    workers: int,
+    folder: Path,
+    done: Applied | None,
+    lower_ms: int | None,
+    as_json: bool,
+) -> None:
+    """`lower_ms`: windows that end at or below it are evicted from what there is, or would be made."""
     milestone = made.to.milestone
     told: dict[str, Any] = {
         "token": str(milestone.token),
@@ -169,6 +180,8 @@ def _tell(made: Plan, holding: Holding, workers: int, folder: Path, done: Applie
         "folder": str(folder),
         "from": str(made.since.token) if made.since else None,
         "snapshot": _snapshot(made.snapshot) if made.snapshot else None,
+        "snapshot_passed_over": _snapshot(made.passed_over) if made.passed_over else None,
+        "lower_bound": None if lower_ms is None else iso(lower_ms),
         "partitions": [one._asdict() for one in made.slices],
         "selection": holding.selection.as_object() if holding.selection else None,
         "records_max": made.records_max,
@@ -185,6 +198,11 @@ def _tell(made: Plan, holding: Holding, workers: int, folder: Path, done: Applie
     if made.snapshot:
         one = made.snapshot
         say(f"snapshot {one.milestone.token}: {one.files} files, {one.bytes / 1e6:,.1f} MB")
+    if made.passed_over:
+        one = made.passed_over
+        say(f"not the snapshot {one.milestone.token}: windows that end by {_lower(one)} were evicted from it")
+    if lower_ms is not None:
+        say(f"windows that end by {iso(lower_ms)} are not in it: they were evicted from the view, by max_bytes")
     if done:
         say(f"restored: {done.records:,} records, {done.bytes / 1e6:,.0f} MB in {done.seconds:.1f} s")
     elif made.since and made.since == milestone:
@@ -198,7 +216,16 @@ def _restored(done: Applied) -> dict[str, Any]:
 
 
 def _snapshot(one: Kept) -> dict[str, Any]:
-    return {"token": str(one.milestone.token), "files": one.files, "bytes": one.bytes}
+    return {
+        "token": str(one.milestone.token),
+        "files": one.files,
+        "bytes": one.bytes,
+        "lower_bound": _lower(one),
+    }
+
+
+def _lower(one: Kept) -> str | None:
+    return None if one.lower_ms is None else iso(one.lower_ms)
 
 
 def register(app: typer.Typer) -> None:

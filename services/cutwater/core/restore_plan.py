@@ -58,6 +58,12 @@ class Kept(NamedTuple):
     milestone: Milestone
     files: int
     bytes: int
+    lower_ms: int | None = None
+    """Windows that end at or below it were evicted from the view for its size, as far as the snapshot says."""
+
+    def lacks(self, horizon_ms: int) -> bool:
+        """Does a view that begins from it lack windows above this horizon?"""
+        return self.lower_ms is not None and self.lower_ms > horizon_ms
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,14 @@ class Plan:
     """What is read of the changelog; compaction has left fewer records than offsets."""
     held: bool
     """Can the changelog alone give the milestone, if the snapshot turns out to be damaged?"""
+    passed_over: Kept | None = None
+    """A newer snapshot, from which windows were evicted that can be had in this way."""
+
+    @property
+    def lower_ms(self) -> int | None:
+        """Windows that end at or below it will be missing, evicted from the snapshot. None: none will."""
+        one = self.snapshot
+        return one.lower_ms if one and one.lacks(self.to.milestone.horizon_ms) else None
 
     @property
     def records_max(self) -> int:
@@ -121,17 +135,35 @@ def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
             "another --data-dir"
         )
     older = [one for one in known.snapshots if one.milestone.sequence <= milestone.sequence and _ours(known, one)]
-    snapshot = max(older, key=lambda one: one.milestone.sequence, default=None) if since is None else None
-    begun = snapshot.milestone if snapshot else since
+    newest = _newest(older, milestone) if since is None else None
+    if newest is not None and held and newest.lacks(milestone.horizon_ms):
+        whole = _newest([one for one in older if not one.lacks(milestone.horizon_ms)], milestone)
+        slices = _slices(known, milestone, whole.milestone.changelog_cut if whole else Cut())
+        if not _lost(known, slices):
+            return Plan(entry, since, whole, slices, held, passed_over=newest)
+    begun = newest.milestone if newest else since
     slices = _slices(known, milestone, begun.changelog_cut if begun else Cut())
-    lost = [one for one in slices if one.first < known.starts.get(one.partition, 0)]
-    if lost:
+    if lost := _lost(known, slices):
         first = lost[0]
         raise UsageError(
             f"partition {first.partition} of the changelog begins at {known.starts[first.partition]}, and offsets "
             f"from {first.first} are needed: records were deleted. Start a new generation"
         )
-    return Plan(entry, since, snapshot, slices, held)
+    return Plan(entry, since, newest, slices, held)
+
+
+def _newest(snapshots: Sequence[Kept], milestone: Milestone) -> Kept | None:
+    """Of the same milestone one that lacks nothing."""
+    ranked = (
+        (one.milestone.sequence, not one.lacks(milestone.horizon_ms), at) for at, one in enumerate(snapshots)
+    )
+    best = max(ranked, default=None)
+    return None if best is None else snapshots[best[-1]]
+
+
+def _lost(known: Known, slices: Sequence[Slice]) -> list[Slice]:
+    """Those of which records were deleted."""
+    return [one for one in slices if one.first < known.starts.get(one.partition, 0)]
 
 
 def _slices(known: Known, milestone: Milestone, since: Cut) -> tuple[Slice, ...]:

@@ -78,6 +78,9 @@ class Manifest:
     """Fingerprint of the rows' schema."""
     files: tuple[File, ...]
     created_ms: int
+    lower_ms: int | None = None
+    """Windows that end at or below it were evicted from the view for its size. None: none were, or the manifest is
+    of a version that did not say."""
 
     @property
     def size(self) -> int:
@@ -101,6 +104,7 @@ class Manifest:
             "schema": self.schema,
             "files": [one._asdict() for one in self.files],
             "created_ms": self.created_ms,
+            "lower_ms": self.lower_ms,
         }
         return json.dumps({**plain, "checksum": _checksum(plain)}, indent=1).encode()
 
@@ -142,6 +146,7 @@ def _manifest(plain: Mapping[str, Any]) -> Manifest:
         schema=str(plain["schema"]),
         files=tuple(files),
         created_ms=int(plain["created_ms"]),
+        lower_ms=None if plain.get("lower_ms") is None else int(plain["lower_ms"]),
     )
 
 

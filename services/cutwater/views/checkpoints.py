@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cutwater.adapters.crashing import reach
-from cutwater.core.errors import MachineError
+from cutwater.core.errors import DiskFullError, MachineError
 from cutwater.core.snapshots import File, Manifest, Unusable, object_name
+from cutwater.views.rocks import failure
 
 _HERE = "00000000"
 """Takes the place of an upload's name."""
@@ -114,7 +115,7 @@ class Checkpoints:
                 self._drop(int(path.stem))
 
     def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None:
-        """A file of a snapshot, whole and checked. Raises Unusable; `stopping` may raise what it likes."""
+        """A file of a snapshot, whole and checked. Raises Unusable, DiskFullError, and what `stopping` does."""
         stopping()
         found = self.place(manifest.sequence) / one.name
         try:
@@ -131,7 +132,10 @@ class Checkpoints:
         except FileNotFoundError:
             raise Unusable(f"{found} is missing") from None
         except OSError as error:
-            raise Unusable(f"{found} cannot be taken: {error}") from None
+            told = f"{found} cannot be taken: {error}."
+            if isinstance(full := failure(told, error), DiskFullError):
+                raise full from None
+            raise Unusable(told) from None
 
     def remove(self) -> int:
         """Nobody takes snapshots any more; what lies here keeps files of the view's alive. Returns how many."""

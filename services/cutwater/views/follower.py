@@ -31,6 +31,7 @@ RETRY_S = 1.0
 FULL_S = 1.0
 """Between two looks whether a full disk has room again."""
 PROBE_S = 1.0
+_BY_ITSELF = "It goes on by itself once there is room"
 
 
 class Observer(Protocol):
@@ -117,8 +118,7 @@ class Follower:
         try:
             self._connect()
             if self._prepare and self._store.applied is None and not self._stop.is_set():
-                self._say(State.RESTORING, "looking for a snapshot")
-                self._prepare(self._stop.is_set)
+                self._prepare_with_room(self._prepare)
                 self._backlog = self._known()
                 if self._store.applied:
                     self._view.show(self._store.applied)
@@ -131,6 +131,17 @@ class Follower:
             if isinstance(error, DivergenceError):
                 self._observer.diverged()
             self._say(State.STOPPED, str(error))
+
+    def _prepare_with_room(self, prepare: Callable[[Callable[[], bool]], None]) -> None:
+        """A full disk is waited for: who prepares gives back what it took, and knows what it needs."""
+        while not self._stop.is_set():
+            self._say(State.RESTORING, "looking for a snapshot")
+            try:
+                prepare(self._stop.is_set)
+                return
+            except DiskFullError as error:
+                self._say(State.FULL, f"{error} {_BY_ITSELF}")
+                self._stop.wait(FULL_S)
 
     def _connect(self) -> None:
         """Wait for the broker, bounded and in small steps, so that a stop is heard."""
@@ -183,7 +194,7 @@ class Follower:
 
     def _wait_for_room(self, error: DiskFullError) -> None:
         """Readers keep what is shown. Trying the milestone itself each time would read all of it each time."""
-        self._say(State.FULL, f"{error} It goes on by itself once there is room")
+        self._say(State.FULL, f"{error} {_BY_ITSELF}")
         while not self._stop.wait(FULL_S):
             with suppress(DiskFullError):
                 self._store.probe()

@@ -67,7 +67,7 @@ def _snapshots(tier: Tier, job: Job, generation: Generation, partitions: Partiti
             milestone = wire.decode(manifest.record)
             theirs = (manifest.job, manifest.generation, manifest.partitions, manifest.schema)
             if theirs == (job.name, generation, partitions, schema) and isinstance(milestone, Milestone):
-                yield Kept(milestone, len(manifest.files), manifest.size)
+                yield Kept(milestone, len(manifest.files), manifest.size, manifest.lower_ms)
 
 
 def _stream(cluster: Cluster, job: Job, generation: Generation) -> list[Entry]:
@@ -124,6 +124,12 @@ class Rebuild:
     def applied(self) -> Milestone | None:
         """What the folder holds, and perhaps a part of a later one."""
         return self._store.applied.milestone if self._store.applied else None
+
+    @property
+    def lower_ms(self) -> int | None:
+        """Windows that end at or below it are not in the folder, though above the horizon: they were evicted."""
+        applied, lower = self.applied, self._store.lower_ms
+        return None if lower is None or applied is None or lower <= applied.horizon_ms else lower
 
     def shows(self, milestone: Milestone) -> bool:
         """Is the folder at it, whole?"""

@@ -13,7 +13,7 @@ from cutwater.adapters import wire
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import topics
-from cutwater.core.errors import CutwaterError, DivergenceError, MachineError, ProtocolError, UnavailableError
+from cutwater.core.errors import CutwaterError, DiskFullError, DivergenceError, ProtocolError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
@@ -22,6 +22,8 @@ from cutwater.core.sharing import Partitions
 from cutwater.core.snapshots import File, Manifest, Unusable
 from cutwater.views.checkpoints import sha256_of
 from cutwater.views.ranges import Stopped
+from cutwater.views.rocks import failure
+from cutwater.views.room import Room
 from cutwater.views.store import Store, restoring_folder
 from cutwater.views.stream import MilestoneFeed
 
@@ -94,16 +96,20 @@ class Restorer:
         self._schema = crc64(job.state_schema).hex()
         self._tiers = tiers
         self._on_stream = on_stream
+        self._room = Room()
         self._watched = watched
         self._log = log
 
     def restore(self, store: Store, stopped: Callable[[], bool], target: int | None = None) -> Restored | None:
         """Fill an empty store; None where there is no snapshot to do it with, and then it is empty as before.
 
-        `target`: the newest milestone that will do, None for any. Raises Stopped.
+        `target`: the newest milestone that will do, None for any. Raises Stopped; DiskFullError where one that
+        can be had does not fit on the disk: nothing of it is left there, and it may be tried again.
         """
         begun_s, passed_over = time.monotonic(), 0
         folder = restoring_folder(store.folder)
+        self._room.require(folder)
+        full: DiskFullError | None = None
         away: set[str] = set()
         given_up = False
         """Was there something that a later try may find?"""
@@ -112,8 +118,7 @@ class Restorer:
                 continue
             try:
                 manifest, entry = self._checked(tier, sequence, stopped)
-                self._fetch(tier, manifest, folder, stopped)
-                self._open(folder, entry)
+                self._bring(tier, manifest, entry, folder, stopped)
             except _Foreign as why:
                 self._log.info("snapshot passed over", sequence=sequence, where=tier.name, reason=str(why))
                 continue
@@ -126,6 +131,11 @@ class Restorer:
                 self._log.error("no snapshot is restored", error=str(error))
                 given_up = True
                 break
+            except DiskFullError as error:
+                away.add(tier.name)  # an older one is hardly smaller; but a nearer one may take no room
+                full = error
+                self._log.error("no room for a snapshot", sequence=sequence, where=tier.name, error=str(error))
+                continue
             except CutwaterError as error:
                 away.add(tier.name)
                 given_up = True
@@ -145,6 +155,8 @@ class Restorer:
                 passed_over=passed_over,
             )
             return done
+        if full is not None:
+            raise full
         if not given_up:
             shutil.rmtree(folder, ignore_errors=True)
         return None
@@ -181,6 +193,17 @@ class Restorer:
             raise Unusable("its milestone does not stand on the commit stream: that was replaced, or cut")
         return manifest, entry
 
+    def _bring(
+        self, tier: Tier, manifest: Manifest, entry: Entry, folder: Path, stopped: Callable[[], bool]
+    ) -> None:
+        """The files, whole and checked, as a view that can be opened."""
+        try:
+            self._fetch(tier, manifest, folder, stopped)
+            self._open(folder, entry)
+        except DiskFullError:
+            self._room.give_way(folder, manifest)
+            raise
+
     def _fetch(self, tier: Tier, manifest: Manifest, folder: Path, stopped: Callable[[], bool]) -> None:
         """All files, a few at a time. What an earlier try has left stays where it is right."""
 
@@ -195,7 +218,7 @@ class Restorer:
                 if path.name not in wanted or not _right(path, wanted[path.name]):
                     path.unlink()
         except OSError as error:
-            raise MachineError(f"{folder}: {error}. Check that it can be written") from None
+            raise failure(f"{folder}: {error}. Check that it can be written.", error) from None
         left, before = TRIES, len(wanted) + 1
         while missing := [one for one in manifest.files if not (folder / one.name).exists()]:
             left, before = (TRIES if len(missing) < before else left) - 1, len(missing)
@@ -218,6 +241,8 @@ class Restorer:
             store = Store(folder, self._job, self._generation, partitions=self._partitions)
             applied, applying = store.applied, store.applying
             store.close()
+        except DiskFullError:
+            raise
         except CutwaterError as error:
             raise Unusable(f"its files cannot be opened: {error}") from None
         if applied != entry or applying is not None:

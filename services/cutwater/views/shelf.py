@@ -14,7 +14,7 @@ from typing import NamedTuple
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.objects import Objects, objects_at
 from cutwater.adapters.settings import Settings
-from cutwater.core.errors import MachineError, UnavailableError
+from cutwater.core.errors import UnavailableError
 from cutwater.core.job import Job
 from cutwater.core.sharing import Partitions
 from cutwater.core.snapshots import (
@@ -32,6 +32,7 @@ from cutwater.core.snapshots import (
     upload_ms_max,
 )
 from cutwater.views.linking import linked
+from cutwater.views.rocks import failure
 
 CHECKS_MAX = 3
 """How often files that have gone are uploaded again before a manifest is given up."""
@@ -136,7 +137,7 @@ class Shelf:
                 os.fsync(file.fileno())  # RocksDB takes the files that it finds for durable
             unfinished.replace(to)
         except OSError as error:
-            raise MachineError(f"{unfinished}: {error}. Check that the disk has room") from None
+            raise failure(f"{unfinished}: {error}. Check that the disk has room.", error) from None
 
     # --- writing
 

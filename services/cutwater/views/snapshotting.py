@@ -64,6 +64,7 @@ class Plan:
 class _Taken:
     entry: Entry
     segment_ms: int
+    lower_ms: int | None
 
 
 class Snapshots:
@@ -161,7 +162,7 @@ class Snapshots:
         reach("checkpoint-made")
         self._last, self._wanted = at, False
         self._next_ms = self._now_ms() + self._plan.every_ms
-        self._waiting = _Taken(at, self._store.segment_ms)
+        self._waiting = _Taken(at, self._store.segment_ms, self._store.lower_ms)
         self._watched.taken(at.milestone, time.monotonic() - begun_s)
 
     def stop(self) -> None:
@@ -243,6 +244,7 @@ class Snapshots:
             schema=crc64(self._job.state_schema).hex(),
             files=tuple(self._hashes.of(self._near.place(entry.milestone.sequence))),
             created_ms=self._now_ms(),
+            lower_ms=taken.lower_ms,
         )
         self._near.list_files(manifest)
         return manifest
