@@ -119,7 +119,7 @@ class Following:
         return event("reset", data, str(shown.token))
 
     def _told(self, place: _Place, wanted: Wanted | None) -> tuple[str, _Place]:
-        """The next piece of a milestone, and the place behind it; one without rows that are wanted has a piece, too.
+        """The next piece of a milestone, and the place behind it; without rows that are wanted it has one, too.
 
         The rows themselves stay with `Changes`. Raises Behind where they are not kept any more: a slow reader does
         not keep them instead.
