@@ -36,6 +36,19 @@ def test_what_is_kept(selection: Selection | None, key: str, end_ms: int) -> Non
     assert named == (keeps is None or keeps(key.encode()))
 
 
+@given(selections, names, st.lists(names, max_size=6))
+def test_a_prefix_of_which_nothing_is_kept(selection: Selection | None, prefix: str, more: list[str]) -> None:
+    """It says no only where no key that begins so is kept; and yes only where there is one, or may be."""
+    if selection is None:
+        return
+    keys = [*more, *(prefix + one for one in more), *selection.keys]
+    begins = {key for key in keys if key.startswith(prefix)}
+    assert selection.any_begins(prefix) >= any(map(selection.keeps_key, begins))
+    kept = [*begins, prefix, *(one for one in selection.prefixes if one.startswith(prefix))]
+    assert selection.any_begins(prefix) == any(map(selection.keeps_key, kept))
+    assert selection.any_begins(prefix, lambda _key: False) <= selection.any_begins(prefix)
+
+
 @given(selections)
 def test_it_survives_being_written(selection: Selection | None) -> None:
     """In a store, in an export and in a worker's task."""

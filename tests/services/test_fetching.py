@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.util import calc_crc32c
 from confluent_kafka import Message, Producer
 
 from cutwater.adapters.admin import create_topics
-from cutwater.adapters.batches import Record, chunk, records, split
+from cutwater.adapters.batches import Record, chunk, records, sections, split
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.fetching import Fetcher
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
@@ -177,8 +178,11 @@ def test_a_topic_that_is_not_there_is_told(broker: Any, unique: Callable[[str], 
             read_until_error(fetcher)
 
 
-def _batch(*values: bytes, base: int = 0) -> bytes:
-    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 20)
+_PAYLOAD_AT = 61
+
+
+def _batch(*values: bytes, base: int = 0, codec: int = 0) -> bytes:
+    builder = DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
     for offset, value in enumerate(values):
         builder.append(offset, 1, None, value, [])
     made = bytearray(builder.build())
@@ -195,6 +199,20 @@ def test_a_damaged_batch_is_never_handed_out() -> None:
         damaged[at] ^= 0x10
         with pytest.raises(UnavailableError, match="checksum of the batch at offset 0 is wrong"):
             chunk("t/0", bytes(damaged), 0)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_what_cannot_be_decompressed_is_named(codec: int) -> None:
+    """Its checksum is right, so nobody's asking again mends it; each codec has errors of its own."""
+    sound = _batch(*[b"value"] * 50, base=70, codec=codec)
+    assert len(sections(chunk("t/0", sound, 0))[0].data) > 50 * len(b"value")
+    assert len(records(chunk("t/0", sound, 0))) == 50
+    damaged = bytearray(sound)
+    damaged[_PAYLOAD_AT:] = b"\xff" * (len(sound) - _PAYLOAD_AT)
+    damaged[17:21] = calc_crc32c(bytes(damaged[21:])).to_bytes(4, "big")
+    for read in (records, sections):
+        with pytest.raises(ProtocolError, match="t/0: the batch at offset 70 cannot be decompressed"):
+            read(chunk("t/0", bytes(damaged), 0))
 
 
 def test_batches_are_made_records_a_piece_at_a_time() -> None:

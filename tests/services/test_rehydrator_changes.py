@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import random
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import islice
@@ -20,14 +23,20 @@ from test_view_store import entry, rows
 
 from cutwater.adapters.avro import HEADER_BYTES, Codec
 from cutwater.adapters.hashing import key_hash
+from cutwater.adapters.holding import Holding
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
+from cutwater.core.selection import Selection
 from cutwater.core.sharing import owners
-from cutwater.rehydrator import events
+from cutwater.rehydrator import events, telling
 from cutwater.rehydrator import following as route
+from cutwater.rehydrator.answering import Answering
+from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
+from cutwater.rehydrator.replica import Replica
 from cutwater.views import changes as kept
 from cutwater.views.changelog import KeyReader
 from cutwater.views.changes import FOLLOWERS_MAX, Changes
+from cutwater.views.rows import Presenter
 
 Seen = dict[tuple[str, str], str]
 """What a milestone changed: pieces by shop and window start, as text."""
@@ -92,7 +101,7 @@ def test_each_change_once_and_in_order_across_reconnects(broker: Any, tmp_path: 
     job, path = make_job(tmp_path)
     writing = Writing(broker.cluster, job)
     first = writing.epoch([Sold("begin", 1, 1)])
-    small = "import cutwater.rehydrator.following as f; f.EVENT_ROWS = 7"
+    small = "import cutwater.rehydrator.telling as t; t.PIECE_ROWS = 7"
     with running(broker.cluster, path, tmp_path / "data", small) as served:
         until(served.answers, "the API")
         until(lambda: served.shown() == 1, "the first milestone")
@@ -276,6 +285,25 @@ def test_a_key_of_another_peer_is_followed_there(told: Callable[..., Told]) -> N
         assert (refused.status_code, "http://two" in refused.text) == (421, True)
 
 
+def test_what_a_replica_lacks_is_not_followed(told: Callable[..., Told]) -> None:
+    """Refused, where it would be silent for ever; a prefix of which it may hold something is followed."""
+    one = told()
+    one.show(1)
+    shards = one.own.job.shards
+    partition = {key: shards.partition(shards.shard(key_hash(key))) for key in ("JFK", *"abcdefgh")}
+    here, away = "JFK", next(key for key in "abcdefgh" if partition[key] != partition["JFK"])
+    partitions = frozenset({partition[here]})
+    kept = Selection.of([here, away], ["LG"])
+    app = app_of(one.own.view, replica=Replica(Holding(partitions, kept), shards), changes=one.changes)
+    with serving(app) as url:
+        for prefix in ("EW", "JFKx", "LA", away):
+            refused = httpx.get(f"{url}/v1/changes", params={"prefix": prefix})
+            assert (refused.status_code, "this replica holds only" in refused.text) == (421, True), prefix
+        for prefix in ("J", "JFK", "L", "LGA", ""):
+            with reading(url, prefix=prefix) as found:
+                assert next(found).kind == "reset"
+
+
 def test_a_slow_reader_is_cut_off_and_told(told: Callable[..., Told]) -> None:
     """What it did not take is not kept for it; it comes back to a reset."""
     one = told(bytes_max=3 << 20)
@@ -295,6 +323,96 @@ def test_a_slow_reader_is_cut_off_and_told(told: Callable[..., Told]) -> None:
         with reading(url, last=ids[-1] if ids else token(2)) as again:
             assert next(again)[::2] == ("reset", token(52))
         assert "cutwater_view_followers_cut_off_total 1.0" in httpx.get(f"{url}/metrics").text
+
+
+class Kept(dict[bytes, bytes]):
+    """Rows of which it can be told whether anybody holds them still."""
+
+
+def large(one: Told, sequence: int) -> Kept:
+    """A milestone of many pieces, shown; returns its rows."""
+    made = Kept(rows(one.own.job, one.own.store, [Sold(f"{'x' * 1_000}{at}", 1, sequence) for at in range(2_000)]))
+    shown = entry(one.own.job, sequence)
+    one.own.view.show(shown)
+    one.changes.show(shown.milestone, made)
+    return made
+
+
+@pytest.mark.parametrize("prefix", ["", "x"])
+def test_slow_readers_hold_a_piece_each_and_not_the_milestone(told: Callable[..., Told], prefix: str) -> None:
+    """All of them stand in the middle of milestones that are not kept any more: nobody holds their rows."""
+    one = told(bytes_max=4 << 20)
+    view = one.own.view
+    answering = Answering(view, GENERATION, Metrics(), now_ms, Peers.none(Metrics()), None)
+    route_ = route.Following(answering, one.changes)
+    wanted = (lambda window: window.key.startswith(prefix)) if prefix else None
+    one.show(1)
+
+    async def read() -> None:
+        held: list[Any] = []
+        readers = []
+        for sequence in range(2, 2 + FOLLOWERS_MAX):
+            held.append(weakref.ref(large(one, sequence)))
+            reader = route_._events(sequence - 1, wanted)
+            begin, first = await anext(reader), await anext(reader)
+            assert (begin, '"last": false' in first) == (events.BEGIN, True)
+            assert len(first) < 8 * telling.PIECE_BYTES
+            readers.append(reader)
+        gc.collect()
+        assert one.changes.size < 4 << 20
+        assert [ref() is not None for ref in held] == [False] * (FOLLOWERS_MAX - 1) + [True], "but what is kept"
+        for reader in readers[:-1]:
+            assert "event: reset" in await anext(reader)
+        assert "event: changes" in await anext(readers[-1])
+
+    asyncio.run(read())
+
+
+def test_rows_are_rendered_once_for_all_that_want_everything(
+    told: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever wants some pays for those alone; all read the same, piece by piece."""
+    monkeypatch.setattr(telling, "PIECE_ROWS", 30)
+    made: list[str] = []
+    row = Presenter.row
+
+    def counted(self: Presenter, window: Any, value: bytes) -> Any:
+        made.append(window.key)
+        return row(self, window, value)
+
+    monkeypatch.setattr(Presenter, "row", counted)
+    one = told()
+    one.show(1)
+    with serving(one.app) as url, ExitStack() as stack:
+        every = [stack.enter_context(reading(url)) for _ in range(5)]
+        some = stack.enter_context(reading(url, prefix="s9"))
+        assert {next(found).kind for found in (*every, some)} == {"reset"}
+        one.show(2, *(Sold(f"s{at}", 1, at) for at in range(100)))
+        answers = [list(islice(found, 4)) for found in every]
+        assert [row["key"] for row in next(some).data["rows"]] == ["s9", *(f"s{at}" for at in range(90, 100))]
+    parts = [[(event.data["rows"], event.data["last"], event.id) for event in found] for found in answers]
+    assert parts == [parts[0]] * 5
+    assert sum(len(rows) for rows, _, _ in parts[0]) == 100
+    assert [(last, id_) for _, last, id_ in parts[0]] == [(False, "")] * 3 + [(True, token(2))]
+    assert len(made) == 100 + 11
+
+
+def test_pieces_that_are_shared_are_bounded(told: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest stay; what was forgotten is made again."""
+    monkeypatch.setattr(telling, "PIECE_ROWS", 1)
+    monkeypatch.setattr(telling, "SHARED_CHARS_MAX", 1_000)
+    one, shared = told(), telling.Telling()
+    one.show(1)
+    with one.changes.following():
+        one.show(2, *(Sold(f"s{at}", 1, at) for at in range(60)))
+    changed = one.changes.after(1)
+    first = shared.piece(one.own.job, changed, 0, None)
+    at: int | None = 0
+    while at is not None:
+        at = shared.piece(one.own.job, changed, at, None).following
+        assert sum(len(piece.rows) for piece in shared._shared.values()) <= 1_000
+    assert 1 < len(shared._shared) < 60
+    assert shared.piece(one.own.job, changed, 0, None) == first
 
 
 def test_a_reader_that_takes_nothing_is_let_go(told: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:

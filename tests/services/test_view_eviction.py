@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,17 +137,35 @@ def test_the_oldest_closed_windows_leave_and_do_not_come_back(writing: Writing, 
         assert lower % view.store.segment_ms == 0
         assert view.rows() == (2, above(writing, lower, 2))
         assert bound.count() <= 100 * ROW_BYTES
-        [found] = bound.watched.found
-        assert (found.lower_ms, found.over_bytes) == (lower, 0)
         late = [Sold("s1", 0, 7), Sold("s2", 19, 8)]
         writing.epoch(late)
         view.wait_for(3)
         assert view.seen.divergences == 0
         assert view.rows() == (3, above(writing, lower, 3))
+        [found] = bound.watched.found
+        assert (found.lower_ms, found.over_bytes) == (lower, 0)
         assert 0 not in kept(view.store)
     with following(writing.cluster, writing.job, folder) as view:
         assert view.view.lower_ms(view.first_shown) == lower, "known at once after a restart"
         assert view.rows() == (3, above(writing, lower, 3))
+
+
+def test_an_eviction_is_told_when_the_store_holds_it(tmp_path: Path) -> None:
+    """A milestone that is not applied evicts nothing, however often it is tried; one that is, once."""
+    job, _ = make_job(tmp_path)
+    store, bound, options = Store(tmp_path / "v", job, GENERATION), Bound(max_bytes=1), dict[str, Any]()
+    bound(store, None, options)
+    store.commit(entry(job, 1), rows(job, store, [Sold("s1", 1, 1)]))
+    bound.count()
+    second, third = (replace(one.milestone, watermark_ms=90 * HOUR_MS) for one in (entry(job, 2), entry(job, 3)))
+    lowers = [options["evict"](second) for _ in range(3)]
+    assert lowers[0] is not None
+    assert (len(set(lowers)), bound.watched.found) == (1, [])
+    store.commit(entry(job, 2), {}, lower_ms=lowers[0])
+    assert kept(store) == bound.watched.found == []
+    assert {options["evict"](third) for _ in range(3)} == {lowers[0]}
+    assert [found.lower_ms for found in bound.watched.found] == [lowers[0]]
+    store.close()
 
 
 class Loading:

@@ -61,6 +61,7 @@ class Checker:
         self._differs = differs
         self._position = 0
         self._bytes = b""
+        self._floors: dict[str, int] = {}
         self.truths: list[Truth] = []
         """Of sequences 1, 2, 3, …"""
 
@@ -139,6 +140,18 @@ class Checker:
                 raise Anomaly(LOST_WRITE, f"{who} dropped windows up to {lower_ms}, which are open")
             due = {window: row for window, row in due.items() if window[1] + HOUR_MS > lower_ms}
         self._compare(f"{who} at {milestone.token}", rows, due, truth)
+
+    def look_at_bound(self, who: str, milestone: Milestone, lower_ms: int | None) -> None:
+        """A reader that says from where on windows are there: what was let go of does not come back."""
+        floor = max(milestone.horizon_ms, milestone.horizon_ms if lower_ms is None else lower_ms)
+        known = self._floors.get(who, floor)
+        if floor < known:
+            raise Anomaly(INVERSION, f"{who} begins at {floor} behind {known}, at {milestone.token}")
+        self._floors[who] = floor
+
+    def begins_anew(self, who: str) -> None:
+        """A reader that has lost all that it held."""
+        self._floors.pop(who, None)
 
     def look_at_changes(
         self, who: str, before: int, first: int, sequence: int, rows: Mapping[Window, tuple[int, int]]

@@ -46,6 +46,15 @@ def bound_forgotten(self: Store, *args: Any, **named: Any) -> None:
     self._db.write({b"\x00lower": None})
 
 
+def bound_falls(self: Store, *args: Any, **named: Any) -> None:
+    """What a milestone evicts is known until the next one."""
+    known = self.lower_ms
+    _commit(self, *args, **named)
+    if known is not None and self.lower_ms == known:
+        self.lower_ms = None
+        self._db.write({b"\x00lower": None})
+
+
 _commit = Store.commit
 _below = Range._below
 _rows = Applier._rows

@@ -328,6 +328,7 @@ class World:
             self.live.pop(slot).kill()
         self.tables[slot] = TableDisk()
         self.shown[slot] = 0
+        self.checker.begins_anew(slot)
 
     def _do_forget(self, slot: str) -> None:
         """A client begins anew, without its token."""
@@ -393,6 +394,7 @@ class World:
         found = {(row["key"], row["window_start"]): (row["total"], row["writer"]) for row in rows}
         lower = view.lower_ms(shown)
         self.faults["evicted"] += lower is not None
+        self.checker.look_at_bound(name, shown, lower)
         self.checker.look_at_state(name, shown, found, VIEWS.get(name), lower)
 
     # --- the end

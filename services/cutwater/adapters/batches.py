@@ -7,7 +7,8 @@ holds it to what is needed here.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from struct import Struct
 from typing import Any, NamedTuple, Protocol
 
@@ -15,7 +16,7 @@ from aiokafka import codec
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.memory_records import MemoryRecords
 
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import ProtocolError, UnavailableError
 
 _LENGTH = Struct(">8xi")
 """In every batch: what follows it. The first offset stands before it."""
@@ -70,6 +71,8 @@ class Chunk(NamedTuple):
     batches: Sequence[Batch]
     size: int
     """Bytes as stored, of all together."""
+    place: str
+    """Topic and partition, for people."""
 
 
 def chunk(place: str, raw: bytes, first: int, aborted: Iterable[tuple[int, int]] | None = None) -> Chunk:
@@ -96,7 +99,7 @@ def chunk(place: str, raw: bytes, first: int, aborted: Iterable[tuple[int, int]]
         elif not (batch.is_transactional and batch.producer_id in aborting):
             seen.append(Batch(batch, bytes_[began:at]))
         following = batch.next_offset
-    return Chunk(first, following, seen, len(raw))
+    return Chunk(first, following, seen, len(raw), place)
 
 
 def split(one: Chunk, offsets: int) -> tuple[Chunk, Chunk | None]:
@@ -105,27 +108,44 @@ def split(one: Chunk, offsets: int) -> tuple[Chunk, Chunk | None]:
         following = batch.parsed.next_offset
         if following - one.first >= offsets:
             size = one.size * count // len(one.batches)
-            head = Chunk(one.first, following, one.batches[:count], size)
+            head = Chunk(one.first, following, one.batches[:count], size, one.place)
             return head, one._replace(first=following, batches=one.batches[count:], size=one.size - size)
     return one, None
 
 
 def records(one: Chunk) -> list[Record]:
-    """The records, from `first` on."""
+    """The records, from `first` on. Raises ProtocolError where a batch cannot be decompressed."""
     found: list[Record] = []
     for batch, _ in one.batches:
         # Only the first batch can begin below.
         inside = batch.base_offset >= one.first
-        found += batch if inside else (record for record in batch if record.offset >= one.first)
+        with _decompressing(one, batch):
+            found += batch if inside else (record for record in batch if record.offset >= one.first)
     return found
 
 
 def sections(one: Chunk) -> list[Section] | None:
-    """The same, not parsed, and with what lies below `first`; None where only `records` can tell."""
+    """The same, not parsed, and with what lies below `first`; None where only `records` can tell.
+
+    Raises ProtocolError as `records` does.
+    """
     found = []
     for batch, raw in one.batches:
         decompress = _DECOMPRESS.get(batch.compression_type) if raw[_FORMAT_AT] == _FORMAT else None
         if decompress is None:
             return None
-        found.append(Section(batch.base_offset, _COUNT.unpack_from(raw)[0], decompress(raw[_COUNT.size :])))
+        with _decompressing(one, batch):
+            found.append(Section(batch.base_offset, _COUNT.unpack_from(raw)[0], decompress(raw[_COUNT.size :])))
     return found
+
+
+@contextmanager
+def _decompressing(one: Chunk, batch: Any) -> Iterator[None]:
+    """Each codec has errors of its own. The checksum was right, so asking again would bring the same bytes."""
+    try:
+        yield
+    except Exception as error:
+        raise ProtocolError(
+            f"{one.place}: the batch at offset {batch.base_offset} cannot be decompressed ({error!r}), though its "
+            "checksum is right: it was written so. Find out who writes there, and with which client"
+        ) from None

@@ -59,6 +59,14 @@ class Selection:
     def keeps_key(self, key: str) -> bool:
         return self.any_key or key in self.keys or key.startswith(self.prefixes)
 
+    def any_begins(self, prefix: str, held: Callable[[str], bool] = lambda _key: True) -> bool:
+        """May a key that begins so be kept? Of the keys that are named, `held` says which are there at all."""
+        return (
+            self.any_key
+            or any(key.startswith(prefix) and held(key) for key in self.keys)
+            or any(one.startswith(prefix) or prefix.startswith(one) for one in self.prefixes)
+        )
+
     def keeps(self, key: str, end_ms: int) -> bool:
         """Is the row of this key, in the window that ends then, a part of it?"""
         return (self.since_ms is None or end_ms > self.since_ms) and self.keeps_key(key)

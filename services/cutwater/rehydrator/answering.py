@@ -65,6 +65,11 @@ class Answering:
             for key in keys:
                 self.replica.require(key)
 
+    def require_prefix(self, prefix: str) -> None:
+        """421 where this is a replica that lacks every key that begins so."""
+        if self.replica:
+            self.replica.require_prefix(prefix)
+
     def holds(self, names: bool) -> dict[str, Any]:
         """For an answer with rows of a replica: what of the state they can be. `names`: which keys, too."""
         return self.replica.told(names) if self.replica else {}

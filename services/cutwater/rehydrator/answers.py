@@ -172,8 +172,8 @@ WHY = {
     410: "the token in `at_least` is of another generation: it was lost",
     412: "the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows",
     413: "the body is too large",
-    421: "the peers differ in who holds which partition: compare `CUTWATER_PEERS`; or a replica lacks this key; "
-    "or another peer, which is named, has its changes",
+    421: "the peers differ in who holds which partition: compare `CUTWATER_PEERS`; or a replica lacks this key, "
+    "or any with this prefix; or another peer, which is named, has its changes",
     422: "a parameter is out of its bounds, no time or no measure; or there are too many rows to rank",
     500: "an error of Cutwater's own; `detail` says which",
     501: "this rehydrator has no pyarrow; `detail` says what to install",

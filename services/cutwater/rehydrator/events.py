@@ -22,8 +22,13 @@ HEARTBEAT = ": nothing new\n\n"
 
 def event(kind: str, data: Any, token: str | None = None) -> str:
     """One event; with `token` a reader that comes back says that it has everything up to here."""
+    return event_of(kind, json.dumps(data), token)
+
+
+def event_of(kind: str, data: str, token: str | None = None) -> str:
+    """The same of JSON in one line."""
     mark = f"id: {token}\n" if token else ""
-    return f"event: {kind}\n{mark}data: {json.dumps(data)}\n\n"
+    return f"event: {kind}\n{mark}data: {data}\n\n"
 
 
 class Events(StreamingResponse):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from itertools import islice
-from typing import Annotated, Any
+from collections.abc import AsyncIterator
+from typing import Annotated, NamedTuple
 
 from fastapi import Header, Query, Response
 from fastapi.concurrency import run_in_threadpool
@@ -17,20 +17,24 @@ from cutwater.core.generations import Token
 from cutwater.core.recent import Behind
 from cutwater.core.records import Milestone
 from cutwater.rehydrator.answering import Answering
-from cutwater.rehydrator.events import BEGIN, HEARTBEAT, HEARTBEAT_S, Events, event
+from cutwater.rehydrator.events import BEGIN, HEARTBEAT, HEARTBEAT_S, Events, event, event_of
 from cutwater.rehydrator.parameters import Prefix
-from cutwater.views.changes import Changed, Changes
-from cutwater.views.layout import Window, parse
-from cutwater.views.rows import Presenter, Row
+from cutwater.rehydrator.telling import Telling, Wanted
+from cutwater.views.changes import Changes
+from cutwater.views.layout import Window
 
-EVENT_ROWS = 1_000
-"""More rows of a milestone come in several events."""
 _LOOK_S = 0.02
 
 After = Annotated[str | None, Query(description="Token of a milestone: what came after it. Else from now on.")]
 LastEventId = Annotated[str | None, Header(description="A header: the same, of a reader that comes back.")]
 Key = Annotated[str | None, Query(description="Only this key.")]
-Wanted = Callable[[Window], bool]
+
+
+class _Place(NamedTuple):
+    """Where a reader is: it has this milestone whole, and of the one after it so many rows."""
+
+    sequence: int
+    row: int = 0
 
 
 class Following:
@@ -39,6 +43,7 @@ class Following:
     def __init__(self, answering: Answering, changes: Changes) -> None:
         self._answering = answering
         self._changes = changes
+        self._telling = Telling()
 
     async def changes(
         self, after: After = None, prefix: Prefix = "", key: Key = None, last_event_id: LastEventId = None
@@ -64,10 +69,14 @@ class Following:
             if peer := peers.owner_elsewhere(key):
                 raise HTTPException(421, f"{peer} holds this key: follow it there")
 
+        else:
+            self._answering.require_prefix(prefix)
+
         def wanted(window: Window) -> bool:
             return window.key.startswith(prefix) and key in (None, window.key)
 
-        return Events(self._events(sequence, wanted), self._changes.following())
+        everything = key is None and not prefix
+        return Events(self._events(sequence, None if everything else wanted), self._changes.following())
 
     def _sequence(self, text: str) -> int:
         """400 where it is no token. Of another generation it was lost, and no place to go on from: before all."""
@@ -77,26 +86,27 @@ class Following:
             raise HTTPException(400, f"{text[:80]!r} is not a token: pass the id of an event, unchanged") from None
         return token.sequence if token.generation == self._answering.generation else -1
 
-    async def _events(self, sequence: int | None, wanted: Wanted) -> AsyncIterator[str]:
+    async def _events(self, sequence: int | None, wanted: Wanted | None) -> AsyncIterator[str]:
         yield BEGIN
         spoken = time.monotonic()
         following = False
+        place = None if sequence is None else _Place(sequence)
         while (shown := self._answering.view.milestone) is not None:
             try:
-                changed = self._changes.after(sequence) if sequence is not None else None
-                if changed is not None:
-                    async for text in self._told(changed, wanted):
-                        yield text
-                    sequence, following, spoken = changed.milestone.sequence, True, time.monotonic()
+                if place is not None and self._changes.after(place.sequence) is not None:
+                    told, behind_it = await run_in_threadpool(self._told, place, wanted)
+                    yield told
+                    place, spoken = behind_it, time.monotonic()
+                    following = following or not place.row
                     continue
             except Behind as behind:
                 if behind.evicted and following:
                     self._answering.metrics.cut_off.inc()
                     yield event("behind", {"error": "you read more slowly than changes come: come back"})
                     return
-                sequence = None
-            if sequence is None:
-                sequence = shown.sequence
+                place = None
+            if place is None:
+                place = _Place(shown.sequence)
                 yield self._reset(shown)
             elif time.monotonic() - spoken > HEARTBEAT_S:
                 yield HEARTBEAT
@@ -108,23 +118,22 @@ class Following:
         data |= self._answering.holds(names=True)
         return event("reset", data, str(shown.token))
 
-    async def _told(self, changed: Changed, wanted: Wanted) -> AsyncIterator[str]:
-        """Raises Behind where it is not kept any more: a slow reader shall not keep it instead."""
-        pieces = self._pieces(changed, wanted)
-        while text := await run_in_threadpool(next, pieces, ""):
-            self._changes.after(changed.milestone.sequence - 1)
-            yield text
+    def _told(self, place: _Place, wanted: Wanted | None) -> tuple[str, _Place]:
+        """The next piece of a milestone, and the place behind it; without rows that are wanted it has one, too.
 
-    def _pieces(self, changed: Changed, wanted: Wanted) -> Iterator[str]:
-        """The events of one milestone; at least one, so that its readers know how far they are."""
-        milestone, presenter = changed.milestone, Presenter(self._answering.view.job)
-        windows = ((parse(storage), value) for storage, value in changed.rows.items())
-        rows = (presenter.row(window, value) for window, value in windows if wanted(window))
-        piece = list(islice(rows, EVENT_ROWS))
-        while following := list(islice(rows, EVENT_ROWS)):
-            yield event("changes", {**self._page(milestone, piece), "last": False})
-            piece = following
-        yield event("changes", {**self._page(milestone, piece), "last": True}, str(milestone.token))
-
-    def _page(self, milestone: Milestone, rows: list[Row]) -> dict[str, Any]:
-        return {**self._answering.page(milestone, rows), **self._answering.holds(names=True)}
+        The rows themselves stay with `Changes`. Raises Behind where they are not kept any more: a slow reader does
+        not keep them instead.
+        """
+        changed = self._changes.after(place.sequence)
+        if changed is None:
+            raise Behind(evicted=False)
+        milestone = changed.milestone
+        piece = self._telling.piece(self._answering.view.job, changed, place.row, wanted)
+        about = {"milestone": self._answering.milestone(milestone), **self._answering.holds(names=True)}
+        # The rows are text already, and the same for many; what is said of the moment is not.
+        if piece.following is None:
+            then, name = _Place(milestone.sequence), str(milestone.token)
+        else:
+            then, name = place._replace(row=piece.following), None
+        data = f'{json.dumps({**about, "last": name is not None})[:-1]}, "rows": {piece.rows}}}'
+        return event_of("changes", data, name), then

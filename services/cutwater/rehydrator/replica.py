@@ -21,12 +21,23 @@ class Replica:
 
     def require(self, key: str) -> None:
         """421 for a key of which it holds nothing: no rows would look like none."""
-        partitions, selection = self.partitions, self._holding.selection
-        here = partitions is None or self._shards.partition(self._shards.shard(key_hash(key))) in partitions
-        if not here or not (selection is None or selection.keeps_key(key)):
-            parts = [] if partitions is None else [f"partitions {', '.join(map(str, partitions))}"]
-            only = " with ".join([*parts, *([] if selection is None else [str(selection)])])
-            raise HTTPException(421, f"this replica holds only {only}: ask a rehydrator that holds this key")
+        if not self._here(key) or not (self.kept is None or self.kept.keeps_key(key)):
+            raise HTTPException(421, f"{self._only()}: ask a rehydrator that holds this key")
+
+    def require_prefix(self, prefix: str) -> None:
+        """421 where it holds nothing of any key that begins so."""
+        if self.kept is not None and not self.kept.any_begins(prefix, self._here):
+            raise HTTPException(421, f"{self._only()}: ask a rehydrator that holds keys that begin like this")
+
+    def _here(self, key: str) -> bool:
+        """Is the key's partition one of those that it holds?"""
+        held = self._holding.partitions
+        return held is None or self._shards.partition(self._shards.shard(key_hash(key))) in held
+
+    def _only(self) -> str:
+        parts = [] if self.partitions is None else [f"partitions {', '.join(map(str, self.partitions))}"]
+        only = " with ".join([*parts, *([] if self.kept is None else [str(self.kept)])])
+        return f"this replica holds only {only}"
 
     @property
     def partitions(self) -> list[int] | None:

@@ -1,7 +1,8 @@
 """`max_bytes` of one view: asked by whoever applies milestones, answered from what the last census found.
 
 What was written since a census only brings the next one forward: most writes replace a row, so a sum of them says
-that the state may have grown, never that it has. Windows are evicted by what was counted.
+that the state may have grown, never that it has. Windows are evicted by what was counted. What was evicted is told
+when the next milestone comes: by then the store holds it, or the same is decided again.
 """
 
 from __future__ import annotations
@@ -41,11 +42,13 @@ class Bounding:
         self._watched = watched
         self._log = log
         self._over = False
-        self._promised: int | None = None
+        self._decided: tuple[Eviction, Milestone] | None = None
+        """What the store has not been seen to hold yet."""
 
     def lower_ms(self, milestone: Milestone) -> int | None:
         """Windows that end at or below it leave the view with this milestone; None: none ever did."""
         counted, store = self._census.counted, self._store
+        self._tell_decided()
         if counted is None:
             return store.lower_ms
         sizes = {number: size.bytes for number, size in counted.sizes.segments.items()}
@@ -57,23 +60,30 @@ class Bounding:
             milestone.horizon_ms,
             store.lower_ms,
         )
-        self._tell(found, milestone)
+        self._decided = (found, milestone) if found.segments else None
+        self._tell_over(found)
         if found.segments or found.left_bytes + store.written_bytes - counted.written_bytes > self._max_bytes:
             self._census.want()
         return found.lower_ms
 
-    def _tell(self, found: Eviction, milestone: Milestone) -> None:
-        if found.segments and found.lower_ms is not None and found.lower_ms != self._promised:
-            self._promised = found.lower_ms  # a milestone that is tried again evicts the same
+    def _tell_decided(self) -> None:
+        """Once the batch that moves the bound is written, not before: a milestone may have to be tried again."""
+        if self._decided is None or self._store.lower_ms is None:
+            return
+        found, milestone = self._decided
+        if self._store.lower_ms == found.lower_ms:
             self._watched.evicted(found)
             self._log.warning(
                 "windows evicted",
                 milestone=str(milestone.token),
                 segments=len(found.segments),
                 bytes=found.bytes,
-                lower_bound=iso(found.lower_ms),
+                lower_bound=iso(self._store.lower_ms),
                 max_bytes=self._max_bytes,
             )
+            self._decided = None
+
+    def _tell_over(self, found: Eviction) -> None:
         self._watched.bounded(found.over_bytes)
         over, self._over = self._over, found.over_bytes > 0
         if self._over and not over:
