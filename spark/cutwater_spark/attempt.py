@@ -13,16 +13,17 @@ from pyspark.sql.streaming import StreamingQuery
 
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.framing import state_header_of
+from cutwater.adapters.generations import newest_in_either
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.metering import DriverMetrics, serve
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
-from cutwater.adapters.streams import newest_milestone
 from cutwater.core import topics
 from cutwater.core.collection import Collector
 from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
+from cutwater.core.origins import FIRST, Origin
 from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
 from cutwater.core.trail import Account, unrecorded
@@ -33,6 +34,7 @@ from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.decodings import Decodings
 from cutwater_spark.epochs import EpochWriter
+from cutwater_spark.parentage import parent_milestone, seed_of
 
 STOP_AFTER_COMMIT_S = 10.0
 
@@ -74,7 +76,12 @@ class Attempt:
         self._look = look
         self._account = account or unrecorded()
         self.location = location_of(job, settings)
+        self._spark = spark
         self._checkpoint = Checkpoint(spark, self.location)
+        self.origin = FIRST
+        """What the generation has taken over from its parent milestone."""
+        self.seed: str | None = None
+        """The folder of the state that it has taken over; None for a job's first generation."""
         self.query: StreamingQuery | None = None
         self._query_set = threading.Event()
         self._number = 0
@@ -87,6 +94,8 @@ class Attempt:
 
     def _take_over(self, start: Account) -> None:
         cluster, job = self._settings.cluster, self._job
+        with start.step("asking who is at work"):
+            parent = parent_milestone(job, self._settings)
         topic = topics.changelog(job.name, self._generation)
         self._changelog = Changelog(cluster, topic, job.shards.partitions)
         if (found := partition_count(cluster, topic)) != self._changelog.partitions:
@@ -102,7 +111,7 @@ class Attempt:
             self._checkpoint,
             self._barriers,
             self._changelog,
-            lambda: newest_milestone(cluster, job.name, self._generation),
+            lambda: newest_in_either(cluster, job.name, self._generation),
             lambda past, standing: self._log.info("found", attempts=past.attempt, **vars(standing)),
             reach,
             start,
@@ -110,6 +119,10 @@ class Attempt:
         self._number, self._past = taking_over.run(now_ms)
         if self._past.newest is not None:
             self._metrics.stands_at(self._past.newest)
+        if parent is not None:
+            self.origin = Origin.of(parent)
+            with start.step("taking over the parent's state"):
+                self.seed = seed_of(self._spark, cluster, job, parent, self._checkpoint, self._number, now_ms)
 
     def run(self, start: StartQuery) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
@@ -134,6 +147,7 @@ class Attempt:
             self._checkpoint,
             self._look_at_epoch,
             now_ms,
+            self.origin,
         )
         announcer = Announcer(
             self._settings.cluster,

@@ -12,6 +12,7 @@ from cutwater.core.driving import Plan
 from cutwater.core.errors import ProtocolError, UsageError
 
 _DECODINGS = "cutwater-decodings"
+_SEEDS, _SEED = "cutwater-seeds", "cutwater-seed"
 
 
 class Checkpoint:
@@ -50,6 +51,23 @@ class Checkpoint:
         """What the newest attempt kept; None without any."""
         newest = self._newest(_DECODINGS)
         return None if newest < 0 else self._text(self._path(f"{self.location}/{_DECODINGS}/{newest}"))
+
+    def seed_folder(self, attempt: int) -> str:
+        """Where an attempt writes the seed of its generation."""
+        return f"{self.location}/{_SEEDS}/{attempt}"
+
+    def keep_seed(self, attempt: int) -> None:
+        """Say that what this attempt has written there is the seed, whole. Said once in a generation."""
+        self._keep(self._path(f"{self.location}/{_SEED}"), str(attempt))
+
+    def seed(self) -> str | None:
+        """The folder of the seed; None where none is whole."""
+        path = self._path(f"{self.location}/{_SEED}")
+        return self.seed_folder(int(self._text(path))) if self._files.exists(path) else None
+
+    def drop_seeds(self) -> None:
+        """Delete what earlier attempts have left of seeds, none of which is whole."""
+        self._files.delete(self._path(f"{self.location}/{_SEEDS}"), True)
 
     def newest_planned(self) -> int:
         """The newest N with `offsets/N`; -1 without any."""

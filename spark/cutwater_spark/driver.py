@@ -34,8 +34,9 @@ from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.epochs import EpochWriter
 from cutwater_spark.failures import explaining
 from cutwater_spark.lists import Lists
-from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events, seen_of
+from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events, seen_of, starting_offsets
 from cutwater_spark.scratch import scratch
+from cutwater_spark.seeding import read_seed
 from cutwater_spark.session import open_session
 
 
@@ -75,7 +76,7 @@ class Driver:
         try:
             with explaining(job.topic, attempt.location):
                 attempt.take_over()
-                attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt.location))
+                attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt))
         finally:
             spark.stop()
 
@@ -102,17 +103,18 @@ class Driver:
         return known
 
     def _start(
-        self, spark: SparkSession, epochs: EpochWriter, decoding: Decoding, location: str
+        self, spark: SparkSession, epochs: EpochWriter, decoding: Decoding, attempt: Attempt
     ) -> StreamingQuery:
         job, cluster = decoding.applied(self._job), self._settings.cluster
         epochs.steps.lists = Lists(spark, job, cluster, decoding.known)
-        raw = read_events(spark, job, cluster)
+        raw = read_events(spark, job, cluster, starting_offsets(job, attempt.origin, self._partitions))
         events = decode(raw, job, decoding.known, self._settings.generation.region, self._partitions)
+        seed = read_seed(spark, attempt.seed) if attempt.seed else None
         return (
-            aggregate(events, job)
+            aggregate(events, job, seed, attempt.origin.floor_ms)
             .writeStream.outputMode("update")
             .queryName(job.name)
-            .option("checkpointLocation", location)
+            .option("checkpointLocation", attempt.location)
             .trigger(processingTime=f"{self._settings.trigger_ms} milliseconds")
             .foreachBatch(epochs)
             .start()

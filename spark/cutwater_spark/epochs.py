@@ -14,6 +14,7 @@ from cutwater.core.epochs import Epochs
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
+from cutwater.core.origins import Origin
 from cutwater.core.records import Barrier
 from cutwater.core.rejection import Seen
 from cutwater_spark.barriers import BarrierLog
@@ -44,6 +45,7 @@ class EpochWriter:
         checkpoint: Checkpoint,
         look: LookAtInput,
         now_ms: Callable[[], int],
+        origin: Origin,
     ) -> None:
         self._job = job
         self._state_header = state_header
@@ -62,6 +64,7 @@ class EpochWriter:
             now_ms,
             clearing,
             reach,
+            origin,
         )
         self.lock = threading.Lock()
         self.stopping = False

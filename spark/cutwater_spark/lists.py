@@ -22,11 +22,9 @@ from cutwater.core.job import Job
 from cutwater.core.proof import Writer
 from cutwater.core.rejection import Seen, may_hold_late
 from cutwater_spark.decoding import decode
-from cutwater_spark.query import window_of
+from cutwater_spark.query import EARLIEST, window_of
 from cutwater_spark.sql import kafka_options, single_object_bytes, text
 
-_EARLIEST = -2
-"""Kafka's word for the first offset that is kept: where Spark begins with a partition that is new to it."""
 _PLACE = "'topic', topic, 'partition', partition, 'offset', offset"
 _EVENT = (
     "'event_key', key, 'event_value', value, 'event_written_ms', unix_millis(timestamp), "
@@ -99,7 +97,7 @@ class Lists:
         first: dict[str, dict[str, int]] = {}
         end: dict[str, dict[str, int]] = {}
         for place, offset in range_.cut:
-            before = range_.before.offset(place, _EARLIEST)
+            before = range_.before.offset(place, EARLIEST)
             if before != offset:
                 first.setdefault(place.topic, {})[str(place.partition)] = before
                 end.setdefault(place.topic, {})[str(place.partition)] = offset

@@ -1,10 +1,13 @@
 """The aggregation as one streaming DataFrame: native expressions only, no Python per row.
 
-events -> decode -> watermark -> windows -> group by (window, key) -> partials -> changelog rows
+events -> decode -> watermark -> windows (above the floor) \
+                                                            -> group by (window, key) -> partials -> changelog rows
+                                          seed, if any -----/
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,8 +16,11 @@ from pyspark.sql import functions as F
 
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
+from cutwater.core.cuts import TopicPartition
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.measures import SEED
+from cutwater.core.origins import FIRST, Origin
 from cutwater.core.proof import WRITER_HEADER, Writer
 from cutwater.core.rejection import SKEW_SLOTS, Seen
 from cutwater_spark import decoding
@@ -24,13 +30,26 @@ INPUT_METRICS = "cutwater_input"
 """Name of the observation on the input: what `cutwater.core.rejection.Seen` holds, as `seen_of` reads it."""
 
 
-def read_events(spark: SparkSession, job: Job, cluster: Cluster) -> DataFrame:
-    """The source topic from its beginning; Spark's checkpoint holds the position afterwards."""
+EARLIEST = -2
+"""Kafka's word for the first offset that is kept: where Spark begins with a partition that is new to it."""
+
+
+def starting_offsets(job: Job, origin: Origin, partitions: int) -> str:
+    """Where a new query begins to read, as Spark's source wants it: behind what the seed holds."""
+    if origin == FIRST:
+        return "earliest"
+    places = (TopicPartition(job.topic, number) for number in range(partitions))
+    firsts = {str(place.partition): origin.source_cut.offset(place, EARLIEST) for place in places}
+    return json.dumps({job.topic: firsts})
+
+
+def read_events(spark: SparkSession, job: Job, cluster: Cluster, starting: str = "earliest") -> DataFrame:
+    """The source topic from where a new query is to begin; Spark's checkpoint holds the position afterwards."""
     return (
         spark.readStream.format("kafka")
         .options(**kafka_options(cluster))
         .option("subscribe", job.topic)
-        .option("startingOffsets", "earliest")
+        .option("startingOffsets", starting)
         .option("failOnDataLoss", "true")
         # Spark's default reads aborted records.
         .option("kafka.isolation.level", "read_committed")
@@ -80,15 +99,35 @@ def seen_of(metrics: Mapping[str, Any]) -> Seen:
     )
 
 
-def aggregate(events: DataFrame, job: Job) -> DataFrame:
-    """One row per (key, window) with its partials."""
-    partials = [partial for measure in job.measures for partial in measure.partials]
-    return (
-        events.withWatermark("__event_time", f"{job.lateness_ms} milliseconds")
-        .selectExpr(f"{window_of(job)} as __window", "*")
-        .groupBy("__window", "__key")
-        .agg(*(F.expr(partial.over_events).alias(partial.column) for partial in partials))
+def aggregate(events: DataFrame, job: Job, seed: DataFrame | None = None, floor_ms: int = 0) -> DataFrame:
+    """One row per (key, window) with its partials.
+
+    With the seed of a parent generation, rows of both together; windows that end at or below its floor take no
+    event.
+    """
+    windowed = events.withWatermark("__event_time", f"{job.lateness_ms} milliseconds").selectExpr(
+        f"{window_of(job)} as __window", "*"
     )
+    partials = [partial for measure in job.measures for partial in measure.partials]
+    if seed is None:
+        return _grouped(windowed, {one.column: one.over_events for one in partials})
+    open_ = windowed.where(f"__window.end > timestamp_millis({floor_ms}L)")
+    return _grouped(_with_seed(open_, seed), {one.column: one.over_both for one in partials})
+
+
+def _grouped(rows: DataFrame, aggregates: Mapping[str, str]) -> DataFrame:
+    return rows.groupBy("__window", "__key").agg(*(F.expr(sql).alias(name) for name, sql in aggregates.items()))
+
+
+def _with_seed(events: DataFrame, seed: DataFrame) -> DataFrame:
+    """Events first: of the first side's columns Spark takes their metadata, and the watermark is some."""
+    [partials] = [field.dataType for field in seed.schema if field.name == SEED]
+    own = {"__window", "__key"}
+    columns = [
+        F.col(field.name) if field.name in own else F.lit(None).cast(field.dataType).alias(field.name)
+        for field in events.schema
+    ]
+    return events.select("*", F.lit(None).cast(partials).alias(SEED)).union(seed.select(*columns, SEED))
 
 
 def window_of(job: Job) -> str:

@@ -19,6 +19,8 @@ import psutil
 POINTS = {
     "start-unwritten": "the driver has fenced older ones, and has not said that it starts",
     "start-written": "the driver has said that it starts, and no query runs",
+    "seed-written": "the parent's state is written as files, and nothing says that they are whole",
+    "seed-kept": "the checkpoint names the seed, and no query runs",
     "cleared": "the driver has written tombstones, and no row of the epoch",
     "rows-written": "the rows of an epoch are acknowledged, and not proved",
     "rows-proved": "the rows are proved and the lists written, and there is no barrier",

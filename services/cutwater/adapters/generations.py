@@ -8,12 +8,13 @@ from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.settings import Settings
-from cutwater.adapters.streams import newest
+from cutwater.adapters.streams import newest, newest_milestone
 from cutwater.core import topics
 from cutwater.core.candidates import Candidates, folded
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
+from cutwater.core.origins import claimed
 from cutwater.core.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
 from cutwater.core.shards import ShardMap
 
@@ -36,6 +37,18 @@ def candidates(cluster: Cluster, job: str) -> Candidates:
         return folded(candidacy(wire.decode(bytes(one.value()))) for one in messages)
     finally:
         consumer.close()
+
+
+def newest_in_either(cluster: Cluster, job: str, generation: Generation) -> Milestone | None:
+    """A generation's newest milestone, by epoch: on the commit stream, or from when it was a candidate.
+
+    Its first one on the commit stream says again what it had reached as a candidate.
+    """
+    found = [newest_milestone(cluster, job, generation)]
+    if claimed(generation):
+        candidate = candidates(cluster, job).by_id.get(generation)
+        found.append(candidate.newest if candidate else None)
+    return max((one for one in found if one), key=lambda one: one.epoch, default=None)
 
 
 def candidacy(record: wire.Record) -> Candidacy:

@@ -30,10 +30,10 @@ class Range:
     """The offsets of one epoch."""
 
     before: Cut
-    """The source cut of the epoch before; empty for the first."""
+    """The source cut of the epoch before; of the first that of the parent milestone, or empty."""
     cut: Cut
     closed_ms: int
-    """Windows that end at or below it are closed for the epoch: the watermark of the epoch before, or 0."""
+    """Windows that end at or below it are closed for the epoch."""
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cutwater.core.cuts import Cut
 from cutwater.core.driving import Barriers, Checkpoint, Clearing, Lists, Past, Plan, Range, Reached, Rows, nowhere
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
+from cutwater.core.origins import FIRST, Origin
 from cutwater.core.proof import Writer, Written
 from cutwater.core.records import Barrier
 from cutwater.core.rejection import Seen
-from cutwater.core.windows import horizon_ms
 
 
 class Epochs:
@@ -30,6 +29,7 @@ class Epochs:
         now_ms: Callable[[], int],
         clearing: Clearing | None = None,
         reached: Reached = nowhere,
+        origin: Origin = FIRST,
     ) -> None:
         self._job = job
         self._writer = Writer(generation, attempt, -1)
@@ -43,6 +43,7 @@ class Epochs:
         self._now_ms = now_ms
         self._clearing = clearing
         self._reached = reached
+        self._origin = origin
         self._planned: tuple[int, Plan] | None = None
 
     @property
@@ -77,6 +78,7 @@ class Epochs:
         changelog_cut = self._rows.prove(before, me, written, buried)
         plan, seen = self._checkpoint.plan(epoch), look()
         late = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else 0
+        watermark_ms = self._origin.watermark_ms(plan)
         barrier = Barrier(
             job=self._job.name,
             generation=me.generation,
@@ -84,8 +86,8 @@ class Epochs:
             epoch=epoch,
             source_cut=plan.source_cut,
             changelog_cut=changelog_cut,
-            watermark_ms=plan.watermark_ms,
-            horizon_ms=horizon_ms(plan.watermark_ms, self._job.retention_ms),
+            watermark_ms=watermark_ms,
+            horizon_ms=self._origin.horizon_at(watermark_ms, self._job.retention_ms),
             rows=sum(written.rows.values()),
             digest=written.digest,
             events=seen.events,
@@ -107,10 +109,8 @@ class Epochs:
         self._past = self._past.with_(barrier)
 
     def _range(self, plan: Plan, epoch: int) -> Range:
-        """Spark drops by the watermark of the epoch before, and evicts by this one's."""
         if epoch == 0:
-            return Range(Cut(), plan.source_cut, 0)
+            return self._origin.range(plan, None)
         # Known from that epoch itself, but for the first of an attempt: its file is not read a second time.
         known = self._planned if self._planned and self._planned[0] == epoch - 1 else None
-        before = known[1] if known else self._checkpoint.plan(epoch - 1)
-        return Range(before.source_cut, plan.source_cut, before.watermark_ms)
+        return self._origin.range(plan, known[1] if known else self._checkpoint.plan(epoch - 1))

@@ -1,9 +1,9 @@
 """Measures: mergeable partial aggregates.
 
 Each kind of measure says five things about itself: the partials it keeps, how to aggregate them over events,
-over seeds (partials of a parent generation), how to merge two partials in Python, and how to present the
-result. Aggregates are Spark SQL expressions as text, so that Spark runs them natively and this file needs
-nothing but the standard library.
+over events and seeds (partials of a parent generation) together, how to merge two partials in Python, and how to
+present the result. Aggregates are Spark SQL expressions as text, so that Spark runs them natively and this file
+needs nothing but the standard library.
 
 Nulls are ignored, as SQL aggregates ignore them. `first` and `last` order by (event time, origin, partition,
 offset), which is total, so a replay gives the same answer.
@@ -25,6 +25,9 @@ HLL_LG_K = 12
 """Sketches of 4,096 registers: a relative standard error of about 1.6 %."""
 
 MAX_DECIMAL = 38
+
+SEED = "__seed"
+"""The column of a seed's partials, a struct: NULL in rows that are events, as their columns are in seeds."""
 
 
 class Sketches(Protocol):
@@ -75,7 +78,8 @@ class Partial:
     column: str
     avro: Any
     over_events: str
-    over_seeds: str
+    over_both: str
+    """Over rows of which some are events and some seeds."""
     merge: Callable[[Any, Any], Any]
     """Of two values that are not null."""
 
@@ -106,13 +110,18 @@ def value(name: str, of: FieldType) -> Measure:
         )
 
     def refuse(_one: Any, _other: Any) -> Any:
-        raise UsageError(
-            f"column '{name}' comes from a query of your own: how two of its values merge is not known. "
-            "Starting a generation from a milestone needs declared measures (docs/JOBFILE.md)"
-        )
+        raise unmergeable(name)
 
     partial = Partial(name, of.avro, f"`{name}`", f"`{name}`", refuse)
     return Measure(name, VALUE, (partial,), lambda row: row[name], of.avro)
+
+
+def unmergeable(name: str) -> UsageError:
+    """What to tell whoever wants to merge values of a query of the user's own."""
+    return UsageError(
+        f"column '{name}' comes from a query of your own: how two of its values merge is not known. "
+        "Starting a generation from a milestone needs declared measures (docs/JOBFILE.md)"
+    )
 
 
 def merge(measure: Measure, one: Partials, other: Partials) -> dict[str, Any]:
@@ -166,13 +175,25 @@ def _sum_partial(column: str, field: str, of: FieldType) -> Partial:
     sql = _sql_type(total)
     # Spark widens a decimal sum by 10 digits: start narrow enough that the total still fits.
     operand = f"cast({field} as decimal({MAX_DECIMAL - 10},{total.scale}))" if total.name == "decimal" else field
-    return Partial(
-        column,
-        total.avro,
-        f"cast(sum({operand}) as {sql})",
-        f"cast(sum(`{column}`) as {sql})",
-        _add,
-    )
+    events, seeds = f"cast(sum({operand}) as {sql})", f"cast(sum({_seed(column)}) as {sql})"
+    return Partial(column, total.avro, events, _both(_sql_sum(events, seeds, total), events, seeds), _add)
+
+
+def _sql_sum(one: str, other: str, of: FieldType) -> str:
+    if of.name != "decimal":
+        return f"{one} + {other}"
+    # Of two numbers with all digits Spark would round the sum's last ones away, to have room for a carry.
+    one, other = (f"cast({each} as decimal({MAX_DECIMAL - 1},{of.scale}))" for each in (one, other))
+    return f"cast({one} + {other} as {of})"
+
+
+def _seed(column: str) -> str:
+    return f"`{SEED}`.`{column}`"
+
+
+def _both(merged: str, events: str, seeds: str) -> str:
+    """Of two aggregates that may be NULL, what merges them or the one that is there. Spark computes each once."""
+    return f"coalesce({merged}, {events}, {seeds})"
 
 
 # Python's default context would round sums to 28 digits. One digit more than the widest sum holds.
@@ -184,8 +205,9 @@ def _add(one: Any, other: Any) -> Any:
 
 
 def _count_partial(column: str, field: str | None) -> Partial:
-    over = f"count({field or '*'})"
-    return Partial(column, "long", over, f"sum(`{column}`)", lambda one, other: one + other)
+    # A seed is no event; what makes a row one is that it has an event time.
+    both = f"count({field or '`__event_time`'}) + coalesce(sum({_seed(column)}), 0L)"
+    return Partial(column, "long", f"count({field or '*'})", both, lambda one, other: one + other)
 
 
 def _count(name: str, field: str | None, _of: FieldType, _sketches: Sketches) -> Measure:
@@ -202,14 +224,14 @@ def _spark_order(value: Any) -> Any:
 
 
 def _extreme(kind: str) -> Maker:
-    choose = min if kind == "min" else max
+    choose, closest = (min, "least") if kind == "min" else (max, "greatest")
 
     def make(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Measure:
         partial = Partial(
             name,
             of.avro,
             f"{kind}({field})",
-            f"{kind}(`{name}`)",
+            f"{closest}({kind}({field}), {kind}({_seed(name)}))",
             lambda one, other: choose(one, other, key=_spark_order),
         )
         return Measure(name, kind, (partial,), lambda row: row[name], of.avro)
@@ -235,7 +257,7 @@ ORDER_FIELDS = ("event_time", "origin", "partition", "offset")
 
 def _positioned(kind: str) -> Maker:
     """`first` and `last`: the value beside its place in the total order, so that min/max of it merges."""
-    choose = min if kind == "first" else max
+    choose, closest = (min, "least") if kind == "first" else (max, "greatest")
     aggregate = choose.__name__
 
     def order(value: Any) -> Any:
@@ -257,7 +279,7 @@ def _positioned(kind: str) -> Maker:
             name,
             record,
             over,
-            f"{aggregate}(`{name}`)",
+            f"{closest}({over}, {aggregate}({_seed(name)}))",
             lambda one, other: choose(one, other, key=order),
         )
         return Measure(name, kind, (partial,), lambda row: row[name]["value"] if row[name] else None, of.avro)
@@ -266,13 +288,9 @@ def _positioned(kind: str) -> Maker:
 
 
 def _distinct(name: str, field: str | None, _of: FieldType, sketches: Sketches) -> Measure:
-    partial = Partial(
-        name,
-        "bytes",
-        f"hll_sketch_agg({field}, {HLL_LG_K})",
-        f"hll_union_agg(`{name}`)",
-        sketches.union,
-    )
+    events, seeds = f"hll_sketch_agg({field}, {HLL_LG_K})", f"hll_union_agg({_seed(name)})"
+    both = _both(f"hll_union({events}, {seeds})", events, seeds)
+    partial = Partial(name, "bytes", events, both, sketches.union)
 
     def present(row: Partials) -> int:
         return round(sketches.estimate(row[name])) if row[name] else 0

@@ -1,0 +1,126 @@
+"""Where a generation begins: with nothing, or from its parent milestone. And who may work for it at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cutwater.core import topics
+from cutwater.core.candidates import Candidate
+from cutwater.core.cuts import Cut
+from cutwater.core.driving import Plan, Range
+from cutwater.core.errors import FencedError, UsageError
+from cutwater.core.generations import ROOT_PARENT, Generation
+from cutwater.core.job import Job
+from cutwater.core.measures import VALUE, unmergeable
+from cutwater.core.records import Milestone
+from cutwater.core.windows import horizon_ms
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a generation takes over from its parent milestone; the default is that of a job's first generation."""
+
+    source_cut: Cut = field(default_factory=Cut)
+    """The events below it are in the seed."""
+    floor_ms: int = 0
+    """The parent's watermark: what comes for windows that end at or below it is late."""
+    horizon_ms: int = 0
+    """The parent's: no seed is below it, whatever the retention says now."""
+
+    @staticmethod
+    def of(parent: Milestone) -> Origin:
+        return Origin(parent.source_cut, parent.watermark_ms, parent.horizon_ms)
+
+    def range(self, plan: Plan, before: Plan | None) -> Range:
+        """The offsets of an epoch, of which `before` planned the one before it.
+
+        Spark drops by the watermark of the epoch before, and evicts by this one's. A generation's own watermark
+        begins at 0, and no window may open again that its parent had closed.
+        """
+        if before is None:
+            return Range(self.source_cut, plan.source_cut, self.floor_ms)
+        return Range(before.source_cut, plan.source_cut, max(self.floor_ms, before.watermark_ms))
+
+    def watermark_ms(self, plan: Plan) -> int:
+        """What an epoch's barrier reports."""
+        return max(self.floor_ms, plan.watermark_ms)
+
+    def horizon_at(self, watermark_ms: int, retention_ms: int) -> int:
+        """Where the horizon stands at a watermark."""
+        return max(self.horizon_ms, horizon_ms(watermark_ms, retention_ms))
+
+
+FIRST = Origin()
+
+
+def claimed(generation: Generation) -> bool:
+    """Was it started from a milestone, so that a claim names it? All were but a job's first one."""
+    return generation.parent != ROOT_PARENT
+
+
+def require_at_work(generation: Generation, last: Milestone | None, candidate: Candidate | None) -> None:
+    """Raise FencedError where a generation is neither the promoted one nor a candidate that may still become it.
+
+    `last` is the newest milestone of the commit stream; `candidate` the generation's claim, if it has one.
+    """
+    if last is not None and last.generation == generation:
+        return
+    if last is None and not claimed(generation):
+        return
+    if candidate is None:
+        ended = f"{last.generation} is promoted" if last else "nothing is promoted yet"
+        raise FencedError(
+            f"{generation} is at its end: {ended}, and {generation} is no candidate; this driver leaves"
+        )
+    if candidate.withdrawn is not None:
+        raise FencedError(f"{generation} was given up ({candidate.withdrawn}); this driver leaves")
+    if last is not None and generation.number < last.generation.number:
+        raise FencedError(f"{generation} is at its end: {last.generation} is promoted; this driver leaves")
+
+
+def require_mergeable(job: Job) -> None:
+    """Raise UsageError where a measure comes from a query of the user's own: what it merges to is not known."""
+    for measure in job.measures:
+        if measure.kind == VALUE:
+            raise unmergeable(measure.name)
+
+
+def require_startable(job: Job, fingerprint: str, parent: Milestone, source_partitions: int) -> None:
+    """Raise UsageError where the job's state cannot go on from the parent's.
+
+    `fingerprint` is that of the job's state, `source_partitions` how many its source topic has now.
+    """
+    if parent.schema_fingerprint != fingerprint:
+        raise UsageError(
+            f"the state at {parent.token} is of schema {parent.schema_fingerprint}, and the job file's measures "
+            f"say {fingerprint}: a generation goes on with its parent's measures. Put the job file back"
+        )
+    for place, _ in parent.source_cut:
+        if place.topic != job.topic or place.partition >= source_partitions:
+            raise UsageError(
+                f"{parent.token} has read {place.topic}/{place.partition}, and the job file's source is "
+                f"{job.topic} with {source_partitions} partitions: a generation goes on with its parent's source"
+            )
+
+
+def require_kept(parent: Milestone, kept: dict[int, tuple[int, int]]) -> None:
+    """Raise UsageError where the source no longer holds the events behind the parent's cut.
+
+    `kept`: first offset and end of each partition of the source.
+    """
+    for place, offset in parent.source_cut:
+        first, end = kept[place.partition]
+        if not first <= offset <= end:
+            raise UsageError(
+                f"{parent.token} ends at offset {offset} of {place.topic}/{place.partition}, which holds {first} "
+                f"to {end}: events behind the milestone are gone. Start the generation from a later milestone"
+            )
+
+
+def require_own_changelog(job: str, parent: Milestone) -> None:
+    """Raise UsageError where the parent's changelog cut is not one of its own topic."""
+    topic = topics.changelog(job, parent.generation)
+    if not len(parent.changelog_cut) or any(place.topic != topic for place, _ in parent.changelog_cut):
+        raise UsageError(
+            f"the changelog cut of {parent.token} is not of {topic}: it is a milestone of another job"
+        )

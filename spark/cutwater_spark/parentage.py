@@ -1,0 +1,103 @@
+"""Whose state a generation goes on with, and that state beside its checkpoint, made before the first query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from cutwater.adapters.avro import crc64
+from cutwater.adapters.clientlog import QUIET
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
+from cutwater.adapters.ends import Ends
+from cutwater.adapters.generations import candidates, parent_of, promoted
+from cutwater.adapters.kafka import make_consumer, partition_count, read_range
+from cutwater.adapters.settings import Settings
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import DivergenceError, ProtocolError
+from cutwater.core.job import Job
+from cutwater.core.origins import (
+    claimed,
+    require_at_work,
+    require_kept,
+    require_mergeable,
+    require_own_changelog,
+    require_startable,
+)
+from cutwater.core.records import Milestone
+from cutwater.core.seeds import may_be_overtaken, require_contained, require_state
+from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.seeding import write_seed
+
+
+def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
+    """The milestone that the generation starts from; None for a job's first generation.
+
+    Raises FencedError where nobody is to work for the generation any more, UsageError where the job's state cannot
+    go on from its parent's.
+    """
+    cluster, generation = settings.cluster, settings.generation
+    candidate = candidates(cluster, job.name).by_id.get(generation) if claimed(generation) else None
+    require_at_work(generation, promoted(cluster, job.name), candidate)
+    if not claimed(generation):
+        return None
+    if candidate is None:
+        raise ProtocolError(f"the claim of {generation} is gone from the candidates topic, and with it its parent")
+    require_mergeable(job)
+    parent = parent_of(candidate.claim)
+    require_own_changelog(job.name, parent)
+    require_startable(job, crc64(job.state_schema).hex(), parent, partition_count(cluster, job.topic))
+    return parent
+
+
+def seed_of(
+    spark: SparkSession,
+    cluster: Cluster,
+    job: Job,
+    parent: Milestone,
+    checkpoint: Checkpoint,
+    attempt: int,
+    now_ms: Callable[[], int],
+) -> str:
+    """The folder of the seed's files; makes them where no earlier attempt has.
+
+    A seed counts once the checkpoint names its folder, and each attempt writes into one of its own: what a killed
+    one has left is never taken for whole. Only the attempt that has fenced the others may call this.
+    """
+    if (kept := checkpoint.seed()) is not None:
+        return kept
+    if checkpoint.newest_planned() >= 0:
+        raise DivergenceError(
+            f"the checkpoint {checkpoint.location} has epochs and no seed: it is another generation's, or damaged"
+        )
+    ends = Ends(cluster)
+    require_kept(parent, ends.kept(job.topic, range(partition_count(cluster, job.topic))))
+    checkpoint.drop_seeds()
+    folder = checkpoint.seed_folder(attempt)
+    read = write_seed(spark, cluster, job, parent, folder)
+    if may_be_overtaken(parent, now_ms()):
+        require_contained(parent, first_above_ms(cluster, parent.changelog_cut).values(), now_ms())
+    require_state(parent, read)
+    reach("seed-written")
+    checkpoint.keep_seed(attempt)
+    reach("seed-kept")
+    return folder
+
+
+def first_above_ms(cluster: Cluster, cut: Cut) -> dict[int, int | None]:
+    """Per partition of a changelog the log time of the first record above the cut, None where nothing follows."""
+    ends, found = Ends(cluster), dict[int, int | None]()
+    consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted", **QUIET})
+    try:
+        for place, offset in cut:
+            end = ends.of(place.topic, len(cut))[place.partition]
+            following = (
+                read_range(consumer, place.topic, place.partition, offset, end) if offset < end else iter(())
+            )
+            first = next(following, None)
+            # What was there and is not any more, compaction has taken.
+            found[place.partition] = None if offset >= end else first.timestamp()[1] if first else 0
+    finally:
+        consumer.close()
+    return found

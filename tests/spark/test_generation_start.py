@@ -1,0 +1,101 @@
+"""A generation started from a milestone: seed and events together are all the events, against an oracle."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crashes import Crashes
+from cutwater.adapters import wire
+from cutwater.adapters.kafka import TransactionalWriter
+from cutwater.core import topics
+from cutwater.core.errors import FencedError
+from cutwater.core.records import Withdrawal
+from harness import GENERATION, Flow, flow, wait_until
+from lineage import EVENT, Second, assert_whole, events, job_text, read_all, run_first
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def job(request: Any, broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
+    text = job_text(unique("start"), getattr(request, "param", "sliding"))
+    with flow(broker.cluster, text, tmp_path, json.dumps(EVENT)) as made:
+        yield made
+
+
+def test_a_generation_goes_on_from_a_milestone(job: Flow) -> None:
+    """Other partitions, sliding windows, every measure; events come meanwhile, some below the floor."""
+    parent = run_first(job)
+    job.produce(events(1_400, 600))
+    second = Second(job, parent, 5)
+    driver = second.driver()
+    wait_until(second.barriers, "the first barrier")
+    job.produce(events(2_000, 600))
+    barriers = second.wait()
+    first = barriers[0]
+    assert first.late > 0, "the test must make events below the floor"
+    assert first.source_cut.covers(parent.source_cut)
+    assert_whole(second, barriers, "sliding")
+    driver.send_signal(signal.SIGTERM)
+    assert driver.wait(60) == 0
+    # A restart goes on from the checkpoint, and the seed is not read again.
+    job.produce(events(2_600, 300))
+    second.driver()
+    assert_whole(second, second.wait(), "sliding")
+
+
+@pytest.mark.parametrize("job", ["tumbling"], indirect=True)
+def test_kill_9_inside_the_seeding_and_in_the_first_epoch(job: Flow) -> None:
+    """Half a seed is never read, a whole one is made once, and the first epoch's rows may come twice."""
+    parent = run_first(job)
+    job.produce(events(1_400, 300))
+    second, crashes = Second(job, parent, 2), Crashes(job)
+    checkpoint = job.folder / "checkpoints" / job.job.name / str(second.generation)
+    crashes.arm("candidate_driver", "seed-written", **second.env).wait()
+    for left in (checkpoint / "cutwater-seeds" / "1").glob("*.parquet"):
+        left.write_bytes(b"half")  # as a kill a moment earlier would leave it
+    crashes.arm("candidate_driver", "seed-kept", **second.env).wait()
+    crashes.arm("candidate_driver", "rows-written", **second.env).wait()
+    assert second.barriers() == []
+    crashes.arm("candidate_driver", "barrier-written", **second.env).wait()
+    assert [one.epoch for one in second.barriers()] == [0]
+    job.produce(events(1_700, 300))
+    second.driver()
+    assert_whole(second, second.wait(), "tumbling")
+    assert [one.name for one in (checkpoint / "cutwater-seeds").iterdir()] == ["2"]
+    assert {one.attempt for one in second.barriers()} >= {5}
+
+
+def test_who_is_not_at_work_leaves_before_it_fences_anybody(job: Flow) -> None:
+    """A candidate that was given up, and the first generation behind a promoted one: no start is written."""
+    parent = run_first(job)
+    second = Second(job, parent, 3)
+    second.tell(Withdrawal(job.job.name, second.generation, "a better one is there", parent.written_ms))
+    told = len(read_all(job, topics.barriers(job.job.name), 1))
+    given_up = second.driver()
+    assert given_up.wait(120) == FencedError.exit_code
+    assert "was given up (a better one is there)" in job.log("candidate_driver").read_text()
+    [*_, (last, _)] = job.milestones()
+    promoted = replace(
+        last,
+        generation=second.generation,
+        sequence=last.sequence + 1,
+        parent_hash=wire.hash_of(last),
+    )
+    signaller = TransactionalWriter(job.cluster, topics.signal_id(job.job.name))
+    signaller.initialise()
+    signaller.write(topics.milestones(job.job.name), [wire.encode(promoted)])
+    replaced = job.driver()
+    assert replaced.wait(120) == FencedError.exit_code
+    assert (
+        f"{GENERATION} is at its end: {second.generation} is promoted"
+        in job.log("cutwater_spark.driver").read_text()
+    )
+    assert len(read_all(job, topics.barriers(job.job.name), 1)) == told
