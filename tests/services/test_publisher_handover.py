@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, make_job, now_ms, until
+from changelogs import GENERATION, HOUR_MS, Rows, Writing, make_job, now_ms
+from confluent_kafka.admin import NewPartitions
 from generations_played import Next
-from publishing import PublisherProcess, create, ends, finals, pieces, publishing, read, records, wait_published
+from outputs_told import (
+    as_rows,
+    expected,
+    folded,
+    kinds,
+    require_contiguous,
+    require_no_repeat,
+    sold,
+    told,
+)
+from publishing import create, ends, finals, make, publishing, read, wait_published
 
-from cutwater.adapters.admin import delete_topics
-from cutwater.adapters.hashing import key_hash
-from cutwater.client import CommittedMilestone
-from cutwater.client.decoding import OutputDecoder
+from cutwater.adapters.admin import admin_client, delete_topics
+from cutwater.core import topics
+from cutwater.core.errors import DivergenceError
 from cutwater.core.job import Job, Output
-from cutwater.publisher import writer as writer_module
+from cutwater.publisher import handing_over
 
 MODES = ("updates", "final")
-
-
-def sold(hour: int, amount: int, shops: int = 40, first: int = 0) -> list[Sold]:
-    return [Sold(f"shop-{number}", hour, amount + number) for number in range(first, first + shops)]
-
-
-def as_rows(rows: list[Sold]) -> Rows:
-    return {(one.shop, one.hour * HOUR_MS): one.pieces for one in rows}
 
 
 @pytest.fixture
@@ -41,74 +40,8 @@ def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
     made.close()
 
 
-class Told(NamedTuple):
-    """One row of the output."""
-
-    kind: str
-    name: tuple[str, int]
-    pieces: int | None
-
-
-def told(writing: Writing, job: Job) -> list[Told]:
-    """Every row, in the order of its partition; each key in the one where it belongs for ever."""
-    decoder, found = OutputDecoder(job), []
-    for partition, key, value in records(writing.cluster, writing.job):
-        if key is not None:
-            change = decoder.change(value)
-            assert key.decode() == change.key
-            assert partition == job.shards.partition(job.shards.shard(key_hash(change.key)))
-            amount = change.values["pieces"]
-            found.append(
-                Told(change.kind, (change.key, change.window_start_ms), None if amount is None else int(amount))
-            )
-    return found
-
-
-def folded(rows: list[Told], above_ms: int) -> Rows:
-    """What a plain reader ends with that keeps the last word of each row; of windows above a horizon."""
-    kept: Rows = {}
-    for one in rows:
-        if one.pieces is None:
-            assert one.kind == "tombstone"
-            del kept[one.name]
-        else:
-            kept[one.name] = one.pieces
-    return {name: amount for name, amount in kept.items() if name[1] + HOUR_MS > above_ms}
-
-
-def expected(writing: Writing, job: Job) -> Rows:
-    """What the output should come to: the state, of mode `final` what is closed of it."""
-    assert writing.last is not None
-    up_to = writing.last.watermark_ms if job.output.mode == "final" else 1 << 62
-    return {name: amount for name, amount in writing.state.items() if name[1] + HOUR_MS <= up_to}
-
-
-def require_no_repeat(rows: list[Told]) -> None:
-    """No row says what the one before said; of each window there is one `final` row."""
-    last: dict[tuple[str, int], Told] = {}
-    for one in rows:
-        before = last.get(one.name)
-        assert before is None or before.pieces != one.pieces, f"{one} repeats {before}"
-        last[one.name] = one
-    assert all(count == 1 for count in Counter(one.name for one in rows if one.kind == "final").values())
-
-
-def require_contiguous(milestones: list[CommittedMilestone]) -> None:
-    firsts = [one.first_sequence for one in milestones]
-    assert firsts == [1, *(one.token.sequence + 1 for one in milestones[:-1])]
-
-
 def modes(writing: Writing, mode: str) -> Job:
     return finals(writing.job) if mode == "final" else writing.job
-
-
-def kinds(milestone: CommittedMilestone) -> dict[str, Rows]:
-    found: dict[str, Rows] = {}
-    for one in milestone.changes:
-        amount = one.values["pieces"]
-        name = (one.key, one.window_start_ms)
-        found.setdefault(one.kind, {})[name] = -1 if amount is None else int(amount)
-    return found
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -234,3 +167,65 @@ def test_json_says_it_all_too(broker: Any, tmp_path: Path) -> None:
     gone = next(one for one in found[2].changes if one.kind == "tombstone")
     assert (set(gone.values.values()), found[2].rewinds_to) == ({None}, 1)
     assert folded(told(writing, job), 0) == expected(after, job)
+
+
+def test_where_the_published_state_is_lost_every_row_is_a_correction(writing: Writing, tmp_path: Path) -> None:
+    """Two days late, and something stands above the old generation's last cut: compaction may have come."""
+
+    def late() -> int:
+        return now_ms() + 48 * HOUR_MS
+
+    job = writing.job
+    writing.epoch(sold(1, 5) + sold(2, 7))
+    with publishing(writing.cluster, job, tmp_path / "store"):
+        wait_published(writing.cluster, job, 1)
+    writing.rows(sold(2, 8, shops=1), epoch=1)
+    after = Next(writing, start=1)
+    after.promoted(sold(2, 9, shops=2))
+    with publishing(writing.cluster, job, tmp_path / "store", clock=late):
+        found = read(writing.cluster, job, 2)
+    require_contiguous(found)
+    assert kinds(found[1]) == {"correction": as_rows(sold(1, 5) + sold(2, 7) + sold(2, 9, shops=2))}
+    assert folded(told(writing, job), 0) == expected(after, job)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_old_changelog_that_is_deleted_does_not_end_the_output(
+    writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """The last milestones of it can be published no more: they come as one with the next generation's first.
+
+    Mode `final` has the published state in its own store.
+    """
+    monkeypatch.setattr(handing_over, "GONE_S", 0.5)
+    job = modes(writing, mode)
+    writing.epoch(sold(1, 5) + sold(2, 7), watermark_ms=2 * HOUR_MS)
+    with publishing(writing.cluster, job, tmp_path / "store"):
+        wait_published(writing.cluster, job, 1)
+    writing.epoch(sold(2, 8, shops=3), watermark_ms=2 * HOUR_MS)
+    after = Next(writing, start=2)
+    after.promoted(sold(3, 1), watermark_ms=3 * HOUR_MS)
+    delete_topics(writing.cluster, [writing.topic])
+    with publishing(writing.cluster, job, tmp_path / "store"):
+        found = read(writing.cluster, job, 3)
+    require_contiguous(found)
+    assert [one.token.sequence for one in found] == [1, 3]
+    if mode == "final":
+        assert kinds(found[1]) == {"final": as_rows(sold(2, 7) + sold(2, 8, shops=3))}
+    else:
+        assert kinds(found[1]) == {"correction": after.state}
+    assert folded(told(writing, job), 0) == expected(after, job)
+
+
+def test_partitions_that_were_added_to_the_output_are_refused(writing: Writing, tmp_path: Path) -> None:
+    """Keys would move to other partitions, where readers see them out of order."""
+    writing.epoch(sold(1, 5))
+    with publishing(writing.cluster, writing.job, tmp_path / "store"):
+        wait_published(writing.cluster, writing.job, 1)
+    more = NewPartitions(topics.output(writing.job.name), 6)
+    admin = admin_client(writing.cluster)
+    for done in admin.create_partitions([more]).values():
+        done.result(20)
+    publisher = make(writing.cluster, writing.job, tmp_path / "store")
+    with pytest.raises(DivergenceError, match="partitions were added"):
+        publisher.run()
