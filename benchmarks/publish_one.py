@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 from confluent_kafka import Producer
@@ -25,6 +26,7 @@ from cutwater.core.records import Milestone
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.rows import Changed
 from cutwater.publisher.service import Publisher
+from cutwater.publisher.states import States
 from cutwater.views.ranges import Ranges
 from cutwater.views.updates import Updates
 
@@ -66,11 +68,12 @@ def publisher(cluster: Cluster, job: Job, last: int, go: Callable[[], None]) -> 
     """Seconds and CPU seconds from the moment it knows its position to the end of the last milestone."""
     metrics, log = Watched(last), Begun()
 
-    def source(ranges: Ranges) -> Changed:
+    def source(ranges: Ranges, _generation: Generation) -> Changed:
         return Changed(Updates(job, ranges, now_ms))
 
     go()
-    one = Publisher(cluster, job, GENERATION, source, metrics, log)
+    states = States(Path("no-hand-over"), job)
+    one = Publisher(cluster, job, GENERATION, source, states, metrics, log)
     thread = threading.Thread(target=one.run)
     thread.start()
     while thread.is_alive() and not metrics.reached.wait(0.1):

@@ -24,13 +24,14 @@ from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.process import now_ms
 from cutwater.client import CommittedMilestone, committed
 from cutwater.core import topics
+from cutwater.core.generations import Generation
 from cutwater.core.job import Job, Output
 from cutwater.core.output import End
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.rows import Changed, Finals
 from cutwater.publisher.service import Publisher
+from cutwater.publisher.states import States
 from cutwater.views.ranges import Ranges
-from cutwater.views.store import Store
 from cutwater.views.updates import PART_BYTES, Updates
 
 
@@ -52,19 +53,24 @@ def make(
     clock: Callable[[], int] = now_ms,
     headers: OutputHeaders | None = None,
     part_bytes: int = PART_BYTES,
+    generation: Generation = GENERATION,
 ) -> Publisher:
     """A publisher that is not running yet."""
 
-    def source(ranges: Ranges) -> Any:
-        if job.output.mode == "updates":
+    final = job.output.mode == "final"
+    states = States(folder, job, HOUR_MS if final else None, lasting=final)
+
+    def source(ranges: Ranges, generation: Generation) -> Any:
+        if not final:
             return Changed(Updates(job, ranges, clock, part_rows, part_bytes))
-        return Finals(job, Store(folder, job, GENERATION, segment=HOUR_MS), ranges, clock)
+        return Finals(job, states.open(generation), ranges, clock)
 
     return Publisher(
         cluster,
         job,
-        GENERATION,
+        generation,
         source,
+        states,
         Metrics(),
         structlog.get_logger(),
         part_rows,

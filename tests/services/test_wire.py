@@ -208,6 +208,13 @@ def test_output_records_are_the_published_ones(tmp_path: Path) -> None:
     assert [plain.value(*row).decode() for row in rows] == golden["json"]
     assert avro.end(bytes.fromhex(GOLDEN["records"]["end"]), golden_end()).hex() == GOLDEN["records"]["end"]
     assert plain.end(b"", golden_end()).decode() == golden["json_end"]
+    for encoder, wanted in (
+        (avro, bytes.fromhex(golden["tombstone"]["avro"])),
+        (plain, golden["tombstone"]["json"]),
+    ):
+        encoder.begin(9, "tombstone")
+        (made,) = encoder.tombstones([rows[0][0]])
+        assert (made["key"], made["value"]) == (b"JFK", wanted if isinstance(wanted, bytes) else wanted.encode())
 
 
 def test_records_with_a_registry_s_numbers_are_the_published_ones(tmp_path: Path) -> None:
@@ -242,6 +249,9 @@ def test_output_records_of_both_formats_read_the_same(tmp_path: Path) -> None:
     assert [row.values for row in rows] == [row["value"] for row in GOLDEN["changelog"]["rows"]]
     assert avro.end(bytes.fromhex(GOLDEN["records"]["end"])) == golden_end()
     assert plain.end(golden["json_end"].encode()) == golden_end()
+    stone = avro.change(bytes.fromhex(golden["tombstone"]["avro"]))
+    assert stone == plain.change(golden["tombstone"]["json"].encode())
+    assert (stone.kind, set(stone.values.values())) == ("tombstone", {None})
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc3", MARKER, MARKER + bytes(8), b"not avro at all", b"\x00" * 40])

@@ -26,6 +26,7 @@ from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.rows import Changed
 from cutwater.publisher.service import Publisher
+from cutwater.publisher.states import States
 from cutwater.views.follower import Follower
 from cutwater.views.ranges import Ranges
 from cutwater.views.store import Store
@@ -192,7 +193,7 @@ class World:
         return lower if lower > store.floor_ms(milestone.horizon_ms) and self.luck() % 2 else None
 
     def _publisher(self, process: Process, cluster: Any, clock: Callable[[], int]) -> None:
-        def source(ranges: Ranges) -> Changed:
+        def source(ranges: Ranges, _generation: object) -> Changed:
             return self.services.changed(Updates(JOB, ranges, clock, self.profile.part_rows))
 
         publisher = self.services.publisher(
@@ -200,6 +201,7 @@ class World:
             JOB,
             GENERATION,
             source,
+            States(Path("no-hand-over"), JOB),
             _Silent(),
             _Silent(),
             self.profile.part_rows,

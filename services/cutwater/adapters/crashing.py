@@ -44,6 +44,7 @@ POINTS = {
     "view-dropped": "the empty view is deleted, and the snapshot's files have not taken its place",
     "part-read": "the publisher has read rows, and has not begun their transaction",
     "part-written": "the publisher has committed a transaction, and has not gone on",
+    "states-read": "the publisher has both states of a hand-over, and nothing of their difference is written",
 }
 """Every point, and what is done and not done there."""
 

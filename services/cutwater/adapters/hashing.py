@@ -19,6 +19,11 @@ def key_hash(key: str) -> int:
     return signed(xxhash.xxh64_intdigest(key.encode(), seed=_SPARK_SEED))
 
 
+def key_bytes_hash(key: bytes) -> int:
+    """`key_hash` of a key as UTF-8, unsigned: the low bits, which name the shard, are the same."""
+    return int(xxhash.xxh64_intdigest(key, seed=_SPARK_SEED))
+
+
 def rows_hash(keys: Iterable[bytes], values: Iterable[bytes]) -> int:
     """The XOR of `row_hash` over keys and their values; 0 for none. By C's loops alone: there may be millions."""
     seeds = map(xxhash.xxh64_intdigest, keys, repeat(_SPARK_SEED))

@@ -96,7 +96,7 @@ def _milestone(end: End, rows: list[bytes], decoder: Decoder) -> CommittedMilest
         changes[change.key, change.window_start_ms] = change
     token = Token(end.generation, end.sequence)
     return CommittedMilestone(
-        token, end.first_sequence, end.watermark_ms, end.committed_ms, tuple(changes.values())
+        token, end.first_sequence, end.watermark_ms, end.committed_ms, tuple(changes.values()), end.rewinds_to
     )
 
 

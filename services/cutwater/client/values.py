@@ -16,9 +16,10 @@ class Change:
     window_start_ms: int
     window_end_ms: int
     kind: str
-    """`update`, `final` or `correction`."""
+    """`update` or `final`; after a rewind or a hand-over of generations also `correction`, which contradicts what
+    was said before, or `tombstone`: the row is gone."""
     values: dict[str, Any]
-    """The measures by name; None where no event had a value."""
+    """The measures by name; None where no event had a value, and in a tombstone."""
 
 
 @dataclass(frozen=True)
@@ -34,3 +35,5 @@ class CommittedMilestone:
     """When the milestone was written to the commit stream."""
     changes: tuple[Change, ...]
     """Each row once, by its last value."""
+    rewinds_to: int = 0
+    """At a rollback: the sequence whose state the job went back to; else 0."""

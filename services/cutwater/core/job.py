@@ -127,8 +127,10 @@ class Job:
         }
 
 
-KINDS = ("update", "final", "correction")
-"""What an output record is: a changed row, a closed window's last word, or a correction after a rewind."""
+UPDATE, FINAL, CORRECTION, TOMBSTONE = "update", "final", "correction", "tombstone"
+KINDS = (UPDATE, FINAL, CORRECTION, TOMBSTONE)
+"""What an output record is: a changed row; a closed window's last word; after a rewind or a hand-over of
+generations a row that contradicts what was said before, or the word that there is no such row any more."""
 
 TAKEN_COLUMNS = frozenset({"key", "window", "window_start", "window_end", "sequence", "kind"})
 """Columns that a row of the state or of the output has anyway."""

@@ -4,6 +4,7 @@ Theory of operation. Everything of one milestone is written in one Kafka transac
 every partition of the output, and the new position on a topic of the publisher's own. A milestone too large for
 one transaction is split into parts. Each part moves the position's progress; only the last one ends the milestone.
 A publisher that starts reads its position and goes on where the last committed transaction ended.
+At a hand-over of generations the position names the old one until the last part of the difference is written.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from dataclasses import dataclass, replace
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.handover import Handover
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump, Step
+
+NEVER_MS = -(1 << 63)
+"""Before every window."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class End:
     committed_ms: int
     """When the milestone was written to the commit stream."""
     published_ms: int
+    rewinds_to: int = 0
+    """At a rollback: the sequence whose state the job went back to; else 0."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +60,14 @@ class Published:
     parts: int
     """How many parts of it."""
     progress: Cut
-    """How far on the changelog these parts reach."""
+    """How far on the changelog these parts reach; of a hand-over, the changelog cut of the state compared with."""
     rows: tuple[int, ...]
     """Their rows, per partition of the output."""
     form: str
     """Mode and format of the output, as `Output.form` says them."""
+    closed_ms: int = NEVER_MS
+    """Windows that end at or below it were closed at a published milestone. After a rewind they may be open again:
+    what a closing says of them then is a correction."""
 
 
 def nothing(job: str, generation: Generation, form: str) -> Published:
@@ -79,8 +89,9 @@ def after(position: Published, plan: Step | Jump, part: Part) -> Published:
     """The position once a part is written."""
     milestone = plan.to.milestone
     if part.last:
-        clean = nothing(position.job, position.generation, position.form)
-        return replace(clean, milestone=plan.to.record, stream_offset=plan.to.offset)
+        clean = nothing(position.job, milestone.generation, position.form)
+        closed_ms = max(position.closed_ms, milestone.watermark_ms)
+        return replace(clean, milestone=plan.to.record, stream_offset=plan.to.offset, closed_ms=closed_ms)
     return replace(
         position,
         target=milestone.sequence,
@@ -105,6 +116,7 @@ def ends(position: Published, whole: Milestone | None, plan: Step | Jump, part: 
             watermark_ms=milestone.watermark_ms,
             committed_ms=milestone.committed_ms,
             published_ms=now_ms,
+            rewinds_to=plan.rewinds_to if isinstance(plan, Handover) else 0,
         )
         for rows in _added(position.rows, part.rows)
     ]
@@ -118,13 +130,14 @@ def applied(position: Published, whole: Milestone | None) -> Entry | None:
 def require_mine(position: Published, mine: Published, output: str, place: str) -> None:
     """May a publisher whose own position would be `mine` go on at `position`, read from `place`?
 
-    Raises DivergenceError where it is of another job or generation; UsageError where the topic `output` holds rows
-    of another mode or format: a reader could no longer tell what it has from what it will get.
+    Of any generation: it goes on with that one, and follows the commit stream. Raises DivergenceError where it is
+    of another job; UsageError where the topic `output` holds rows of another mode or format: a reader could no
+    longer tell what it has from what it will get.
     """
-    if (position.job, position.generation) != (mine.job, mine.generation):
+    if position.job != mine.job:
         raise DivergenceError(
-            f"the output was written for job {position.job}, generation {position.generation}, and this publisher "
-            f"is of {mine.job}, {mine.generation}: it must not go on in that topic"
+            f"the output was written for job {position.job}, and this publisher is of {mine.job}: it must not go "
+            "on in that topic"
         )
     if position.form != mine.form:
         raise UsageError(

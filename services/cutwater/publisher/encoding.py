@@ -11,10 +11,11 @@ import fastavro
 from cutwater.adapters.avro import HEADER_BYTES
 from cutwater.adapters.framing import OutputHeaders, output_headers
 from cutwater.core.formats import CONFLUENT_HEADER_BYTES, JSON, is_confluent
-from cutwater.core.job import KINDS, WINDOW_KEY_SCHEMA, Job
+from cutwater.core.job import KINDS, TOMBSTONE, WINDOW_KEY_SCHEMA, Job
 from cutwater.core.output import End
 from cutwater.views.changelog import KeyReader
 from cutwater.views.jsonform import end_fields, row_fields
+from cutwater.views.pieces import Piece
 from cutwater.views.rows import Presenter, plain
 
 
@@ -32,6 +33,7 @@ class AvroEncoder:
         self._presenter = Presenter(job)
         fields = job.output_schema["fields"][2 + len(WINDOW_KEY_SCHEMA["fields"]) :]
         self._presented = fastavro.parse_schema({"type": "record", "name": "Presented", "fields": fields})
+        self._nothing = _NULL * len(job.measures)
         self._prefix = b""
 
     def begin(self, sequence: int, kind: str) -> None:
@@ -62,6 +64,11 @@ class AvroEncoder:
         except IndexError:  # a key of 64 bytes or more is among them
             return _records(self, keys, values)
 
+    def tombstones(self, keys: list[bytes]) -> list[dict[str, bytes]]:
+        """The output records that say of changelog keys that their rows are gone: no measure has a value."""
+        head, nothing = self._prefix, self._nothing
+        return [{"key": group_key(key), "value": head + key[HEADER_BYTES:] + nothing} for key in keys]
+
     def _present(self, value: bytes) -> bytes:
         body = io.BytesIO()
         fastavro.schemaless_writer(body, self._presented, self._presenter.values(value))
@@ -77,6 +84,7 @@ class JsonEncoder:
 
     def __init__(self, job: Job) -> None:
         self._keys, self._presenter = KeyReader(), Presenter(job)
+        self._nothing = dict.fromkeys(measure.name for measure in job.measures)
         self._head: dict[str, Any] = {}
 
     def begin(self, sequence: int, kind: str) -> None:
@@ -90,6 +98,11 @@ class JsonEncoder:
         """The output records of changelog records."""
         return _records(self, keys, values)
 
+    def tombstones(self, keys: list[bytes]) -> list[dict[str, bytes]]:
+        """As those of `AvroEncoder`."""
+        rows = (row_fields(self._head, self._keys.window(key), self._nothing) for key in keys)
+        return [{"key": group_key(key), "value": _json(row)} for key, row in zip(keys, rows, strict=True)]
+
     def end(self, _encoded: bytes, end: End) -> bytes:
         return _json(end_fields(end))
 
@@ -97,11 +110,21 @@ class JsonEncoder:
 Encoder = AvroEncoder | JsonEncoder
 
 
+def records(encoder: Encoder, sequence: int, kind: str, piece: Piece) -> list[dict[str, bytes]]:
+    """The output records of a piece of this milestone. `kind`: of a piece that says none."""
+    encoder.begin(sequence, piece.kind or kind)
+    if piece.kind == TOMBSTONE:
+        return encoder.tombstones(piece.keys)
+    return encoder.records(piece.keys, piece.values)
+
+
 def encoder_for(job: Job, headers: OutputHeaders | None) -> Encoder:
     """The encoder of the job's output format; JSON has no headers."""
     return JsonEncoder(job) if job.output.format == JSON else AvroEncoder(job, headers)
 
 
+_NULL = b"\0"
+"""No value, in Avro: each measure is a union whose first branch is null."""
 _LONG = 0x80
 """A first byte of a length from here on says that another follows."""
 _BODY = slice(HEADER_BYTES, None)

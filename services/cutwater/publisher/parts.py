@@ -31,5 +31,5 @@ def parts(pieces: Iterable[Piece], rows_max: int, bytes_max: int) -> Iterator[tu
 
 def reached(since: Cut, topic: str, part: Sequence[Piece]) -> Cut:
     """How far on the changelog a part has come."""
-    newest = {piece.partition: piece.offsets[-1] + 1 for piece in part}
+    newest = {piece.partition: piece.offsets[-1] + 1 for piece in part}  # 0 where it was not read from there
     return Cut.of(since.as_dict() | {TopicPartition(topic, at): offset for at, offset in newest.items() if offset})

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from itertools import islice
 from typing import Protocol
 
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.hashing import key_hash
 from cutwater.core.cuts import Cut
-from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.job import CORRECTION, FINAL, UPDATE, Job
 from cutwater.core.output import Published
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step
+from cutwater.publisher.stored import Said, closed, pieces
 from cutwater.views import layout
 from cutwater.views.applier import Applier
-from cutwater.views.pieces import Piece, pieces_of
+from cutwater.views.pieces import Piece
 from cutwater.views.ranges import Ranges
 from cutwater.views.store import Store
 from cutwater.views.updates import Updates
@@ -27,6 +26,7 @@ class Source(Protocol):
     """Where the rows of a milestone come from."""
 
     kind: str
+    """Of rows whose piece says nothing else."""
     ahead: bool
     """May the rows of a milestone be asked for while the one before is still being written?"""
 
@@ -44,7 +44,7 @@ class Source(Protocol):
 class Changed:
     """Every row of the milestone; of several milestones as one, every row between their cuts."""
 
-    kind = "update"
+    kind = UPDATE
     ahead = True
 
     def __init__(self, updates: Updates) -> None:
@@ -61,14 +61,12 @@ class Changed:
 class Finals:
     """The rows of windows that the watermark has closed since the milestone published before."""
 
-    kind = "final"
+    kind = FINAL
     ahead = False
     """No: the store drops what a horizon passed, and a crash would lose the finals of the milestone before."""
 
     def __init__(self, job: Job, store: Store, ranges: Ranges, now_ms: Callable[[], int]) -> None:
-        self._job = job
         self._store = store
-        self._keys = Codec(WINDOW_KEY_SCHEMA)
         self._closed_ms = _EVER
         self._applier = Applier(store, job, ranges, now_ms, floor_ms=self._floor_ms)
 
@@ -78,8 +76,11 @@ class Finals:
         self._closed_ms = whole.watermark_ms if whole else _EVER
         self._bring_store_to(plan)
         # Closed windows never change, and later ones sort behind: what parts have published comes first again.
-        closed = self._closed(self._closed_ms, milestone.watermark_ms)
-        yield from pieces_of(islice(closed, sum(position.rows), None))
+        rows = closed(self._store, self._closed_ms, milestone.watermark_ms)
+        yield from pieces(
+            Said(CORRECTION if layout.end_of(storage) <= position.closed_ms else FINAL, storage, value)
+            for storage, value in islice(rows, sum(position.rows), None)
+        )
 
     def close(self) -> None:
         self._store.close()
@@ -94,19 +95,3 @@ class Finals:
 
     def _floor_ms(self, milestone: Milestone) -> int:
         return min(milestone.horizon_ms, self._closed_ms)
-
-    def _closed(self, after_ms: int, up_to_ms: int) -> Iterator[tuple[int, int, bytes, bytes]]:
-        """Rows of windows with an end in (after, up to], in time order: partition, -1, key, value."""
-        length, pinned = self._store.segment_ms, self._store.pin()
-        first = layout.segment_prefix(layout.first_live(after_ms, length))
-        stop = layout.segment_prefix(layout.first_live(up_to_ms, length) + 1)
-        for storage, value in pinned.rows(first, stop):
-            window = layout.parse(storage)
-            if after_ms < window.end_ms <= up_to_ms:
-                yield self._partition(window.key), -1, self._key(window), value
-
-    def _key(self, window: layout.Window) -> bytes:
-        return self._keys.encode({"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms})
-
-    def _partition(self, key: str) -> int:
-        return self._job.shards.partition(self._job.shards.shard(key_hash(key)))

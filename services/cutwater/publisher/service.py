@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.framing import OutputHeaders, output_headers_of
 from cutwater.adapters.kafka import partition_count
@@ -22,27 +22,29 @@ from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
 from cutwater.adapters.waiting import await_brokers
 from cutwater.core import topics
-from cutwater.core.errors import ProtocolError, UsageError
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
-from cutwater.core.output import Published, applied, nothing
-from cutwater.core.readers import PUBLISHER
-from cutwater.core.records import Heartbeat, Milestone
-from cutwater.core.restore import Backlog, Jump, Step
+from cutwater.core.output import nothing
+from cutwater.core.records import Milestone
+from cutwater.core.restore import Jump, Step
 from cutwater.core.trail import Account, unrecorded
 from cutwater.publisher.encoding import encoder_for
+from cutwater.publisher.following import Following, milestone_of
+from cutwater.publisher.handing_over import POLL_S, HandingOver
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.parts import parts
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.rows import Changed, Finals, Source
+from cutwater.publisher.states import States
 from cutwater.publisher.writer import OutputWriter, Transaction
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import Ranges, Stopped
-from cutwater.views.store import Store
-from cutwater.views.stream import MilestoneFeed
 from cutwater.views.updates import PART_BYTES, PART_ROWS, Updates
 
-POLL_S = 0.1
+MakeSource = Callable[[Ranges, Generation], Source]
+"""Makes what the rows of a generation come from, of the ranges of its changelog."""
 
 
 class Publisher:
@@ -53,7 +55,8 @@ class Publisher:
         cluster: Cluster,
         job: Job,
         generation: Generation,
-        make_source: Callable[[Ranges], Source],
+        make_source: MakeSource,
+        states: States,
         metrics: Metrics,
         log: Any,
         part_rows: int = PART_ROWS,
@@ -63,10 +66,14 @@ class Publisher:
         account: Account | None = None,
         pipeline: Pipeline | None = None,
     ) -> None:
-        """`headers`: what a registry gave for the output's records; None where no registry is asked."""
+        """`generation`: the promoted one; where there is a position, that one's is gone on with.
+
+        `headers`: what a registry gave for the output's records; None where no registry is asked.
+        """
         self._cluster = cluster
         self._job = job
-        self._generation = generation
+        self._make_source = make_source
+        self._states = states
         self._metrics = metrics
         self._log = log
         self._part_rows = part_rows
@@ -76,8 +83,9 @@ class Publisher:
         self._stop = threading.Event()
         self._position = nothing(job.name, generation, job.output.form)
         self._pipeline = pipeline or Pipeline()
-        self._ranges = Ranges(cluster, topics.changelog(job.name, generation), self._stop.is_set)
-        self._source = make_source(self._ranges)
+        self._unwritten = False
+        """Is a transaction under way, or did one fail? Then the position is ahead of what stands on the topic."""
+        self._handing_over = HandingOver(cluster, job, states, log, clock, self._stop.is_set)
         self._writer = OutputWriter(cluster, job, generation, encoder_for(job, headers), clock)
 
     def stop(self, *_signal: object) -> None:
@@ -88,25 +96,18 @@ class Publisher:
         with self._account as start:
             with start.step("fencing older publishers and reading their position"):
                 self._position = self._writer.open()
-            whole = _milestone(self._position)
-            backlog = Backlog(
-                self._generation, applied(self._position, whole), self._position.target, reader=PUBLISHER
-            )
-            self._tell(start, whole)
-        feed = MilestoneFeed(self._cluster, topics.milestones(self._job.name), backlog.position, PUBLISHER)
+            self._tell(start, milestone_of(self._position))
         try:
             with rare_collections():
                 while not self._stop.is_set():
-                    self._pipeline.check()
-                    self._advance(feed, backlog)
+                    self._follow()
+                    if not self._stop.is_set():
+                        self._hand_over()
             self._pipeline.settle()
         except Stopped:
             self._pipeline.settle()
         finally:
             self._pipeline.close()
-            feed.close()
-            self._ranges.close()
-            self._source.close()
 
     def _tell(self, start: Account, whole: Milestone | None) -> None:
         position, newest = self._position, whole.token if whole else "none"
@@ -115,56 +116,78 @@ class Publisher:
         start.decided(f"go on behind milestone {newest}{parts}")
         self._log.info("ready", sequence=whole.sequence if whole else 0, parts=position.parts)
 
-    def _advance(self, feed: MilestoneFeed, backlog: Backlog) -> None:
+    def _follow(self) -> None:
+        """Publish the milestones of the position's generation, until stopped or all before another one are out."""
+        position = self._position
+        if not position.parts:
+            self._states.tidy(position.generation)
+        topic = topics.changelog(self._job.name, position.generation)
+        with ExitStack() as stack:
+            ranges = stack.enter_context(closing(Ranges(self._cluster, topic, self._stop.is_set)))
+            source = stack.enter_context(closing(self._make_source(ranges, position.generation)))
+            following = stack.enter_context(closing(Following(self._cluster, self._job, position)))
+            while not self._stop.is_set() and not following.ended:
+                self._pipeline.check()
+                self._advance(following, source)
+        self._pipeline.settle()
+
+    def _hand_over(self) -> None:
+        """Publish the difference to a milestone of another generation, and go on with that one."""
+        whole = milestone_of(self._position)
+        with self._handing_over.attempt(self._position, whole) as attempt:
+            self._position = attempt.position
+            self._write_parts(attempt.source, attempt.plan, whole)
+            self._pipeline.settle()
+
+    def _advance(self, following: Following, source: Source) -> None:
+        backlog = following.backlog
         plan = backlog.plan(self._now_ms())
         if plan is not None:
             try:
-                self._publish(plan)
+                self._publish(source, plan)
                 backlog.done(plan.to)
             except Overtaken as overtaken:
                 self._log.warning("overtaken", token=str(plan.to.milestone.token), looked=overtaken.looked)
                 backlog.overtaken(plan.to, overtaken.looked)
-        if not backlog.full:
-            self._read(feed, backlog, 0.0 if plan else POLL_S)
+            except (DivergenceError, UnavailableError, UsageError) as error:
+                self._pipeline.settle()
+                if self._unwritten or not self._handing_over.left_behind(self._position.generation, error):
+                    raise
+                following.ended = True
+        elif following.succeeded:
+            following.ended = True
+        if not backlog.full and not following.succeeded:
+            following.read(0.0 if plan else POLL_S)
         self._metrics.backlog(len(backlog))
 
-    def _read(self, feed: MilestoneFeed, backlog: Backlog, timeout_s: float) -> None:
-        for record in feed.poll(timeout_s):
-            if not isinstance(record, Heartbeat):
-                backlog.add(record)
-        if feed.at_end:
-            backlog.end_of_stream()
-
-    def _publish(self, plan: Step | Jump) -> None:
-        """The position follows each part: parts stay, where compaction ends the reading of the rest."""
-        if not self._source.ahead:
+    def _publish(self, source: Source, plan: Step | Jump) -> None:
+        if not source.ahead:
             self._pipeline.settle()
-        whole = _milestone(self._position)
+        whole = milestone_of(self._position)
+        if not self._position.parts:
+            self._position = replace(self._position, progress=whole.changelog_cut if whole else Cut())
+        self._write_parts(source, plan, whole)
+
+    def _write_parts(self, source: Source, plan: Step | Jump, whole: Milestone | None) -> None:
+        """The position follows each part: parts stay, where compaction ends the reading of the rest."""
         # Closed at once where a write fails: it holds a consumer's assignment, or rows of the store.
-        with closing(self._source.pieces(plan, self._position, whole)) as pieces:
+        with closing(source.pieces(plan, self._position, whole)) as pieces:
             for part, last in parts(pieces, self._part_rows, self._part_bytes):
-                transaction = self._writer.prepare(self._position, whole, plan, part, self._source.kind, last)
+                transaction = self._writer.prepare(self._position, whole, plan, part, source.kind, last)
                 self._pipeline.submit(partial(self._write, transaction))
                 # Where the write fails, this process ends, and the next one reads where it stands.
                 self._position = transaction.moved
 
     def _write(self, transaction: Transaction) -> None:
         """In the pipeline's thread."""
+        self._unwritten = True
         self._writer.write(transaction)
+        self._unwritten = False
         self._metrics.wrote(sum(transaction.part.rows))
         if transaction.part.last:
             milestone, whole = transaction.plan.to.milestone, transaction.whole
             self._metrics.published(milestone, self._now_ms())
             self._log.info("published", token=str(milestone.token), after=whole.sequence if whole else 0)
-
-
-def _milestone(position: Published) -> Milestone | None:
-    if not position.milestone:
-        return None
-    milestone = wire.decode(position.milestone)
-    if not isinstance(milestone, Milestone):
-        raise ProtocolError("the publisher's position holds no milestone")
-    return milestone
 
 
 def _build(job: Job, settings: Settings, log: Any) -> Publisher:
@@ -176,21 +199,23 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
     with start.step("waiting for the brokers"):
         await_brokers(cluster, settings.wait_ms / 1000, log)
     changelog = topics.changelog(job.name, generation)
-    for topic in (topics.milestones(job.name), topics.published(job.name), changelog):
+    for topic in (topics.milestones(job.name), topics.published(job.name), topics.output(job.name), changelog):
         partition_count(cluster, topic)
-    found = partition_count(cluster, topics.output(job.name))
-    if found != job.shards.partitions:
-        raise UsageError(f"{topics.output(job.name)} has {found} partitions, the job {job.shards.partitions}")
     serve(metrics.registry, settings.host, settings.publisher_port, "CUTWATER_PUBLISHER_PORT")
 
-    def source(ranges: Ranges) -> Source:
-        if job.output.mode == "updates":
-            return Changed(Updates(job, ranges, now_ms))
-        folder = settings.data_dir / "finals" / job.name / str(generation)
-        # A segment per window end: the windows that a milestone closes lie together.
-        return Finals(job, Store(folder, job, generation, segment=job.window.slide_ms), ranges, now_ms)
+    final = job.output.mode == "final"
+    root = settings.data_dir / ("finals" if final else "handover") / job.name
+    # A segment per window end: the windows that a milestone closes lie together.
+    states = States(root, job, job.window.slide_ms if final else None, lasting=final)
 
-    return Publisher(cluster, job, generation, source, metrics, log, headers=headers, account=start)
+    def source(ranges: Ranges, generation: Generation) -> Source:
+        return (
+            Finals(job, states.open(generation), ranges, now_ms)
+            if final
+            else Changed(Updates(job, ranges, now_ms))
+        )
+
+    return Publisher(cluster, job, generation, source, states, metrics, log, headers=headers, account=start)
 
 
 def main() -> int:

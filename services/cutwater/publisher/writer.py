@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from confluent_kafka import Consumer
+
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
-from cutwater.adapters.kafka import Batch, TransactionalWriter, make_consumer, read_tail
+from cutwater.adapters.kafka import Batch, TransactionalWriter, bounds, make_consumer, partition_count, read_tail
 from cutwater.core import topics
-from cutwater.core.errors import ProtocolError
+from cutwater.core.errors import DivergenceError, ProtocolError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.output import Part, Published, after, ends, nothing, require_mine
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step
-from cutwater.publisher.encoding import Encoder
+from cutwater.core.shards import ShardMap
+from cutwater.publisher.encoding import Encoder, records
 from cutwater.publisher.parts import reached
+from cutwater.publisher.routing import Routing
 from cutwater.views.pieces import Piece
 
 
@@ -51,8 +55,8 @@ class OutputWriter:
         self._encoder = encoder
         self._now_ms = now_ms
         self._topic, self._place = topics.output(job.name), topics.published(job.name)
-        self._changelog = topics.changelog(job.name, generation)
-        self._partitions = job.shards.partitions
+        self._job, self._shards = job.name, job.shards.shards
+        self._routings: dict[int, Routing] = {}
         settings = {"linger.ms": 5, "compression.type": "lz4", "queue.buffering.max.messages": 200_000}
         settings["message.max.bytes"] = topics.ROW_BYTES_MAX
         self._writer = TransactionalWriter(cluster, topics.publisher_id(job.name), **settings)
@@ -60,21 +64,34 @@ class OutputWriter:
     def open(self) -> Published:
         """Fence an older publisher, then read where the last committed transaction ended.
 
-        Raises UsageError where the output was written in another form, DivergenceError where it is another's.
+        Raises UsageError where the output was written in another form, DivergenceError where it is another's, or
+        partitions were added to it.
         """
+        self._output = ShardMap(self._shards, partition_count(self._cluster, self._topic))
         self._writer.initialise()
         consumer = make_consumer(self._cluster)
         try:
             values = read_tail(consumer, self._place, 0, bool)
+            if not values:
+                return self._start
+            position = wire.decode(values[-1])
+            if not isinstance(position, Published):
+                raise ProtocolError(f"a {type(position).__name__} stands on {self._place}")
+            require_mine(position, self._start, self._topic, self._place)
+            self._require_ends(consumer)
+            return position
         finally:
             consumer.close()
-        if not values:
-            return self._start
-        position = wire.decode(values[-1])
-        if not isinstance(position, Published):
-            raise ProtocolError(f"a {type(position).__name__} stands on {self._place}")
-        require_mine(position, self._start, self._topic, self._place)
-        return position
+
+    def _require_ends(self, consumer: Consumer) -> None:
+        """A key keeps its partition for ever, so none may be added: every transaction leaves something in each."""
+        ends = [bounds(consumer, self._topic, at)[1] for at in range(self._output.partitions)]
+        if any(ends) and not all(ends):
+            raise DivergenceError(
+                f"{self._topic}/{ends.index(0)} never held an end marker, and other partitions do: partitions "
+                f"were added. Once nobody reads that output any more, delete {self._topic} and {self._place}, "
+                "make them with the partitions that they are to keep, and the output begins anew"
+            )
 
     def prepare(
         self,
@@ -86,15 +103,21 @@ class OutputWriter:
         last: bool,
     ) -> Transaction:
         """Encode a part of a milestone; nothing is written. `whole` is the milestone in `position`."""
-        self._encoder.begin(plan.to.milestone.sequence, kind)
-        batches = [Batch(self._topic, number, []) for number in range(self._partitions)]
+        milestone = plan.to.milestone
+        routing = self._routing(len(milestone.changelog_cut))
+        batches = [Batch(self._topic, number, []) for number in range(self._output.partitions)]
         for piece in part:
-            batches[piece.partition].records.extend(self._encoder.records(piece.keys, piece.values))
-        before = position.progress if position.parts or whole is None else whole.changelog_cut
+            for number, rows in routing.split(piece):
+                batches[number].records.extend(records(self._encoder, milestone.sequence, kind, rows))
         counts = [len(batch.records) for batch in batches]
-        return Transaction(
-            position, whole, plan, Part(counts, reached(before, self._changelog, part), last), batches
-        )
+        progress = reached(position.progress, topics.changelog(self._job, milestone.generation), part)
+        return Transaction(position, whole, plan, Part(counts, progress, last), batches)
+
+    def _routing(self, partitions: int) -> Routing:
+        """From a changelog of so many."""
+        if partitions not in self._routings:
+            self._routings = {partitions: Routing(self._output, partitions)}
+        return self._routings[partitions]
 
     def write(self, transaction: Transaction) -> None:
         """Rows, end markers and position.

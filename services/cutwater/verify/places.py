@@ -17,7 +17,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import DivergenceError
 from cutwater.core.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.generations import Token
-from cutwater.core.job import Job
+from cutwater.core.job import TOMBSTONE, Job
 from cutwater.core.output import End
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Step, fresh
@@ -143,7 +143,10 @@ class Output:
             if message.key() is not None:
                 change = self._decoder.change(message.value())
                 name = RowName(change.key, change.window_start_ms, change.window_end_ms)
-                table.put(name, shown_text({measure: plain(value) for measure, value in change.values.items()}))
+                if change.kind == TOMBSTONE:
+                    table.delete(name)
+                else:
+                    table.put(name, shown_text({measure: plain(one) for measure, one in change.values.items()}))
                 rows += 1
                 continue
             end = self._decoder.end(message.value())

@@ -13,7 +13,7 @@ from cutwater.core.output import End
 from cutwater.views.layout import Window
 from cutwater.views.rows import iso
 
-_SAME = ("first_sequence", "sequence", "part", "last", "rows")
+_SAME = ("first_sequence", "sequence", "part", "last", "rows", "rewinds_to")
 _TIMES = ("watermark", "committed", "published")
 
 

@@ -96,6 +96,12 @@ def key_of(storage: bytes) -> bytes:
     return storage[SEGMENT_BYTES : -_TIMES.size]
 
 
+def end_of(storage: bytes) -> int:
+    """The end of the window in a storage key, in ms."""
+    number: int = _LONG.unpack_from(storage, len(storage) - _LONG.size)[0]
+    return number - _SIGN
+
+
 def parse(storage: bytes) -> Window:
     """The inverse of `storage_key`."""
     start, end = _TIMES.unpack_from(storage, len(storage) - _TIMES.size)

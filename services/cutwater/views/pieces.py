@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, islice
 
@@ -15,10 +15,13 @@ class Piece:
     """Consecutive rows of one partition, as the changelog holds them."""
 
     partition: int
+    """Of the changelog; -1 where the rows were not read from there."""
     keys: list[bytes]
     values: list[bytes]
     offsets: Sequence[int]
     """Of each row on the changelog; -1 where the row was not read from there."""
+    kind: str = ""
+    """What the rows are on the output; empty where that is the same for all of a publisher's."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -34,11 +37,11 @@ class Piece:
     def split(self, count: int) -> tuple[Piece, Piece]:
         """The first so many rows, and the others."""
         if count >= len(self):
-            return self, Piece(self.partition, [], [], [])
+            return self, replace(self, keys=[], values=[], offsets=[])
         keys, values, offsets = self.keys, self.values, self.offsets
         return (
-            Piece(self.partition, keys[:count], values[:count], offsets[:count]),
-            Piece(self.partition, keys[count:], values[count:], offsets[count:]),
+            replace(self, keys=keys[:count], values=values[:count], offsets=offsets[:count]),
+            replace(self, keys=keys[count:], values=values[count:], offsets=offsets[count:]),
         )
 
     def fitting(self, rows: int, bytes_: int) -> int:
@@ -54,9 +57,9 @@ class Piece:
         return count
 
 
-def pieces_of(rows: Iterable[tuple[int, int, bytes, bytes]]) -> Iterator[Piece]:
+def pieces_of(rows: Iterable[tuple[int, int, bytes, bytes]], kind: str = "") -> Iterator[Piece]:
     """Pieces of rows (partition, offset, key, value), in their order."""
     for partition, group in groupby(rows, key=lambda row: row[0]):
         while chunk := list(islice(group, PIECE_ROWS)):
             _, offsets, keys, values = map(list, zip(*chunk, strict=True))
-            yield Piece(partition, keys, values, offsets)
+            yield Piece(partition, keys, values, offsets, kind)

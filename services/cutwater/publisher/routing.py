@@ -1,0 +1,44 @@
+"""Which partition of the output a row goes to: by its key alone, and by the number that the output has for ever.
+
+Changelogs of later generations may have other numbers of partitions. A key's rows stay in one partition of the
+output, or readers would see them out of order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from cutwater.adapters.hashing import key_bytes_hash
+from cutwater.core.shards import ShardMap
+from cutwater.publisher.encoding import group_key
+from cutwater.views.pieces import Piece
+
+
+class Routing:
+    """The way from a changelog of so many partitions into one output."""
+
+    def __init__(self, output: ShardMap, changelog: int) -> None:
+        self._output = output
+        from_ = ShardMap(output.shards, changelog)
+        self._whole = {at: self._one(from_.owned(at)) for at in range(changelog)}
+        """By partition of the changelog the only one of the output that its rows go to; None for several."""
+
+    def split(self, piece: Piece) -> Iterator[tuple[int, Piece]]:
+        """The rows by partition of the output; in each the order is kept."""
+        whole = self._whole.get(piece.partition)
+        if whole is not None:
+            yield whole, piece
+            return
+        places: dict[int, list[int]] = defaultdict(list)
+        shard, partition = self._output.shard, self._output.partition
+        for at, key in enumerate(piece.keys):
+            places[partition(shard(key_bytes_hash(group_key(key))))].append(at)
+        for number, rows in places.items():
+            keys, values = [piece.keys[at] for at in rows], [piece.values[at] for at in rows]
+            yield number, replace(piece, keys=keys, values=values, offsets=[piece.offsets[at] for at in rows])
+
+    def _one(self, shards: range) -> int | None:
+        found = {self._output.partition(shards[0]), self._output.partition(shards[-1])}
+        return found.pop() if len(found) == 1 else None

@@ -1,0 +1,49 @@
+"""Rows out of the publisher's own stores, as pieces for the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from cutwater.adapters.avro import Codec
+from cutwater.core.job import WINDOW_KEY_SCHEMA
+from cutwater.views import layout
+from cutwater.views.pieces import Piece, pieces_of
+from cutwater.views.store import Store
+
+NOT_READ = -1
+"""Of partition and offset: the row comes from a store, which knows neither."""
+_KEYS = Codec(WINDOW_KEY_SCHEMA)
+
+
+class Said(NamedTuple):
+    """A row that goes out."""
+
+    kind: str
+    storage: bytes
+    """Its name in a store."""
+    value: bytes
+    """As the changelog has it; empty for a tombstone."""
+
+
+def closed(store: Store, after_ms: int, up_to_ms: int) -> Iterator[tuple[bytes, bytes]]:
+    """Storage keys and values of windows with an end in (after, up to], in the store's order."""
+    length, pinned = store.segment_ms, store.pin()
+    first = layout.segment_prefix(layout.first_live(after_ms, length))
+    stop = layout.segment_prefix(layout.first_live(up_to_ms, length) + 1)
+    for storage, value in pinned.rows(first, stop):
+        if after_ms < layout.end_of(storage) <= up_to_ms:
+            yield storage, value
+
+
+def pieces(rows: Iterable[Said]) -> Iterator[Piece]:
+    """In their order; each piece is of one kind."""
+    for kind, group in groupby(rows, key=lambda row: row.kind):
+        yield from pieces_of(((NOT_READ, NOT_READ, _key(row.storage), row.value) for row in group), kind)
+
+
+def _key(storage: bytes) -> bytes:
+    """As on the changelog."""
+    window = layout.parse(storage)
+    return _KEYS.encode({"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms})
