@@ -28,13 +28,13 @@ def shown_before(
     is on its way out.
     """
     on_stream = stands_on(settings.cluster, job)
-    for generation, path in islice(earlier(folder), TRIES):
+    for path in islice(earlier(folder), TRIES):
         try:
             entry = applied_in(path)
             if entry is None or not on_stream(entry, lambda: False):
                 continue
             partitions = len(entry.milestone.changelog_cut)
-            theirs = settings.model_copy(update={"generation": generation})
+            theirs = settings.model_copy(update={"generation": entry.milestone.generation})
             return served(with_partitions(job, partitions), theirs)
         except CutwaterError as error:
             log.warning("the view of an earlier generation is not shown", folder=str(path), error=str(error))

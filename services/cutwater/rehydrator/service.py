@@ -36,8 +36,8 @@ from cutwater.views.view import State, Status
 CONNECTIONS_MAX = 512
 STOP_S = 3.0
 """How long the API and the follower each get to end."""
-KEPT_S = 60.0
-"""How long the view of an earlier generation is there for peers that have not changed over yet."""
+KEPT_S, KEPT_FOR_PEERS_S = 5.0, 600.0
+"""How long the view of an earlier generation stays, beyond its answers: peers may be longer about theirs."""
 _LOOK_S = 0.2
 
 
@@ -178,8 +178,9 @@ class Rehydrator:
 
     def _clear_away(self) -> None:
         """Close what nobody asks any more, and delete the views of earlier generations."""
+        kept_s = KEPT_FOR_PEERS_S if self._settings.shares else KEPT_S
         for one, since_s in list(self._past):
-            if time.monotonic() - since_s < KEPT_S or one.door.asked or not one.ended(0):
+            if time.monotonic() - since_s < kept_s or one.door.asked or not one.ended(0):
                 continue
             self._front.drop(one.door)
             one.view.close()

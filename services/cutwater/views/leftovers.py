@@ -7,7 +7,6 @@ changelog of its own. So its view serves until the next one's is whole, and nobo
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,44 +15,45 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.views.table import locked
 
-_REMOVING = ".removing"
 
-
-def earlier(folder: Path) -> list[tuple[Generation, Path]]:
+def earlier(folder: Path) -> list[Path]:
     """The views of generations before that of a view's folder which lie beside it, the newest first."""
-    own = Generation.parse(folder.name).number
-    found = [one for one in _views(folder.parent) if one[0].number < own]
-    return sorted(found, reverse=True)
+    own = Generation.parse(folder.name)
+    found = [one for one in _generations(folder.parent) if one.number < own.number]
+    places = (folder.with_name(str(one)) for one in sorted(found, reverse=True))
+    return [place for place in places if place.is_dir()]
 
 
 def remove_earlier(folder: Path) -> list[str]:
-    """Delete them, with their checkpoints; their names. One that is open stays. Raises OSError."""
-    removed = []
-    for generation, path in earlier(folder):
-        with suppress(BlockingIOError):
-            _remove(path)
-            removed.append(str(generation))
-    for path in folder.parent.glob(f"*{_REMOVING}"):
-        shutil.rmtree(path)
+    """Delete them, and whatever else lies there of them; their names. One that is open stays. Raises OSError."""
+    own, removed = Generation.parse(folder.name), []
+    for generation in _generations(folder.parent):
+        if generation.number < own.number:
+            with suppress(BlockingIOError):
+                _remove(folder.with_name(str(generation)))
+                removed.append(str(generation))
     return removed
 
 
-def _views(folder: Path) -> Iterator[tuple[Generation, Path]]:
+def _generations(folder: Path) -> set[Generation]:
+    """Those of which there is a view, or a part that is named for it, as its checkpoints are."""
+    found = set()
     for path in folder.iterdir() if folder.is_dir() else ():
         with suppress(UsageError):
-            if path.is_dir():
-                yield Generation.parse(path.name), path
+            found.add(Generation.parse(path.name.partition(".")[0]))
+    return found
 
 
-def _remove(path: Path) -> None:
-    """Set aside first: a folder that lacks files must not be taken for a view."""
-    lock = path.with_name(f"{path.name}.lock")
+def _remove(place: Path) -> None:
+    """Set aside first: a folder that lacks files must not be taken for a view. The lock goes last."""
+    lock = place.with_name(f"{place.name}.lock")
     with locked(lock):
-        aside = path.with_name(f"{path.name}{_REMOVING}")
-        shutil.rmtree(aside, ignore_errors=True)
-        path.rename(aside)
-        reach("generation-set-aside")
-        for one in path.parent.glob(f"{path.name}.*"):
-            if one.is_dir():
-                shutil.rmtree(one)
+        if place.is_dir():
+            aside = place.with_name(f"{place.name}.removing")
+            shutil.rmtree(aside, ignore_errors=True)
+            place.rename(aside)
+            reach("generation-set-aside")
+        for path in place.parent.glob(f"{place.name}.*"):
+            if path.is_dir():
+                shutil.rmtree(path)
         lock.unlink()
