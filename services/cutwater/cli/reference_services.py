@@ -16,6 +16,7 @@ from cutwater.adapters.sketches import HllSketches
 from cutwater.commit_signal.metrics import Metrics as SignalMetrics
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
+from cutwater.core.lineage import Lineage
 from cutwater.core.measures import build
 from cutwater.core.records import Milestone
 from cutwater.core.shards import ShardMap
@@ -83,6 +84,7 @@ class _View:
         self.ready = milestone is not None
         self.status = Status(State.FOLLOWING)
         self.shards = ShardMap()
+        self.lineage = Lineage.of(_GENERATION)
         self.measures = tuple(build(name, "count", None, None, HllSketches()) for name in _MEASURES)
 
     def age_ms(self, _milestone: Milestone, _now_ms: int) -> int:

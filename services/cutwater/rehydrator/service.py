@@ -146,7 +146,8 @@ class Rehydrator:
         elif coming is not None:
             state, reason = coming.view.status
             say = f"generation {coming.generation} is promoted; its view: {reason or state.value}"
-            self._shown.view.status = Status(State.STOPPED if state is State.STOPPED else State.RESTORING, say)
+            moving = state in (State.STARTING, State.FOLLOWING)
+            self._shown.view.status = Status(State.RESTORING if moving else state, say)
         elif self._shown.view.status.state is State.FOLLOWING:
             self._clear_away()
 

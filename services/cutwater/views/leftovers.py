@@ -19,15 +19,14 @@ from cutwater.views.table import locked
 def earlier(folder: Path) -> list[Path]:
     """The views of generations before that of a view's folder which lie beside it, the newest first."""
     own = Generation.parse(folder.name)
-    found = [one for one in _generations(folder.parent) if one.number < own.number]
-    places = (folder.with_name(str(one)) for one in sorted(found, reverse=True))
-    return [place for place in places if place.is_dir()]
+    found = sorted(generations_in(folder.parent), reverse=True)
+    return [folder.with_name(str(one)) for one in found if one.number < own.number]
 
 
 def remove_earlier(folder: Path) -> list[str]:
     """Delete them, and whatever else lies there of them; their names. One that is open stays. Raises OSError."""
     own, removed = Generation.parse(folder.name), []
-    for generation in _generations(folder.parent):
+    for generation in _named(folder.parent):
         if generation.number < own.number:
             with suppress(BlockingIOError):
                 _remove(folder.with_name(str(generation)))
@@ -35,7 +34,12 @@ def remove_earlier(folder: Path) -> list[str]:
     return removed
 
 
-def _generations(folder: Path) -> set[Generation]:
+def generations_in(folder: Path) -> set[Generation]:
+    """Those whose views lie in the folder of a job."""
+    return {one for one in _named(folder) if (folder / str(one)).is_dir()}
+
+
+def _named(folder: Path) -> set[Generation]:
     """Those of which there is a view, or a part that is named for it, as its checkpoints are."""
     found = set()
     for path in folder.iterdir() if folder.is_dir() else ():
