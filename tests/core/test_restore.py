@@ -11,6 +11,7 @@ from cutwater.core.chain import ROOT_HASH
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError, FencedError
 from cutwater.core.generations import Generation
+from cutwater.core.lineage import Lineage
 from cutwater.core.readers import CLIENT, PUBLISHER, VIEW, Reader
 from cutwater.core.records import Milestone
 from cutwater.core.restore import MARGIN_MS, Backlog, Entry, Jump, Step, contained, fresh, mismatch
@@ -210,6 +211,52 @@ def test_newer_generation_ends_the_following_and_older_ones_are_passed() -> None
     backlog = fed(Backlog(G1), entries[:1])
     with pytest.raises(FencedError, match="promoted"):
         backlog.add(Entry(promoted, wire.encode(promoted), 4))
+
+
+def promoted_behind(entries: list[Entry], number: int = 2) -> Entry:
+    """The first milestone of another generation."""
+    last = entries[-1]
+    milestone = replace(
+        last.milestone,
+        generation=Generation(number, "local", "abcdef01"),
+        epoch=0,
+        sequence=last.milestone.sequence + 1,
+        parent_hash=wire.hash_of(last.milestone),
+        changelog_cut=Cut(),
+    )
+    return Entry(milestone, wire.encode(milestone), last.offset + 2)
+
+
+def test_what_hands_over_steps_to_its_last_milestone_first() -> None:
+    """Everything of its own generation is shown, then it is over; what follows is not its own to read."""
+    entries = chain(3)
+    promoted = promoted_behind(entries)
+    backlog = Backlog(G1, entries[0], hands_over=True, lineage=Lineage.of(G1))
+    fed(backlog, [*entries, promoted, promoted_behind([promoted], 3)], complete=False)
+    for entry in entries[1:]:
+        assert (backlog.over(NOW), backlog.plan(NOW)) == (False, Step(entry))
+        backlog.done(entry)
+    assert (backlog.over(NOW), backlog.plan(NOW)) == (True, None)
+    assert backlog.successor == promoted.milestone
+    assert backlog.lineage == Lineage.of(G1)
+    assert backlog.position == entries[2].offset
+
+
+@pytest.mark.parametrize("written_ms", [NOW, OLD])
+def test_what_hands_over_never_jumps_first(written_ms: int) -> None:
+    """An empty reader, and one that was away too long, are over at once: the next generation is restored."""
+    entries = chain(3, written_ms)
+    applied = None if written_ms == NOW else entries[0]
+    backlog = fed(Backlog(G1, applied, hands_over=True), [*entries, promoted_behind(entries)], complete=False)
+    assert (backlog.over(NOW), backlog.plan(NOW)) == (True, None)
+
+
+def test_a_promotion_that_is_no_successor_is_a_broken_chain() -> None:
+    entries = chain(3)
+    backlog = fed(Backlog(G1, hands_over=True), entries[:2])
+    with pytest.raises(DivergenceError, match="gap"):
+        backlog.add(promoted_behind(entries))
+    assert not backlog.over(NOW)
 
 
 def test_containment_is_told_by_time() -> None:

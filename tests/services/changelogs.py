@@ -21,6 +21,7 @@ from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import HEADER_BYTES, Codec, crc64
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
+from cutwater.adapters.generations import with_partitions
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import TransactionalWriter
@@ -118,18 +119,8 @@ class Writing:
 
     def __init__(self, cluster: Cluster, job: Job, **changelog_config: str) -> None:
         self.cluster, self.job = cluster, job
-        self.topic = topics.changelog(job.name, GENERATION)
-        owned = topics.owned(job.name, GENERATION, job.shards.partitions)
-        config = tuple(changelog_config.items())
-        ensure_topics(
-            cluster,
-            [
-                replace(one, config=(*(two for two in one.config if two[0] not in changelog_config), *config))
-                if one.name == self.topic
-                else one
-                for one in owned
-            ],
-        )
+        self._changelog_config = changelog_config
+        self._make(GENERATION)
         self._producer = Producer({**cluster.librdkafka(), "linger.ms": 5, "enable.idempotence": True})
         self._signal = TransactionalWriter(cluster, topics.signal_id(job.name))
         self._signal.initialise()
@@ -140,14 +131,42 @@ class Writing:
         self.state: Rows = {}
         self.by_sequence: dict[int, Rows] = {}
 
+    def _make(self, generation: Generation) -> None:
+        """The topics of a generation, which is written from now on."""
+        self.generation, other = generation, self._changelog_config
+        self.topic = topics.changelog(self.job.name, generation)
+        owned = topics.owned(self.job.name, generation, self.job.shards.partitions)
+        if generation != GENERATION:
+            owned = [one for one in owned if one.name == self.topic]
+        ensure_topics(
+            self.cluster,
+            [
+                replace(one, config=(*(two for two in one.config if two[0] not in other), *other.items()))
+                if one.name == self.topic
+                else one
+                for one in owned
+            ],
+        )
+
+    def promote(
+        self, partitions: int, rows: Iterable[Sold] = (), /, rewinds_to: int = 0, **changes: Any
+    ) -> Milestone:
+        """Another generation: the state of its parent and `rows`, on a changelog of its own, as one milestone."""
+        assert self.last is not None
+        self.state = dict(self.by_sequence[rewinds_to or self.last.sequence])
+        seeds = [Sold(shop, start // HOUR_MS, pieces) for (shop, start), pieces in self.state.items()]
+        self.job = with_partitions(self.job, partitions)
+        self._make(Generation(self.generation.number + 1, "local", wire.hash_of(self.last).hex()[:8]))
+        return self.epoch([*seeds, *rows], rewinds_to=rewinds_to, **changes)
+
     def close(self) -> None:
         self._producer.flush(10)
 
     def rows(
-        self, rows: Iterable[Sold], epoch: int, attempt: int = 1, generation: object = GENERATION
+        self, rows: Iterable[Sold], epoch: int, attempt: int = 1, generation: object = None
     ) -> list[tuple[bytes, bytes]]:
         """Put rows on the changelog, with no milestone."""
-        headers = [(WRITER_HEADER, f"{generation}/{attempt}/{epoch}")]
+        headers = [(WRITER_HEADER, f"{generation or self.generation}/{attempt}/{epoch}")]
         written = [(self.partition(one.shop), *self._framed(one)) for one in rows]
         for partition, key, value in written:
             self._producer.produce(self.topic, key=key, value=value, partition=partition, headers=headers)
@@ -185,9 +204,13 @@ class Writing:
     def epoch(self, rows: Iterable[Sold], /, **changes: Any) -> Milestone:
         """The next epoch, whole: its rows and its milestone."""
         rows = list(rows)
-        epoch = self.last.epoch + 1 if self.last else 0
+        epoch = self._next_epoch
         written = self.rows(rows, epoch, attempt=changes.get("attempt", 1))
         return self.milestone(rows, written, **changes)
+
+    @property
+    def _next_epoch(self) -> int:
+        return self.last.epoch + 1 if self.last and self.last.generation == self.generation else 0
 
     def milestone(self, rows: Iterable[Sold], written: list[tuple[bytes, bytes]], /, **changes: Any) -> Milestone:
         """A milestone at the present end of the changelog; it proves `written`, each key by its last value."""
@@ -198,9 +221,9 @@ class Writing:
         watermark = changes.pop("watermark_ms", last.watermark_ms if last else 0)
         milestone = Milestone(
             job=self.job.name,
-            generation=GENERATION,
+            generation=self.generation,
             attempt=1,
-            epoch=last.epoch + 1 if last else 0,
+            epoch=self._next_epoch,
             sequence=last.sequence + 1 if last else 1,
             parent_hash=wire.hash_of(last) if last else ROOT_HASH,
             barriers_position=0,
@@ -243,7 +266,7 @@ class Writing:
 
     def heartbeat(self, at_ms: int, times: int = 1) -> None:
         assert self.last is not None
-        beat = Heartbeat(self.job.name, GENERATION, 1, self.last.epoch, at_ms)
+        beat = Heartbeat(self.job.name, self.generation, 1, self.last.epoch, at_ms)
         self._signal.write(topics.milestones(self.job.name), [wire.encode(beat)] * times)
 
 

@@ -15,6 +15,9 @@ import httpx
 from cutwater.adapters.cluster import Cluster
 from cutwater.local.ports import free_ports
 
+SWITCH_POINTS = ("generation-ended", "generation-built", "generation-shown", "generation-set-aside")
+"""Where a rehydrator may die while it changes over to another generation."""
+
 
 class Process:
     """`python -m cutwater.rehydrator JOBFILE` with its own folder and port."""

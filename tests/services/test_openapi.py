@@ -50,7 +50,7 @@ CONFIG: dict[str, Any] = {
     },
 }
 # Nothing unreached: whoever asks for that waits.
-TOKENS = [f"{GENERATION}:0", f"{GENERATION}:1", "g2-local-00000000:1", "g1-local"]
+TOKENS = [f"{GENERATION}:0", f"{GENERATION}:1", "g1-eu-00000000:1", "g1-local"]
 TIMES = ["0", "3600000", "-1", "1970-01-01T05:00:00Z", "1970-01-01T05:00:00+02:00", "9" * 30, "yesterday"]
 CURSORS = [questions.cursor_text(Peers.none(Metrics()).agreed, *place) for place in ((0, b"\x01"), (9, b""))]
 

@@ -18,10 +18,12 @@ from cutwater.cli.options import JsonOption, settings_for
 from cutwater.cli.output import err, handled, out, print_json, table
 from cutwater.client.exporting import Report, Written, in_folder, served, write
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Token
+from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
 from cutwater.core.standbys import Shares, shares_of
 from cutwater.local import running
+from cutwater.views.leftovers import generations_in
+from cutwater.views.store import folder_of
 
 
 @handled
@@ -81,8 +83,18 @@ def _written(
             return write(job, parts, to, report)
     if urls or at_least:
         raise UsageError("--data-dir names a folder: --url and --at-least are for a rehydrator")
-    with in_folder(job, settings.generation, data_dir) as part:
+    with in_folder(job, _generation(job, settings, data_dir), data_dir) as part:
         return write(job, [part], to, report)
+
+
+def _generation(job: Job, settings: Settings, data_dir: Path) -> Generation:
+    """That of the newest view in the folder, where CUTWATER_GENERATION names none."""
+    found = generations_in(folder_of(data_dir, job.name, settings.generation).parent)
+    return (
+        settings.generation
+        if "generation" in settings.model_fields_set
+        else max(found, default=settings.generation)
+    )
 
 
 def _group(url: str) -> list[str]:

@@ -16,6 +16,7 @@ from cutwater.adapters.sketches import HllSketches
 from cutwater.commit_signal.metrics import Metrics as SignalMetrics
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
+from cutwater.core.lineage import Lineage
 from cutwater.core.measures import build
 from cutwater.core.records import Milestone
 from cutwater.core.shards import ShardMap
@@ -83,6 +84,7 @@ class _View:
         self.ready = milestone is not None
         self.status = Status(State.FOLLOWING)
         self.shards = ShardMap()
+        self.lineage = Lineage.of(_GENERATION)
         self.measures = tuple(build(name, "count", None, None, HllSketches()) for name in _MEASURES)
 
     def age_ms(self, _milestone: Milestone, _now_ms: int) -> int:
@@ -204,16 +206,17 @@ def _parameter(one: dict[str, Any]) -> str:
 def _status() -> str:
     told = {200: "the answer", 202: "a snapshot was taken, and is being uploaded", 401: WHY_UNGUARDED, **WHY}
     rows = "\n".join(f"| {code} | {told[code]} |" for code in sorted(told))
-    return f'## Status codes\n\nEach but 412 has `{{"detail": text}}`.\n\n| code | means |\n|---|---|\n{rows}\n'
+    shape = 'Each but 410 and 412 has `{"detail": text}`.'
+    return f"## Status codes\n\n{shape}\n\n| code | means |\n|---|---|\n{rows}\n"
 
 
 def registries() -> dict[str, CollectorRegistry]:
     """The registry of each service that has one, by the name of its folder."""
     view = ViewMetrics()
-    view.watch(cast(View, _View(None)), lambda: _NOW_MS)
+    view.watch(lambda: cast(View, _View(None)), lambda: _NOW_MS)
     view.registry.register(StoreMetrics(lambda: None))
     view.registry.register(SizeMetrics(lambda: None))
-    view.watch_changes(Changes(lambda: None))
+    view.watch_changes(lambda: Changes(lambda: None))
     return {
         "driver": DriverMetrics().registry,
         "commit_signal": SignalMetrics().registry,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from cutwater.adapters.generations import working_for
 from cutwater.adapters.holding import Holding, holding_of, selected
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.native import usable
@@ -74,7 +75,10 @@ def restore(
     ·  cutwater restore job.yaml --to 2026-01-31T08:00:00Z --partitions 0,2 --json
     ·  cutwater restore job.yaml --prefix EW --since 2026-01-31T00:00:00Z --data-dir look
     """
-    settings, job, target = settings_for(data_dir, bootstrap_servers), load_job(job_file), Target.of(to)
+    settings, target = settings_for(data_dir, bootstrap_servers), Target.of(to)
+    if target.token:
+        settings = settings.model_copy(update={"generation": target.token.generation})
+    job, settings = working_for(load_job(job_file), settings)
     asked = (partitions or "", keys, prefix, since)
     holding = selected(job.shards, *asked) if any(asked) else holding_of(settings, job.shards)[0]
     wanted, selection = holding.partitions, holding.selection

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from cutwater.adapters.generations import working_for
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings, environment
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
@@ -90,7 +91,13 @@ def _request(
     else:
         stack = running.require(settings.data_dir)
         job_file, cluster = job_file or Path(stack.job_file), stack.cluster
-        url, settings = api_url or stack.api_url, settings.model_copy(update={"data_dir": Path(stack.data_dir)})
+        url, found = api_url or stack.api_url, {"data_dir": Path(stack.data_dir)}
+        brokers = {"bootstrap_servers": cluster.bootstrap, "kafka_security_protocol": cluster.security.protocol}
+        settings = settings.model_copy(update={**found, **brokers})
+    token = Token.parse(at) if at else None
+    if token:
+        settings = settings.model_copy(update={"generation": token.generation})
+    job, settings = working_for(load_job(job_file), settings)
 
     def spark_env() -> dict[str, str]:
         return {
@@ -103,12 +110,12 @@ def _request(
         }
 
     return Request(
-        job=load_job(job_file),
+        job=job,
         job_file=job_file,
         cluster=cluster,
         generation=settings.generation,
         places=[one for one in PLACES if one in places or one == CHANGELOG],
-        at=Token.parse(at) if at else None,
+        at=token,
         limit=limit,
         rows_max=rows_max,
         api_url=url,

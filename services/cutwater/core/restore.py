@@ -16,6 +16,7 @@ from typing import NamedTuple
 from cutwater.core.chain import breaks
 from cutwater.core.errors import DivergenceError, FencedError
 from cutwater.core.generations import Generation
+from cutwater.core.lineage import UNKNOWN, Lineage
 from cutwater.core.readers import VIEW, Reader
 from cutwater.core.records import Milestone
 from cutwater.core.sharing import Partitions, proof_of
@@ -56,6 +57,9 @@ class Backlog:
 
     `floor` is the sequence of a milestone whose application was broken off: the store may hold rows of it, so
     nothing below it may be shown.
+
+    `lineage`: of the stream up to the milestone that is applied.
+    `hands_over`: another generation's promotion is the end of this one and no error: `over` says when.
     """
 
     def __init__(
@@ -65,7 +69,14 @@ class Backlog:
         floor: int = 0,
         pending_max: int = PENDING_MAX,
         reader: Reader = VIEW,
+        lineage: Lineage = UNKNOWN,
+        hands_over: bool = False,
     ) -> None:
+        self.lineage = lineage
+        """The generations up to this one, as far as the stream was read."""
+        self.successor: Milestone | None = None
+        """The first milestone of the generation that takes over from this one."""
+        self._hands_over = hands_over
         self._generation = generation
         self._applied = applied
         self._floor = floor
@@ -94,13 +105,19 @@ class Backlog:
         """Take the next milestone of the stream, or the last one again after a pause.
 
         Raises DivergenceError for a broken chain or a stream that is not the reader's; FencedError when a newer
-        generation was promoted. Then nothing has changed.
+        generation was promoted, where that is not handed over to. Then nothing has changed.
         """
         if self._last and entry.offset == self._last.offset:
             return self._check_same(entry, self._last)
+        if self.successor:
+            return None  # what follows is for its reader
         self._check(entry)
-        self._last = entry
         milestone = entry.milestone
+        if milestone.generation.number > self._generation.number:
+            self.successor = milestone
+            return None
+        self._last = entry
+        self.lineage = self.lineage.after(milestone)
         if milestone.generation != self._generation or milestone.sequence <= self._sequence:
             return None
         if self._applied and not self._pending and milestone.sequence != self._sequence + 1:
@@ -123,7 +140,7 @@ class Backlog:
 
     def plan(self, now_ms: int) -> Step | Jump | None:
         """What to apply next; None when there is nothing, or not enough is known yet."""
-        if not self._pending:
+        if not self._pending or self.over(now_ms):
             return None
         if not self._must_jump(now_ms):
             return Step(self._pending[0])
@@ -131,6 +148,13 @@ class Backlog:
         if not self._complete or newest.milestone.sequence < self._floor:
             return None
         return Jump(newest)
+
+    def over(self, now_ms: int) -> bool:
+        """Has another generation taken over, and is nothing left but what only a jump could bring?
+
+        A jump takes as long as beginning with the other one, and its changelog may be gone by then.
+        """
+        return self.successor is not None and (not self._pending or self._must_jump(now_ms))
 
     def done(self, entry: Entry) -> None:
         """This milestone is applied, whole."""
@@ -170,7 +194,7 @@ class Backlog:
         for found in breaks((one.milestone, one.record) for one in pair):
             if found.sequence == milestone.sequence:
                 raise DivergenceError(f"the commit stream is broken at sequence {found.sequence}: {found.reason}")
-        if milestone.generation.number > self._generation.number:
+        if milestone.generation.number > self._generation.number and not self._hands_over:
             raise FencedError(
                 f"generation {milestone.generation} was promoted at sequence {milestone.sequence}; "
                 f"{self._reader.name} follows {self._generation}. Start it with the promoted generation."

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse, Response
 
 from cutwater.core.errors import UnavailableError
-from cutwater.core.generations import Generation
+from cutwater.core.generations import Generation, Token
 from cutwater.core.records import Milestone
 from cutwater.rehydrator import questions
+from cutwater.rehydrator.front import Switched
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.replica import Replica
@@ -35,7 +36,10 @@ class Answering:
         now_ms: Callable[[], int],
         peers: Peers,
         replica: Replica | None,
+        left: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`left`: is another generation shown by now?"""
+        self._left = left
         self.view = view
         self.metrics = metrics
         self.peers = peers
@@ -75,22 +79,41 @@ class Answering:
         return self.replica.told(names) if self.replica else {}
 
     async def reach(self, at_least: str | None, wait_ms: int) -> None:
-        """Return once the view is at the token; 412 after the wait, with the milestone that is shown instead."""
-        sequence = questions.token(at_least, self.generation)
-        if sequence is None:
+        """Return once the view is at the token.
+
+        412 after the wait, and 410 where it was lost: both with the milestone that is shown instead. Raises
+        Switched where another generation is shown meanwhile: it is asked then.
+        """
+        token = questions.token(at_least, self.generation)
+        if token is None:
             return
         deadline = time.monotonic() + wait_ms / 1000
         with self.metrics.waiting.track_inprogress():
-            while (shown := self.view.milestone) is None or shown.sequence < sequence:
+            while not self._reached(token):
+                if self._left():
+                    raise Switched
                 if time.monotonic() >= deadline:
                     break
                 await asyncio.sleep(_LOOK_S)
             else:
                 return
+        self._refuse(412, f"{token} was not reached within {wait_ms} ms")
+
+    def _reached(self, token: Token) -> bool:
+        """410 where it never will be."""
+        lineage, shown = self.view.lineage, self.view.milestone
+        if shown is None or lineage.ahead(token):
+            return False
+        if lost := lineage.why_lost(token):
+            self._refuse(410, f"{token} was lost: {lost}")
+        return shown.sequence >= token.sequence
+
+    def _refuse(self, status: int, why: str) -> NoReturn:
+        shown = self.view.milestone
         if shown is None:
             raise UnavailableError(self.view.nothing)
-        problem = f"the view is at {shown.token}, and {at_least} was not reached within {wait_ms} ms"
-        raise HTTPException(412, {"error": problem, "milestone": self.milestone(shown)})
+        problem = f"the view is at {shown.token}, and {why}"
+        raise HTTPException(status, {"error": problem, "milestone": self.milestone(shown)})
 
     def page(self, milestone: Milestone, rows: list[Row]) -> dict[str, Any]:
         """Rows of one milestone as answers have them."""

@@ -159,7 +159,7 @@ class Behind(BaseModel):
 
 
 class NotReached(BaseModel):
-    """The token was not reached within the wait."""
+    """The token was not reached within the wait, or was lost."""
 
     detail: Behind
 
@@ -169,7 +169,8 @@ WHY = {
     400: "`at_least` or `Last-Event-ID` is no token; `after` is no cursor (of `/v1/changes`: no token), or one of "
     "another division or layout of the rows; or the body cannot be read",
     409: "this rehydrator takes no snapshots; a standby or a replica never does",
-    410: "the token in `at_least` is of another generation: it was lost",
+    410: "the token in `at_least` was lost: its generation was never promoted, or a rollback went back behind it; "
+    "the body names the milestone that is shown",
     412: "the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows",
     413: "the body is too large",
     421: "the peers differ in who holds which partition: compare `CUTWATER_PEERS`; or a replica lacks this key, "
@@ -189,7 +190,7 @@ NOT_READY = "no milestone is shown, or it is not followed; the body says why"
 def told(model: Any, *codes: int, success: int = 200) -> dict[int | str, dict[str, Any]]:
     """The `responses` of a route: its answer (None: not JSON), and the problems of these codes."""
     problems: dict[int | str, dict[str, Any]] = {
-        code: {"model": NotReached if code == 412 else Problem, "description": WHY[code]} for code in codes
+        code: {"model": NotReached if code in (410, 412) else Problem, "description": WHY[code]} for code in codes
     }
     return problems if model is None else {success: {"model": model}, **problems}
 

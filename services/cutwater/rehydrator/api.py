@@ -33,6 +33,7 @@ from cutwater.rehydrator.bodies import BodyGuard
 from cutwater.rehydrator.events import EVENTS
 from cutwater.rehydrator.export import LINES, Exports
 from cutwater.rehydrator.following import Following
+from cutwater.rehydrator.front import Switched, switched
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.openapi import Described
 from cutwater.rehydrator.peers import Peers
@@ -57,19 +58,28 @@ def create_app(
     sizes: Sizes | None = None,
     replica: Replica | None = None,
     changes: Changes | None = None,
+    shown: Callable[[], FastAPI] | None = None,
 ) -> FastAPI:
     """The application over one view; with `token` it answers only whoever shows it.
 
     `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes one within
     so many seconds; None where none are taken. `sizes`: the last census, as JSON has it.
     `replica`: what it holds where it is one. `changes`: what the view's follower says; None where there is none.
+    `shown`: the application of the generation that is shown, this one or another; None where there are no others.
     """
-    answering = Answering(view, generation, metrics, now_ms, peers or Peers.none(metrics), replica)
+    app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
+
+    def now() -> FastAPI:
+        return shown() if shown else app
+
+    answering = Answering(
+        view, generation, metrics, now_ms, peers or Peers.none(metrics), replica, lambda: now() is not app
+    )
     reading, spanning = Reading(answering), Spanning(answering)
     exports, standing = Exports(), Standing(answering)
     whole, arrow = Whole(answering, exports, snapshot, sizes), Arrow(answering, exports)
-    following = Following(answering, changes or Changes(lambda: view.milestone))
-    app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
+    following = Following(answering, changes or Changes(lambda: view.milestone), lambda: now().state.following)
+    app.state.following = following
     app.get("/v1/state/{key:path}", responses=told(KeyAnswer, *READING))(reading.key)
     app.get("/v1/state", responses=told(ScanAnswer, *READING))(reading.scan)
     app.post("/v1/keys", responses=told(KeysAnswer, *READING, 413))(spanning.keys)
@@ -86,6 +96,7 @@ def create_app(
     app.get("/readyz", responses=told(Health) | {503: {"model": Health, "description": NOT_READY}})(standing.ready)
     app.get("/metrics", response_class=PlainTextResponse)(standing.metrics)
     app.add_exception_handler(CutwaterError, failed)
+    app.add_exception_handler(Switched, switched)
     app.add_exception_handler(RequestValidationError, mistaken)
     app.add_middleware(BodyGuard)
     if token:

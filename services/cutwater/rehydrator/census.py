@@ -36,7 +36,6 @@ class Sized:
         """For whoever applies milestones: from where on windows are kept."""
         if job.max_bytes is not None:
             self.evict = Bounding(store, job.max_bytes, self.census, metrics, log).lower_ms
-        metrics.registry.register(SizeMetrics(lambda: self.census.counted))
 
     def answer(self) -> dict[str, Any]:
         """What the last census found, as JSON has it. Raises UnavailableError before the first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, NamedTuple
 
 from fastapi import Header, Query, Response
@@ -40,10 +40,12 @@ class _Place(NamedTuple):
 class Following:
     """Readers of changes, each at a milestone of its own."""
 
-    def __init__(self, answering: Answering, changes: Changes) -> None:
+    def __init__(self, answering: Answering, changes: Changes, shown: Callable[[], Following]) -> None:
+        """`shown`: this route of the generation that is shown, where another one may take over."""
         self._answering = answering
         self._changes = changes
         self._telling = Telling()
+        self._shown = shown
 
     async def changes(
         self, after: After = None, prefix: Prefix = "", key: Key = None, last_event_id: LastEventId = None
@@ -54,10 +56,11 @@ class Following:
         there. A large one comes in several such events, of which only the last has `"last": true` and an id, the
         milestone's token. `reset`: what follows begins at the milestone that it names, and what came before is not
         kept here: read the state (`at_least`), then go on. It comes first where no token is given, or one that is
-        too old or of another generation; and when the view was restored. `behind`: you read more slowly than
-        changes come, and the answer ends. Come back with the last id, as `Last-Event-ID` (browsers do so) or
-        `after`: every later milestone comes once and in order, or `reset` does; of one that was broken off, all of
-        it. A row that the horizon passes goes without an event. Heartbeats are comments.
+        too old or of another generation; when another generation is shown; and when the view was restored.
+        `behind`: you read more slowly than changes come, and the answer ends. Come back with the last id, as
+        `Last-Event-ID` (browsers do so) or `after`: every later milestone comes once and in order, or `reset`
+        does; of one that was broken off, all of it. A row that the horizon passes goes without an event.
+        Heartbeats are comments.
         """
         place = last_event_id or after
         sequence = self._sequence(place) if place else None
@@ -76,7 +79,7 @@ class Following:
             return window.key.startswith(prefix) and key in (None, window.key)
 
         everything = key is None and not prefix
-        return Events(self._events(sequence, None if everything else wanted), self._changes.following())
+        return Events(self._all(sequence, key, None if everything else wanted), self._changes.following())
 
     def _sequence(self, text: str) -> int:
         """400 where it is no token. Of another generation it was lost, and no place to go on from: before all."""
@@ -86,12 +89,26 @@ class Following:
             raise HTTPException(400, f"{text[:80]!r} is not a token: pass the id of an event, unchanged") from None
         return token.sequence if token.generation == self._answering.generation else -1
 
-    async def _events(self, sequence: int | None, wanted: Wanted | None) -> AsyncIterator[str]:
+    async def _all(self, sequence: int | None, key: str | None, wanted: Wanted | None) -> AsyncIterator[str]:
+        """Of one generation after the other. Where the next holds the key elsewhere, who comes back hears so."""
         yield BEGIN
+        async for text in self._events(sequence, wanted):
+            yield text
+        one = self
+        while (later := self._shown()) is not one:
+            one = later
+            if key is not None and later._answering.peers.owner_elsewhere(key):
+                return
+            with later._changes.following():
+                async for text in later._events(None, wanted):
+                    yield text
+
+    async def _events(self, sequence: int | None, wanted: Wanted | None) -> AsyncIterator[str]:
+        """Until another generation is shown."""
         spoken = time.monotonic()
         following = False
         place = None if sequence is None else _Place(sequence)
-        while (shown := self._answering.view.milestone) is not None:
+        while (shown := self._answering.view.milestone) is not None and self._shown() is self:
             try:
                 if place is not None and self._changes.after(place.sequence) is not None:
                     told, behind_it = await run_in_threadpool(self._told, place, wanted)

@@ -92,38 +92,38 @@ class Metrics:
         for unknown in (self._sequence, self._moment, self._every):
             unknown.set(float("nan"))
 
-    def watch(self, view: View, now_ms: Callable[[], int]) -> None:
-        """Report what the view shows at the moment of each scrape."""
+    def watch(self, shown: Callable[[], View], now_ms: Callable[[], int]) -> None:
+        """Report what the view that is shown shows at the moment of each scrape."""
 
         def of(name: str, text: str, value: Callable[[Milestone], float]) -> None:
             def read() -> float:
-                milestone = view.milestone
+                milestone = shown().milestone
                 return value(milestone) if milestone else float("nan")
 
             Gauge(name, text, **self._here).set_function(read)
 
-        of("sequence", "Sequence of the milestone shown.", lambda shown: shown.sequence)
-        of("watermark_timestamp_seconds", "Its watermark.", lambda shown: shown.watermark_ms / 1000)
-        of("horizon_timestamp_seconds", "Its horizon.", lambda shown: shown.horizon_ms / 1000)
+        of("sequence", "Sequence of the milestone shown.", lambda one: one.sequence)
+        of("watermark_timestamp_seconds", "Its watermark.", lambda one: one.watermark_ms / 1000)
+        of("horizon_timestamp_seconds", "Its horizon.", lambda one: one.horizon_ms / 1000)
         of(
             "lower_bound_timestamp_seconds",
             "Windows that end at or below it were evicted; not a number while none were.",
-            lambda shown: float("nan") if (lower := view.lower_ms(shown)) is None else lower / 1000,
+            lambda one: float("nan") if (lower := shown().lower_ms(one)) is None else lower / 1000,
         )
-        of("age_seconds", "Its age.", lambda shown: view.age_ms(shown, now_ms()) / 1000)
+        of("age_seconds", "Its age.", lambda one: shown().age_ms(one, now_ms()) / 1000)
         Gauge("disk_full", "1 while nothing is applied because the disk is full.", **self._here).set_function(
-            lambda: float(view.status.state is State.FULL)
+            lambda: float(shown().status.state is State.FULL)
         )
         Gauge("ready", "1 when a milestone is shown and followed.", **self._here).set_function(
-            lambda: float(view.ready)
+            lambda: float(shown().ready)
         )
 
-    def watch_changes(self, changes: Changes) -> None:
+    def watch_changes(self, shown: Callable[[], Changes]) -> None:
         """Report who follows and what is kept for them at the moment of each scrape."""
         followers = Gauge("followers", "Readers that follow the changes now.", **self._here)
-        followers.set_function(lambda: changes.followers)
+        followers.set_function(lambda: shown().followers)
         kept = Gauge("changes", "Changed rows kept for them.", unit="bytes", **self._here)
-        kept.set_function(lambda: changes.size)
+        kept.set_function(lambda: shown().size)
 
     def applied(self, milestone: Milestone, done: Applied) -> None:
         self._milestones.inc()

@@ -20,6 +20,8 @@ from cutwater.rehydrator.metrics import Metrics
 
 PASSED_ON = "cutwater-passed-on"
 """Header of a question that another rehydrator passed on: it is passed on once only."""
+GENERATION = "cutwater-generation"
+"""Header of the same: which one the asker shows."""
 ANYHOW = "cutwater-anyhow"
 """Header of one that nobody answers with the newest: what there is shall do."""
 SHOWS = "cutwater-shows"
@@ -54,11 +56,13 @@ class Peers:
         metrics: Metrics,
         current: Callable[[], bool] = lambda: True,
         shows: Callable[[], int] = lambda: 0,
+        generation: str = "",
     ) -> None:
         """`shares`: the owners' URLs, in any order, with their standbys; none where this one holds everything.
 
         `own`: this one's URL, as it stands among them. `current`: can this one answer with what is newest to it?
         `shows`: the sequence of the milestone that it shows all the same, 0 for none.
+        `generation`: the one that it shows.
         Raises UsageError where they cannot share.
         """
         self._shards = shards
@@ -75,7 +79,9 @@ class Peers:
         self.owner = owner_of(own, shares)
         """Whose part this one holds."""
         self._metrics = metrics
-        self._headers = {PASSED_ON: self.agreed.hex()} | ({"authorization": f"Bearer {token}"} if token else {})
+        self._generation = generation
+        named = {PASSED_ON: self.agreed.hex(), GENERATION: generation}
+        self._headers = named | ({"authorization": f"Bearer {token}"} if token else {})
         self._clients: dict[str, httpx.AsyncClient] = {}
         self._absences = Absences()
 
@@ -131,8 +137,17 @@ class Peers:
         return (owner, *self._shares[owner])
 
     def require_agreed(self, request: Request) -> None:
-        """421 where a peer passes on a question by another division of the partitions than ours."""
+        """421 where a peer passes on a question by another division of the partitions than ours.
+
+        Raises UnavailableError where it shows another generation: that passes.
+        """
         if request.headers.get(PASSED_ON, self.agreed.hex()) != self.agreed.hex():
+            theirs = request.headers.get(GENERATION, self._generation)
+            if theirs != self._generation:
+                raise UnavailableError(
+                    f"{self._own} shows generation {self._generation}, and the peer that asks it {theirs}: they "
+                    "are changing over; ask again in a moment"
+                )
             raise HTTPException(421, f"{self._own} divides the partitions otherwise: {_COMPARE}")
 
     async def elsewhere(

@@ -53,21 +53,16 @@ def measure(name: str, measures: Iterable[Measure]) -> str:
     return name
 
 
-def token(text: str | None, generation: Generation) -> int | None:
-    """The sequence of a token; 400 when it is none, 410 when it is of another generation."""
+def token(text: str | None, generation: Generation) -> Token | None:
+    """A token; 400 when it is none. `generation`: one to show how they look."""
     if text is None:
         return None
     try:
-        found = Token.parse(text)
+        return Token.parse(text)
     except (UsageError, ValueError):  # ValueError: a number of thousands of digits
         raise HTTPException(
             400, f"at_least={text[:80]!r} is not a token; one looks like {generation}:42"
         ) from None
-    if found.generation != generation:
-        raise HTTPException(
-            410, f"token {found} is of another generation than {generation}, which is served here: it was lost"
-        )
-    return found.sequence
 
 
 def hint(lower_ms: int | None) -> dict[str, str]:

@@ -8,115 +8,71 @@ from __future__ import annotations
 import errno
 import socket
 import threading
+import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import uvicorn
 
 from cutwater.adapters.alerting import tell_end
-from cutwater.adapters.holding import holding_of
-from cutwater.adapters.native import usable
+from cutwater.adapters.crashing import reach
+from cutwater.adapters.generations import with_partitions
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
-from cutwater.adapters.trail import account
-from cutwater.core import topics
-from cutwater.core.errors import MachineError, ProtocolError
+from cutwater.core.errors import MachineError, ProtocolError, UsageError
 from cutwater.core.job import Job
+from cutwater.core.records import Milestone
 from cutwater.rehydrator.access import open_to_others
-from cutwater.rehydrator.api import create_app
-from cutwater.rehydrator.census import Sized
-from cutwater.rehydrator.loading import Loading
+from cutwater.rehydrator.before import shown_before
+from cutwater.rehydrator.census import SizeMetrics
+from cutwater.rehydrator.front import Front
 from cutwater.rehydrator.metrics import Metrics
-from cutwater.rehydrator.peers import Peers
-from cutwater.rehydrator.replica import Replica
-from cutwater.rehydrator.snapshots import Kept, clear
-from cutwater.rehydrator.starting import Starting
+from cutwater.rehydrator.serving import Served
 from cutwater.rehydrator.storemetrics import StoreMetrics
 from cutwater.rehydrator.working import found
-from cutwater.views.bulk import Bulk, workers_by_default
-from cutwater.views.changes import Changes
-from cutwater.views.follower import Follower
-from cutwater.views.snapshotting import Between
-from cutwater.views.store import Store, folder_of
-from cutwater.views.table import RocksTable
-from cutwater.views.view import State, View
+from cutwater.views.leftovers import remove_earlier
+from cutwater.views.rocks import Figures
+from cutwater.views.view import State, Status
 
 CONNECTIONS_MAX = 512
 STOP_S = 3.0
 """How long the API and the follower each get to end."""
+KEPT_S, KEPT_FOR_PEERS_S = 5.0, 600.0
+"""How long the view of an earlier generation stays, beyond its answers: peers may be longer about theirs."""
 _LOOK_S = 0.2
 
 
 class Rehydrator:
-    """One view served: the follower in one thread, the API in another."""
+    """One view served, and at a promotion the next generation's; the API in one thread, each view in others.
+
+    The main thread alone decides which is shown: `_look` is what it does again and again.
+    """
 
     def __init__(self, job: Job, settings: Settings, log: Any) -> None:
         """Takes the port and the folder; MachineError or UsageError when they cannot be had."""
         self._log = log
-        self._job = job.name
-        self._settings = settings
+        self._job, self._settings = job, settings
         self._told = False
         self._listener = _listen(settings.host, settings.port)
-        generation, metrics = settings.generation, Metrics()
-        self._start = account("rehydrator", job.name, generation, settings.cluster, log, metrics.registry)
-        token = settings.api_token.get_secret_value()
-        holding, replica = holding_of(settings, job.shards)
-        partitions, selection = holding.partitions, holding.selection
-        with self._start.step("opening the store"):
-            folder = folder_of(settings.data_dir, job.name, generation)
-            table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
-            store = Store(folder, job, generation, None, table, partitions, selection=selection)
-        self._view = view = View(store, job)
-        behind = (lambda: view.current, lambda: view.milestone.sequence if view.milestone else 0)
-        peers = Peers(job.shards, settings.shares, settings.peer_url, token, metrics, *behind)
-        role = "replica" if replica else f"standby of {peers.owner}" if peers.standby else "owner"
-        self._start.found(role=role)
-        metrics.watch(self._view, now_ms)
-        metrics.registry.register(StoreMetrics(store.figures))
-        changes = Changes(lambda: self._view.milestone)
-        metrics.watch_changes(changes)
-        starting = Starting(self._start, metrics, self._view, store)
-        self._sized = Sized(job, store, settings.view_census_ms, metrics, log)
-        self._kept = None
-        if settings.snapshots and selection is None:  # a snapshot holds all rows of its partitions
-            self._kept = Kept(job, settings, partitions, store, metrics, log, takes=role == "owner")
-        else:
-            clear(store, log)
-        taking = self._kept.taking if self._kept else None
-        self._follower = Follower(
-            settings.cluster,
-            job,
-            generation,
-            store,
-            self._view,
-            now_ms,
-            Between(starting, taking) if taking else starting,
-            wait_s=settings.wait_ms / 1000,
-            partitions=partitions,
-            bulk=self._bulk(job, metrics, selects=selection is not None),
-            prepare=self._kept.prepare(starting) if self._kept else None,
-            evict=self._sized.evict,
-            changes=changes,
-        )
-        if open_to_others(self._listener.getsockname()[0], token):
+        self._metrics = metrics = Metrics()
+        latest = self._served(job, settings, first=True)
+        before = None if latest.view.milestone else shown_before(latest.folder, job, settings, self._served, log)
+        self._shown = before or latest
+        self._coming = latest if before else None
+        """The view of a generation that was promoted, while there is nothing to show of it."""
+        self._past: list[tuple[Served, float]] = []
+        """Of earlier generations, and when they ceased to be shown: for answers under way, and for peers."""
+        self._tidy = False
+        self._front = Front(self._shown.door)
+        metrics.watch(lambda: self._shown.view, now_ms)
+        metrics.watch_changes(lambda: self._shown.changes)
+        metrics.registry.register(StoreMetrics(self._figures))
+        metrics.registry.register(SizeMetrics(lambda: self._shown.sized.census.counted))
+        if open_to_others(self._listener.getsockname()[0], settings.api_token.get_secret_value()):
             log.warning("anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host)
-        snapshot = taking.request if taking else None
-        app = create_app(
-            self._view,
-            generation,
-            metrics,
-            now_ms,
-            token,
-            peers,
-            snapshot,
-            self._sized.answer,
-            Replica(holding, job.shards) if replica else None,
-            changes,
-        )
         self._server = uvicorn.Server(
             uvicorn.Config(
-                app,
+                self._front,
                 log_level="warning",
                 access_log=False,
                 limit_concurrency=CONNECTIONS_MAX,
@@ -127,76 +83,126 @@ class Rehydrator:
         self._stop = threading.Event()
         self._fatal: BaseException | None = None
 
-    def _bulk(self, job: Job, metrics: Metrics, selects: bool) -> Callable[[Store, Callable[[], bool]], Bulk]:
-        settings = self._settings
-        native = settings.native and usable() and not selects  # a selection is of Python
-        metrics.native(native)
-        loading = Loading(metrics, self._log, native)
-        topic = topics.changelog(job.name, settings.generation)
+    def _served(self, job: Job, settings: Settings, first: bool = False) -> Served:
+        return Served(job, settings, self._metrics, self._log, lambda: self._front.shown.app, first)
 
-        def make(store: Store, stopping: Callable[[], bool]) -> Bulk:
-            workers = settings.restore_workers or workers_by_default()
-            return Bulk(settings.cluster, job, topic, store, loading, workers, stopping, native=native)
-
-        return make
+    def _figures(self) -> Figures | None:
+        return self._shown.store.figures()
 
     @property
     def port(self) -> int:
         """The port that the API listens on."""
         return int(self._listener.getsockname()[1])
 
+    @property
+    def _at_work(self) -> Served:
+        """That which follows the commit stream."""
+        return self._coming or self._shown
+
     def stop(self, *_signal: object) -> None:
         """End `run` within a few seconds."""
         self._stop.set()
 
     def run(self) -> None:
-        """Serve until stopped; raises the error that ended the follower or the API."""
-        threads = [
-            threading.Thread(target=self._guarded, args=(self._follower.run, False), name="follower", daemon=True),
-            threading.Thread(target=self._guarded, args=(self._serve, True), name="api", daemon=True),
-            threading.Thread(
-                target=self._guarded, args=(self._sized.census.run, False), name="census", daemon=True
-            ),
-        ]
-        taking = self._kept.taking if self._kept else None
-        if taking:
-            work = (taking.run, False)
-            threads.append(threading.Thread(target=self._guarded, args=work, name="snapshots", daemon=True))
-        for thread in threads:
-            thread.start()
+        """Serve until stopped; raises the error that ended a follower or the API."""
+        api = threading.Thread(target=self._guarded, args=(self._serve, True), name="api", daemon=True)
+        api.start()
+        self._at_work.begin(self._guarded)
         self._log.info("serving", port=self.port)
-        self._watch()
-        self._follower.stop()
-        self._sized.census.stop()
-        if taking:
-            taking.stop()
+        self._guarded(self._watch)
+        every = [self._at_work, *([self._shown] if self._coming else []), *(one for one, _ in self._past)]
+        for one in every:
+            one.stop()
         self._server.should_exit = True
-        for thread in threads:
-            thread.join(STOP_S)
-        if not any(thread.is_alive() for thread in threads):
-            self._view.close()  # else the process ends with it open, which RocksDB's log survives
+        api.join(STOP_S)
+        for one in every:
+            if one.ended(STOP_S) and not api.is_alive():
+                one.view.close()  # else the process ends with it open, which RocksDB's log survives
         if self._fatal is not None:
             raise self._fatal
 
     def _watch(self) -> None:
         told = None
         while not self._stop.wait(_LOOK_S):
-            status = self._view.status
+            self._look()
+            status = self._shown.view.status
             if status != told:
                 self._log.info("view", state=status.state.value, reason=status.reason)
                 told = status
                 if status.state is State.STOPPED:  # it goes on serving: whoever asks shall know why it stays there
-                    self._start.stopped(ProtocolError(status.reason))
-            if self._follower.failure and not self._told:
+                    self._at_work.start.stopped(ProtocolError(status.reason))
+            failure = self._at_work.follower.failure
+            if failure and not self._told:
                 self._told = True
-                self._tell(self._follower.failure)
+                self._tell(failure)
+
+    def _look(self) -> None:
+        """What is to be done about generations, if anything."""
+        successor = self._at_work.follower.successor
+        if successor is not None and self._shown.view.status.state is not State.STOPPED:
+            self._begin(successor)
+        coming = self._coming
+        if coming is not None and coming.view.milestone is not None:
+            self._switch(coming)
+        elif coming is not None:
+            state, reason = coming.view.status
+            say = f"generation {coming.generation} is promoted; its view: {reason or state.value}"
+            moving = state in (State.STARTING, State.FOLLOWING)
+            self._shown.view.status = Status(State.RESTORING if moving else state, say)
+        elif self._shown.view.status.state is State.FOLLOWING:
+            self._clear_away()
+
+    def _begin(self, successor: Milestone) -> None:
+        """Build the view of a generation that was promoted, beside the one that is shown."""
+        reach("generation-ended")
+        generation = successor.generation
+        self._log.info("another generation is promoted", generation=str(generation), milestone=successor.sequence)
+        self._at_work.stop()
+        if self._coming:  # one that was overtaken before it could be shown
+            self._past.append((self._coming, time.monotonic()))
+        settings = self._settings.model_copy(update={"generation": generation})
+        try:
+            self._coming = self._served(with_partitions(self._job, len(successor.changelog_cut)), settings)
+        except UsageError as error:  # such as more peers than partitions: what is shown stays
+            self._coming = None
+            self._shown.view.status = Status(State.STOPPED, f"generation {generation} is promoted: {error}")
+            return
+        self._coming.begin(self._guarded)
+
+    def _switch(self, coming: Served) -> None:
+        reach("generation-built")
+        before, self._shown, self._coming = self._shown, coming, None
+        self._front.show(coming.door)
+        self._past.append((before, time.monotonic()))
+        self._told = self._tidy = False
+        reach("generation-shown")
+        self._log.info("another generation is shown", generation=str(coming.generation))
+
+    def _clear_away(self) -> None:
+        """Close what nobody asks any more, and delete the views of earlier generations."""
+        kept_s = KEPT_FOR_PEERS_S if self._settings.shares else KEPT_S
+        for one, since_s in list(self._past):
+            if time.monotonic() - since_s < kept_s or one.door.asked or not one.ended(0):
+                continue
+            self._front.drop(one.door)
+            one.view.close()
+            self._past.remove((one, since_s))
+            self._tidy = False
+        if self._tidy or self._past:
+            return
+        self._tidy = True
+        try:
+            if removed := remove_earlier(self._shown.folder):
+                self._log.info("views of earlier generations are deleted", generations=removed)
+        except OSError as error:
+            self._log.warning("the view of an earlier generation was not deleted", error=str(error))
 
     def _tell(self, error: ProtocolError) -> None:
         """The view stays up and shows its last good milestone, so nobody would hear of it from its end."""
         tell = (
             self._settings.cluster,
-            self._job,
-            self._settings.generation,
+            self._job.name,
+            self._at_work.generation,
             "rehydrator",
             error,
             now_ms(),
@@ -207,7 +213,7 @@ class Rehydrator:
     def _serve(self) -> None:
         self._server.run(sockets=[self._listener])
 
-    def _guarded(self, work: Any, must_stay: bool) -> None:
+    def _guarded(self, work: Callable[[], None], must_stay: bool = False) -> None:
         """Run a thread's work; its error, or an end that nobody asked for, ends the service."""
         try:
             work()
@@ -215,7 +221,7 @@ class Rehydrator:
                 raise MachineError("the API ended by itself; see the log above")
         except BaseException as error:
             self._fatal = self._fatal or error
-            self._start.stopped(error)
+            self._at_work.start.stopped(error)
             self._stop.set()
 
 

@@ -14,6 +14,7 @@ from cutwater.core import topics
 from cutwater.core.errors import DiskFullError, DivergenceError, ProtocolError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
+from cutwater.core.lineage import UNKNOWN
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Backlog, Jump, Step
 from cutwater.core.sharing import Partitions
@@ -95,6 +96,8 @@ class Follower:
         self._stop = event()
         self.failure: ProtocolError | None = None
         """What ended the following by the protocol."""
+        self.successor: Milestone | None = None
+        """The first milestone of another generation, which ended the following: this one's last is shown."""
         self._generation = generation
         self._prepare = prepare
         self._backlog = self._known()
@@ -102,14 +105,15 @@ class Follower:
     def _known(self) -> Backlog:
         store = self._store
         floor = store.applying.milestone.sequence if store.applying else 0
-        return Backlog(self._generation, store.applied, floor)
+        lineage = store.lineage if store.applied else UNKNOWN  # a view without any reads the stream anew
+        return Backlog(self._generation, store.applied, floor, lineage=lineage, hands_over=True)
 
     def stop(self) -> None:
         """End `run` within about a second, or once a question to the brokers has had its time."""
         self._stop.set()
 
     def run(self) -> None:
-        """Follow until stopped.
+        """Follow until stopped, or until another generation has taken over (`successor`).
 
         What the protocol forbids ends the following, and the view says why and stays at its last good milestone.
         A full disk is waited for. Raises CutwaterError for what ends the process: no broker or topic at the start,
@@ -122,7 +126,7 @@ class Follower:
                 self._backlog = self._known()
                 if self._store.applied:
                     self._view.show(self._store.applied)
-            while not self._stop.is_set():
+            while self._goes_on:
                 self._session()
         except Stopped:
             pass
@@ -142,6 +146,10 @@ class Follower:
             except DiskFullError as error:
                 self._say(State.FULL, f"{error} {_BY_ITSELF}")
                 self._stop.wait(FULL_S)
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.successor is None and not self._stop.is_set()
 
     def _connect(self) -> None:
         """Wait for the broker, bounded and in small steps, so that a stop is heard."""
@@ -177,7 +185,7 @@ class Follower:
         try:
             feed = MilestoneFeed(self._cluster, self._topic, self._backlog.position)
             partition_count(self._cluster, self._changelog)  # away for good, it ends the process
-            while not self._stop.is_set():
+            while self._goes_on:
                 self._advance(feed, applier)
         except UnavailableError as error:
             self._observer.retried()
@@ -202,7 +210,13 @@ class Follower:
 
     def _advance(self, feed: MilestoneFeed, applier: Applier) -> None:
         """Apply what is there, then read what is new."""
-        plan = self._backlog.plan(self._now_ms())
+        now_ms = self._now_ms()
+        successor = self._backlog.successor
+        if successor and self._backlog.over(now_ms):
+            self._say(State.RESTORING, f"generation {successor.generation} is promoted: its view is not there yet")
+            self.successor = successor
+            return
+        plan = self._backlog.plan(now_ms)
         if plan is not None:
             self._apply(plan, applier)
         if not self._backlog.full:
@@ -215,7 +229,9 @@ class Follower:
                 self._view.beat(record)
             else:
                 self._backlog.add(record)
-        if feed.at_end:
+        if self._backlog.lineage not in (self._store.lineage, UNKNOWN):
+            self._store.remember(self._backlog.lineage)
+        if feed.at_end and not self._backlog.successor:
             self._backlog.end_of_stream()
             if feed.trouble:
                 self._say(State.WAITING, f"{feed.topic}: {feed.trouble}")

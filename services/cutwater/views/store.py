@@ -21,6 +21,7 @@ from cutwater.core.bulk import Done
 from cutwater.core.errors import MachineError, UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
+from cutwater.core.lineage import Lineage, Span
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
 from cutwater.core.selection import Selection
@@ -33,7 +34,7 @@ from cutwater.views.table import RocksTable, Table
 FORMAT = 1
 _IDENTITY, _APPLIED, _APPLYING = meta("identity"), meta("applied"), meta("applying")
 _PARTITIONS, _LOADED, _LOWER = meta("partitions"), meta("loaded"), meta("lower")
-_PROBE = meta("probe")
+_PROBE, _LINEAGE = meta("probe"), meta("lineage")
 _OFFSET_BYTES = 8
 _LOWEST = segment_prefix(-(1 << 63))
 
@@ -51,11 +52,13 @@ def part_in(folder: Path) -> tuple[Partitions | None, Selection | None]:
     return _part_of(_kept(folder, _PARTITIONS) or b"null")
 
 
-def applied_in(folder: Path) -> Milestone | None:
-    """The milestone that the store of a folder is at. Raises MachineError as `Store` does."""
-    data = _kept(folder, _APPLIED)
-    record = wire.decode(data[_OFFSET_BYTES:]) if data else None
-    return record if isinstance(record, Milestone) else None
+def applied_in(folder: Path) -> Entry | None:
+    """The milestone that the store of a folder is at, whole; None where it is at none.
+
+    Raises MachineError as `Store` does.
+    """
+    data = None if _kept(folder, _APPLYING) else _kept(folder, _APPLIED)
+    return None if data is None else _unpack(folder, data)
 
 
 def _kept(folder: Path, name: bytes) -> bytes | None:
@@ -113,6 +116,8 @@ class Store:
             self.applying = self._entry(_APPLYING)
             self.lower_ms = self._lower()
             """Windows that end at or below it were evicted; None: none were. It never falls."""
+            self.lineage = self._lineage()
+            """The generations of the commit stream up to this one, as far as they are known."""
             if self.applied is not None:
                 shutil.rmtree(restoring_folder(self.folder), ignore_errors=True)
             self._live = -(1 << 63)  # the first segment kept; not known before the first commit
@@ -250,6 +255,21 @@ class Store:
             self._db.replace(files)
         self._look()
 
+    def remember(self, lineage: Lineage) -> None:
+        """Keep it beside the rows: the next start does not read the stream from its beginning."""
+        plain = [[one.first, str(one.generation), one.rewinds_to] for one in lineage.spans]
+        with self._guard("writing the lineage"):
+            self._db.write({_LINEAGE: json.dumps(plain).encode()})
+        self.lineage = lineage
+
+    def _lineage(self) -> Lineage:
+        with self._guard("reading the lineage"):
+            data = self._db.get(_LINEAGE)
+            if data is None:
+                return Lineage.of(self._generation)
+            found = json.loads(data)
+            return Lineage(tuple(Span(first, Generation.parse(name), to) for first, name, to in found))
+
     def _lower(self) -> int | None:
         with self._guard("reading the lower bound"):
             data = self._db.get(_LOWER)
@@ -258,14 +278,7 @@ class Store:
     def _entry(self, name: bytes) -> Entry | None:
         with self._guard("reading the position"):
             data = self._db.get(name)
-        if data is None:
-            return None
-        record = wire.decode(data[_OFFSET_BYTES:])
-        if not isinstance(record, Milestone):
-            raise MachineError(
-                f"{self.folder}: the position is no milestone; delete the folder to rebuild the view"
-            )
-        return Entry(record, data[_OFFSET_BYTES:], int.from_bytes(data[:_OFFSET_BYTES], "big"))
+        return None if data is None else _unpack(self.folder, data)
 
     def _identify(self) -> int:
         """Check whose view this is, or write it down; returns the segment length it was laid out with."""
@@ -365,3 +378,10 @@ def _size(rows: Mapping[bytes, bytes]) -> int:
 
 def _pack(entry: Entry) -> bytes:
     return entry.offset.to_bytes(_OFFSET_BYTES, "big") + entry.record
+
+
+def _unpack(folder: Path, data: bytes) -> Entry:
+    record = wire.decode(data[_OFFSET_BYTES:])
+    if not isinstance(record, Milestone):
+        raise MachineError(f"{folder}: the position is no milestone; delete the folder to rebuild the view")
+    return Entry(record, data[_OFFSET_BYTES:], int.from_bytes(data[:_OFFSET_BYTES], "big"))

@@ -83,7 +83,7 @@ class RocksTable:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._memory_bytes = memory_bytes
-        self._lock = _locked(folder.with_name(f"{folder.name}.lock"))
+        self._lock = locked(folder.with_name(f"{folder.name}.lock"))
         try:
             self._open()
         except BaseException:
@@ -159,7 +159,7 @@ class RocksTable:
         self._lock.close()
 
 
-def _locked(place: Path) -> IO[bytes]:
+def locked(place: Path) -> IO[bytes]:
     """Held until it is closed, or the process dies. Raises BlockingIOError, whose text speaks of a lock."""
     file = place.open("wb")
     try:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from cutwater.adapters.hashing import key_hash
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
+from cutwater.core.lineage import Lineage
 from cutwater.core.ranking import Ranking
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Entry
@@ -98,6 +99,11 @@ class View:
     def milestone(self) -> Milestone | None:
         """The milestone that readers see now."""
         return self._shown.milestone if self._shown else None
+
+    @property
+    def lineage(self) -> Lineage:
+        """The generations of the stream up to this view's own."""
+        return self._store.lineage
 
     @property
     def ready(self) -> bool:

@@ -1,0 +1,90 @@
+"""kill -9 while it changes over to another generation: a start shows either, and ends at the new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from changelogs import Sold, Writing, make_job, until
+from rehydrating import SWITCH_POINTS, Process
+from test_standby import GATED
+from test_switch import Reader, check, serving
+
+POINTS = [*SWITCH_POINTS, "rows-read", "milestone-stored"]
+"""The last two are those of the new view's first milestone: the old one had its own before they were armed."""
+
+
+@pytest.fixture
+def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
+    one = Writing(broker.cluster, make_job(tmp_path)[0])
+    one.epoch(Sold(f"s{number}", number % 9, number) for number in range(300))
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize("starts_with_new", [False, True])
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_while_it_changes_over(writing: Writing, tmp_path: Path, point: str, starts_with_new: bool) -> None:
+    """I4: at every moment a start shows one milestone whole, never steps back, and comes to the new generation.
+
+    A start may be told the generation by the commit stream, or go there by way of the one before.
+    """
+    with serving(writing, tmp_path) as served:
+        until(lambda: served.shown() == 1, "the first generation")
+    mark = tmp_path / "mark"
+    armed = {"CUTWATER_CRASH_POINT": point, "CUTWATER_CRASH_MARK": str(mark)}
+    with serving(writing, tmp_path, **armed) as served:
+        writing.promote(5, [Sold("s1", 2, 7)])
+        assert served.process.wait(60) == -9, served.log.read_text()
+        assert mark.read_text() == point
+    env = {"CUTWATER_GENERATION": str(writing.generation)} if starts_with_new else {}
+    with serving(writing, tmp_path, **env) as served:
+        until(lambda: served.get("/v1/milestone").is_success, "any milestone")
+        with Reader(served) as reader:
+            until(lambda: served.shown() == 2, "the new generation")
+            writing.epoch([Sold("s1", 2, 8)])
+            until(lambda: served.shown() == 3, "its next milestone")
+            until(lambda: only(served, tmp_path, writing), "the first view to be deleted")
+        check(reader, writing)
+
+
+def only(served: Process, folder: Path, writing: Writing) -> bool:
+    """Is nothing left of the first generation?"""
+    assert served.process.poll() is None, served.log.read_text()
+    return not any((folder / "data" / "views" / writing.job.name).glob("g1-*"))
+
+
+def test_a_start_shows_the_view_of_before_until_the_new_one_is_there(writing: Writing, tmp_path: Path) -> None:
+    """Where the promoted generation's view is not built yet, readers have the last one, and it is said so."""
+    with serving(writing, tmp_path) as served:
+        until(lambda: served.shown() == 1, "the first generation")
+    writing.promote(2, [Sold("s1", 2, 7)])
+    gate, new = tmp_path / "gate", {"CUTWATER_GENERATION": str(writing.generation)}
+    with serving(writing, tmp_path, GATED.format(gate=str(gate)), **new) as served:
+        with Reader(served) as reader:
+            until(lambda: "is promoted" in served.get("/healthz").json()["reason"], "it to say so")
+            assert served.get("/healthz").json()["status"] == "restoring"
+            gate.touch()
+            until(lambda: served.shown() == 2, "the new generation")
+        check(reader, writing)
+        assert {sequence for sequence, _, _ in reader.answers} == {1, 2}
+
+
+def test_a_view_of_another_stream_is_not_shown(writing: Writing, tmp_path: Path) -> None:
+    """What lies there from a stream that was replaced says nothing about this one."""
+    other = Writing(writing.cluster, make_job(tmp_path / "other")[0])
+    other.epoch([Sold("other", 1, 1)])
+    with serving(other, tmp_path / "other") as served:
+        until(lambda: served.shown() == 1, "the other stream")
+    views = tmp_path / "data" / "views"
+    views.mkdir(parents=True)
+    (tmp_path / "other" / "data" / "views" / other.job.name).rename(views / writing.job.name)
+    writing.promote(2)
+    gate, new = tmp_path / "gate", {"CUTWATER_GENERATION": str(writing.generation)}
+    with serving(writing, tmp_path, GATED.format(gate=str(gate)), **new) as served:
+        assert served.get("/v1/milestone").status_code == 503
+        gate.touch()
+        until(lambda: served.shown() == 2, "the new generation")
+    other.close()
