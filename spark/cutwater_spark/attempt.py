@@ -22,6 +22,7 @@ from cutwater.core import topics
 from cutwater.core.collection import Collector
 from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.generations import ROOT_PARENT
 from cutwater.core.job import Job
 from cutwater.core.origins import FIRST, Origin
 from cutwater.core.rejection import Seen
@@ -48,9 +49,12 @@ LookAtExecution = Callable[[Any], Seen]
 
 
 def location_of(job: Job, settings: Settings) -> str:
-    """Where the checkpoint lies."""
-    below = settings.data_dir / "checkpoints" / job.name / str(settings.generation)
-    return settings.checkpoint or str(below.resolve())
+    """Where the checkpoint lies: each generation has its own."""
+    generation = settings.generation
+    if not settings.checkpoint:
+        return str((settings.data_dir / "checkpoints" / job.name / str(generation)).resolve())
+    named = settings.checkpoint.rstrip("/")
+    return named if generation.parent == ROOT_PARENT else f"{named}-{generation}"
 
 
 class Attempt:

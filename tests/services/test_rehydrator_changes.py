@@ -344,7 +344,7 @@ def test_slow_readers_hold_a_piece_each_and_not_the_milestone(told: Callable[...
     one = told(bytes_max=4 << 20)
     view = one.own.view
     answering = Answering(view, GENERATION, Metrics(), now_ms, Peers.none(Metrics()), None)
-    route_ = route.Following(answering, one.changes)
+    route_ = route.Following(answering, one.changes, lambda: route_)
     wanted = (lambda window: window.key.startswith(prefix)) if prefix else None
     one.show(1)
 
