@@ -19,13 +19,14 @@ from cutwater.adapters.avro import Codec
 from cutwater.adapters.hashing import rows_hash
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job import PLAIN_KEY_SCHEMA
+from cutwater.core.moments import iso
 from cutwater.local.children import Child
 from cutwater.local.ports import free_ports
 from cutwater.local.restarts import RestartPolicy
 from cutwater.views.bulk import workers_by_default
 from cutwater.views.changelog import KeyReader
 from cutwater.views.layout import WINDOWS_END, Window, parse, segment_prefix
-from cutwater.views.rows import Presenter, iso
+from cutwater.views.rows import Presenter
 from cutwater.views.store import Store, folder_of
 
 _SPENT = re.compile(r"^cutwater_view_(?:apply_seconds_sum|snapshot_restore_seconds) (\S+)$", re.MULTILINE)

@@ -23,6 +23,7 @@ from cutwater.adapters import arrow
 from cutwater.adapters.arrow import MEDIA_TYPE
 from cutwater.core.errors import MachineError
 from cutwater.views import tabular
+from cutwater.views.pages import Part
 
 
 def batches_of(data: bytes) -> list[Any]:
@@ -146,8 +147,8 @@ def test_a_stream_stays_at_its_milestone(small: Own, monkeypatch: pytest.MonkeyP
     """Whatever is shown before its first row is read."""
     shown = small.view.stored
 
-    def and_then_the_next() -> Any:
-        found = shown()
+    def and_then_the_next(*part: Part) -> Any:
+        found = shown(*part)
         small.show(2, rows(small.job, small.store, [Sold("aa", 1, 99)]))
         return found
 
@@ -165,7 +166,7 @@ def test_streams_and_lines_share_the_bound(small: Own, monkeypatch: pytest.Monke
     kept = list(stored)
     with serving(app_of(small.view)) as url:
         with monkeypatch.context() as patch, ExitStack() as stack:
-            patch.setattr(small.view, "stored", lambda: (milestone, cycle(kept)))
+            patch.setattr(small.view, "stored", lambda *_part: (milestone, cycle(kept)))
             for path in ("/v1/export", "/v1/arrow"):
                 assert stack.enter_context(httpx.stream("GET", f"{url}{path}")).status_code == 200
             for path in ("/v1/export", "/v1/arrow"):
@@ -190,6 +191,6 @@ def test_a_stream_that_breaks_off_is_an_incomplete_read(small: Own, monkeypatch:
         raise MachineError("the disk is away")
 
     monkeypatch.setattr(tabular, "BATCH_ROWS", 2)
-    monkeypatch.setattr(small.view, "stored", lambda: (milestone, some()))
+    monkeypatch.setattr(small.view, "stored", lambda *_part: (milestone, some()))
     with serving(app_of(small.view)) as url, pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
         httpx.get(f"{url}/v1/arrow")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from cutwater.views.rows import iso, plain
+from cutwater.core.moments import iso
+from cutwater.views.rows import plain
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from cutwater.adapters.trail import history as read_history
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import err, handled, iso, out, print_json, table
 from cutwater.core.errors import UsageError
+from cutwater.core.moments import iso_ms
 from cutwater.core.trail import Recovery, chosen
 from cutwater.local import running
 
@@ -75,10 +75,9 @@ def _moment_ms(text: str, now: int) -> int:
     if ago := _AGO.fullmatch(text):
         return now - int(ago[1]) * _UNIT_MS[ago[2]]
     try:
-        moment = datetime.fromisoformat(text)
+        return iso_ms(text)
     except ValueError:
         raise UsageError(f"--since {text!r} is no time: write 12h, or 2026-01-02T03:00:00Z") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def as_object(one: Recovery) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +17,7 @@ from cutwater.adapters.registry import registry_for
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import err, handled, out, print_json
 from cutwater.core.errors import UsageError
+from cutwater.core.moments import parsed
 from cutwater.local import running
 
 
@@ -83,10 +83,7 @@ class _Lines:
 
 
 def _time(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    moment = datetime.fromisoformat(value)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return parsed(value) if isinstance(value, str) else value
 
 
 def register(app: typer.Typer) -> None:

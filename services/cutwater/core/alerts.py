@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cutwater.core.generations import Generation
+from cutwater.core.moments import iso
 
 STUCK_EPOCH = "stuck-epoch"
 SILENT = "silent"
@@ -82,17 +82,12 @@ def plain(alert: Alert) -> dict[str, Any]:
         "kind": alert.kind,
         "part": alert.part,
         "told_by": alert.told_by,
-        "raised": _iso(alert.raised_ms),
-        "resolved": None if alert.resolved_ms is None else _iso(alert.resolved_ms),
+        "raised": str(iso(alert.raised_ms, always_ms=True)),
+        "resolved": None if alert.resolved_ms is None else str(iso(alert.resolved_ms, always_ms=True)),
         "sequence": alert.sequence,
         "value": alert.value,
         "text": alert.text,
     }
-
-
-def _iso(ms: int) -> str:
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 Known = Mapping[Key, Alert]

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from cutwater.core.moments import parsed
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _TIME_WORDS = re.compile(r"(^|_)(at|ts|time|timestamp|date|datetime|when|created|updated|occurred)($|_)")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -123,10 +125,9 @@ def sounds_like_time(name: str) -> bool:
 
 def _moment(text: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text)
+        return parsed(text)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def time_ms(value: Any, kind: str) -> int | None:

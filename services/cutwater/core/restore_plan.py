@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from cutwater.core.bulk import Slice, divided
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
+from cutwater.core.moments import iso, iso_ms
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, contained
 from cutwater.core.sharing import Partitions
@@ -43,13 +43,12 @@ class Target:
         except (UsageError, ValueError):
             pass
         try:
-            moment = datetime.fromisoformat(text)
+            return Target(at_ms=iso_ms(text))
         except ValueError:
             raise UsageError(
                 f"'{text}' is no target: write latest, a token such as g1-local-00000000:42, or a moment such as "
                 "2026-01-31T08:00:00Z"
             ) from None
-        return Target(at_ms=round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
 class Kept(NamedTuple):
@@ -181,7 +180,7 @@ def _wanted(target: Target, known: Known) -> int:
         raise UsageError("the commit stream holds no milestone of this generation yet")
     found = [at for at, entry in enumerate(known.stream) if _is_meant(target, entry.milestone)]
     if not found:
-        wanted = target.token or f"a milestone committed by {_iso(target.at_ms or 0)}"
+        wanted = target.token or f"a milestone committed by {iso(target.at_ms or 0)}"
         raise UsageError(f"the commit stream does not hold {wanted}; {_those(known.stream)}")
     if target == Target():  # of the newest ones any will do
         found = [at for at in found if _available(known, at)] or found
@@ -237,7 +236,3 @@ def _those(entries: Sequence[Entry]) -> str:
     shown = [f"{one[0]} to {one[-1]}" if len(one) > 1 else str(one[0]) for one in ranges[-_SHOWN_MAX:]]
     more = f"{len(ranges) - _SHOWN_MAX} ranges before, " if len(ranges) > _SHOWN_MAX else ""
     return f"there are {more}{', '.join(shown)}"
-
-
-def _iso(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -9,17 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cutwater.core.errors import UsageError
-from cutwater.core.moments import moment_ms
+from cutwater.core.moments import iso, moment_ms
 
 NAMES_MAX = 1_000
 """Keys and prefixes together: each row is compared with them, and every answer of a replica names them."""
 NAME_CHARS_MAX = 1_000
 _SHOWN_MAX, _SHOWN_CHARS_MAX = 5, 60
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class Selection:
         parts += [f"the keys that begin with {_first(self.prefixes)}"] if self.prefixes else []
         text = " and ".join(parts) or "all keys"
         if self.since_ms is not None:
-            text += f", in windows that end after {_iso(self.since_ms)}"
+            text += f", in windows that end after {iso(self.since_ms)}"
         return text
 
 
@@ -137,10 +135,3 @@ def since_of(text: str) -> int | None:
         raise UsageError(
             f"{text[:60]!r} is no time: write 2026-01-31T00:00:00Z, or milliseconds since 1970"
         ) from None
-
-
-def _iso(time_ms: int) -> str:
-    try:
-        return (_EPOCH + timedelta(milliseconds=time_ms)).isoformat().replace("+00:00", "Z")
-    except OverflowError:
-        return f"{time_ms} ms since 1970"

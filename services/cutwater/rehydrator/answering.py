@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, Response
 
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation, Token
+from cutwater.core.moments import iso
 from cutwater.core.records import Milestone
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.front import Switched
@@ -19,7 +20,7 @@ from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.replica import Replica
 from cutwater.views.described import described
-from cutwater.views.rows import Row, iso
+from cutwater.views.rows import Row
 from cutwater.views.view import View
 
 _LOOK_S = 0.01

@@ -11,12 +11,12 @@ from prometheus_client.registry import Collector
 from cutwater.adapters.process import now_ms
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job import Job
+from cutwater.core.moments import iso
 from cutwater.core.records import Milestone
 from cutwater.core.sizes import Size
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.views.bounding import Bounding
 from cutwater.views.census import Census, Counted
-from cutwater.views.rows import iso
 from cutwater.views.store import Store
 
 SHARDS_SHOWN = 20

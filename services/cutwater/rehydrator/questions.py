@@ -12,9 +12,8 @@ from fastapi import HTTPException
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.measures import Measure
-from cutwater.core.moments import moment_ms
+from cutwater.core.moments import iso, moment_ms
 from cutwater.core.shards import ShardMap
-from cutwater.views.rows import iso
 
 SHARDS_PATTERN = "([0-9]{1,5})(?:-([0-9]{1,5}))?"
 _SHARDS = re.compile(SHARDS_PATTERN)

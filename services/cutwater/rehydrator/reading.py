@@ -9,6 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 
 from cutwater.core.errors import UsageError
+from cutwater.core.moments import iso
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.answering import Answering, patience, rendered
 from cutwater.rehydrator.parameters import (
@@ -25,7 +26,6 @@ from cutwater.rehydrator.parameters import (
 )
 from cutwater.rehydrator.peers import path_of
 from cutwater.views.pages import Part, ScanPage
-from cutwater.views.rows import iso
 
 
 class Reading:

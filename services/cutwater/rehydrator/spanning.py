@@ -19,6 +19,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 
 from cutwater.core.errors import UnavailableError
+from cutwater.core.moments import iso
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.answering import Answering, patience, rendered, shown_row
 from cutwater.rehydrator.asked import Keys
@@ -36,7 +37,6 @@ from cutwater.rehydrator.parameters import (
 from cutwater.rehydrator.peers import Holders
 from cutwater.views.layout import Window
 from cutwater.views.pages import Order, Part, Stored
-from cutwater.views.rows import iso
 from cutwater.views.view import TOP_ROWS_MAX
 
 TOPS_MAX = 4

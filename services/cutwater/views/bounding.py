@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from cutwater.core.eviction import Eviction, evict
+from cutwater.core.moments import iso
 from cutwater.core.records import Milestone
 from cutwater.views.census import Counted
-from cutwater.views.rows import iso
 from cutwater.views.store import Store
 
 

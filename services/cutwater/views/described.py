@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cutwater.core.moments import iso
 from cutwater.core.records import Milestone
 from cutwater.core.selection import Selection
-from cutwater.views.rows import iso
 
 _OF_THE_MOMENT = ("age_ms", "standby")
 

@@ -9,9 +9,9 @@ from typing import Any
 from cutwater.adapters import wire
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.moments import iso
 from cutwater.core.output import End
 from cutwater.views.layout import Window
-from cutwater.views.rows import iso
 
 _SAME = ("first_sequence", "sequence", "part", "last", "rows", "rewinds_to")
 _TIMES = ("watermark", "committed", "published")

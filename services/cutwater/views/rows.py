@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -16,8 +16,6 @@ from cutwater.views.layout import Window
 
 Row = dict[str, Any]
 """key, window_start and window_end (ms), then one column per measure."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Presenter:
@@ -65,12 +63,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value
-
-
-def iso(time_ms: int) -> str | int:
-    """A moment as ISO 8601 in UTC; beyond the years 1 to 9999 the number itself."""
-    try:
-        moment = _EPOCH + timedelta(milliseconds=time_ms)
-    except OverflowError:
-        return time_ms
-    return moment.isoformat(timespec="milliseconds" if time_ms % 1000 else "seconds").replace("+00:00", "Z")
