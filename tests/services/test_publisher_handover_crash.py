@@ -103,6 +103,7 @@ def test_a_difference_in_parts_goes_on_behind_the_last_one(
     with monkeypatch.context() as patch:
         patch.setattr(writer_module.OutputWriter, "write", dying)
         while not played.handed_over:
+            assert deaths < 12, "each life must write a part more"
             writes, store = 0, tmp_path / (f"store-{deaths}" if lost else "store-0")
             with suppress(KeyboardInterrupt), publishing(played.cluster, job, store, part_rows=30) as errors:
                 until(partial(_either, errors, played), "a crash, or the end")
