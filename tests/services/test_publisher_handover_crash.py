@@ -117,6 +117,7 @@ def _either(errors: list[BaseException], played: Played) -> bool:
     return bool(errors) or played.handed_over
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("point", "times"), POINTS)
 def test_killed_at_any_point_it_says_the_same_once(
     played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, times: int
