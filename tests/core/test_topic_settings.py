@@ -67,6 +67,16 @@ def test_each_wrong_setting_is_named_with_found_and_wanted(setting: str, value: 
     assert f"--add-config {setting}={wanted}" in one.remedy
 
 
+def test_an_output_keeps_the_partitions_that_it_was_made_with() -> None:
+    """Later generations have changelogs of other numbers; the rest of its settings is compared all the same."""
+    spec = SPECS[topics.output("ticks")]
+    assert differences(spec, FoundTopic(spec.name, spec.partitions + 3, dict(spec.config))) == []
+    (one,) = differences(
+        spec, FoundTopic(spec.name, spec.partitions + 3, {**dict(spec.config), "retention.ms": "1"})
+    )
+    assert one.setting == "retention.ms"
+
+
 def test_another_number_of_partitions_is_a_difference() -> None:
     """A changelog with other partitions than the job file's is refused: its keys would be elsewhere."""
     (one,) = differences(CHANGELOG, FoundTopic(CHANGELOG.name, 5, dict(CHANGELOG.config)))

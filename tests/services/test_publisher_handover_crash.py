@@ -103,6 +103,7 @@ def test_a_difference_in_parts_goes_on_behind_the_last_one(
     with monkeypatch.context() as patch:
         patch.setattr(writer_module.OutputWriter, "write", dying)
         while not played.handed_over:
+            assert deaths < 12, "each life must write a part more"
             writes, store = 0, tmp_path / (f"store-{deaths}" if lost else "store-0")
             with suppress(KeyboardInterrupt), publishing(played.cluster, job, store, part_rows=30) as errors:
                 until(partial(_either, errors, played), "a crash, or the end")
@@ -116,6 +117,7 @@ def _either(errors: list[BaseException], played: Played) -> bool:
     return bool(errors) or played.handed_over
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("point", "times"), POINTS)
 def test_killed_at_any_point_it_says_the_same_once(
     played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, times: int

@@ -50,7 +50,7 @@ class Difference:
 def differences(spec: TopicSpec, found: FoundTopic) -> list[Difference]:
     """Every setting of a topic that differs from what its spec wants."""
     wrong = []
-    if found.partitions != spec.partitions:
+    if found.partitions != spec.partitions and not spec.keeps_partitions:
         wrong.append(Difference(spec.name, "partitions", str(found.partitions), str(spec.partitions)))
     for setting, wanted in spec.config:
         value = found.config.get(setting, "")

@@ -120,6 +120,8 @@ class TopicSpec:
     name: str
     partitions: int
     config: tuple[tuple[str, str], ...]
+    keeps_partitions: bool = False
+    """Does it outlive generations, and keep the number that it was made with, whatever a later one has?"""
 
 
 # By size alone: the last start of a service that runs for years is kept, and one that starts in a loop is bounded.
@@ -170,7 +172,7 @@ def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
         ("max.message.bytes", str(ROW_BYTES_MAX)),
     )
     return [
-        TopicSpec(output(job), partitions, output_config),
+        TopicSpec(output(job), partitions, output_config, keeps_partitions=True),
         TopicSpec(published(job), 1, (("cleanup.policy", "compact"),)),
     ]
 

@@ -18,6 +18,9 @@ class Metrics:
         self.registry = CollectorRegistry()
         here: dict[str, Any] = {"registry": self.registry, "namespace": "cutwater", "subsystem": "publisher"}
         self._rows = Counter("rows", "Rows written to the output.", **here)
+        self._corrections = Counter(
+            "corrections", "Of these, corrections and tombstones: they contradict what was written before.", **here
+        )
         self._transactions = Counter("transactions", "Transactions committed: one a milestone, or a part.", **here)
         self._sequence = Gauge("sequence", "Sequence of the newest milestone published whole.", **here)
         self._behind = Histogram(
@@ -25,8 +28,9 @@ class Metrics:
         )
         self._backlog = Gauge("backlog_milestones", "Milestones read and not published yet.", **here)
 
-    def wrote(self, rows: int) -> None:
+    def wrote(self, rows: int, corrections: int) -> None:
         self._rows.inc(rows)
+        self._corrections.inc(corrections)
         self._transactions.inc()
 
     def published(self, milestone: Milestone, now_ms: int) -> None:

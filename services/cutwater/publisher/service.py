@@ -124,12 +124,25 @@ class Publisher:
         topic = topics.changelog(self._job.name, position.generation)
         with ExitStack() as stack:
             ranges = stack.enter_context(closing(Ranges(self._cluster, topic, self._stop.is_set)))
-            source = stack.enter_context(closing(self._make_source(ranges, position.generation)))
+            source = self._source(ranges)
+            if source is None:
+                return
+            stack.enter_context(closing(source))
             following = stack.enter_context(closing(Following(self._cluster, self._job, position)))
             while not self._stop.is_set() and not following.ended:
                 self._pipeline.check()
                 self._advance(following, source)
         self._pipeline.settle()
+
+    def _source(self, ranges: Ranges) -> Source | None:
+        """Of the position's generation; None where it can have none any more, and another one was promoted."""
+        generation = self._position.generation
+        try:
+            return self._make_source(ranges, generation)
+        except UsageError as error:  # its store is of measures that the job file no longer has
+            if self._handing_over.left_behind(generation, error):
+                return None
+            raise
 
     def _hand_over(self) -> None:
         """Publish the difference to a milestone of another generation, and go on with that one."""
@@ -183,7 +196,7 @@ class Publisher:
         self._unwritten = True
         self._writer.write(transaction)
         self._unwritten = False
-        self._metrics.wrote(sum(transaction.part.rows))
+        self._metrics.wrote(sum(transaction.part.rows), transaction.corrections)
         if transaction.part.last:
             milestone, whole = transaction.plan.to.milestone, transaction.whole
             self._metrics.published(milestone, self._now_ms())

@@ -14,7 +14,7 @@ from cutwater.adapters.kafka import Batch, TransactionalWriter, bounds, make_con
 from cutwater.core import topics
 from cutwater.core.errors import DivergenceError, ProtocolError
 from cutwater.core.generations import Generation
-from cutwater.core.job import Job
+from cutwater.core.job import CORRECTION, TOMBSTONE, Job
 from cutwater.core.output import Part, Published, after, ends, nothing, require_mine
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step
@@ -37,6 +37,8 @@ class Transaction:
     part: Part
     batches: Sequence[Batch]
     """Its rows, by partition."""
+    corrections: int
+    """How many of its rows contradict what was published before."""
 
     @property
     def moved(self) -> Published:
@@ -111,7 +113,8 @@ class OutputWriter:
                 batches[number].records.extend(records(self._encoder, milestone.sequence, kind, rows))
         counts = [len(batch.records) for batch in batches]
         progress = reached(position.progress, topics.changelog(self._job, milestone.generation), part)
-        return Transaction(position, whole, plan, Part(counts, progress, last), batches)
+        corrections = sum(len(piece) for piece in part if piece.kind in (CORRECTION, TOMBSTONE))
+        return Transaction(position, whole, plan, Part(counts, progress, last), batches, corrections)
 
     def _routing(self, partitions: int) -> Routing:
         """From a changelog of so many."""
