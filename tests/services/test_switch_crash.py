@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import Sold, Writing, make_job, until
+from changelogs import GENERATION, Sold, Writing, make_job, until
 from rehydrating import SWITCH_POINTS, Process
 from test_standby import GATED
 from test_switch import Reader, check, serving
+
+from cutwater.adapters import wire
+from cutwater.core.restore import Entry
+from cutwater.views.store import Store, folder_of
 
 POINTS = [*SWITCH_POINTS, "rows-read", "milestone-stored"]
 """The last two are those of the new view's first milestone: the old one had its own before they were armed."""
@@ -74,17 +79,15 @@ def test_a_start_shows_the_view_of_before_until_the_new_one_is_there(writing: Wr
 
 def test_a_view_of_another_stream_is_not_shown(writing: Writing, tmp_path: Path) -> None:
     """What lies there from a stream that was replaced says nothing about this one."""
-    other = Writing(writing.cluster, make_job(tmp_path / "other")[0])
-    other.epoch([Sold("other", 1, 1)])
-    with serving(other, tmp_path / "other") as served:
-        until(lambda: served.shown() == 1, "the other stream")
-    views = tmp_path / "data" / "views"
-    views.mkdir(parents=True)
-    (tmp_path / "other" / "data" / "views" / other.job.name).rename(views / writing.job.name)
+    folder = folder_of(tmp_path / "data", writing.job.name, GENERATION)
+    store, last = Store(folder, writing.job, GENERATION), writing.last
+    assert last is not None
+    foreign = replace(last, rows=1)
+    store.commit(Entry(foreign, wire.encode(foreign), 0), {})
+    store.close()
     writing.promote(2)
     gate, new = tmp_path / "gate", {"CUTWATER_GENERATION": str(writing.generation)}
     with serving(writing, tmp_path, GATED.format(gate=str(gate)), **new) as served:
-        assert served.get("/v1/milestone").status_code == 503
+        assert served.get("/v1/milestone").status_code == 503, "what lies there is whole, and not of this stream"
         gate.touch()
         until(lambda: served.shown() == 2, "the new generation")
-    other.close()
