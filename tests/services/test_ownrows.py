@@ -97,6 +97,15 @@ def test_a_record_that_is_not_plain_is_looked_at(job: Job, odd: dict[str, bytes 
         assert OwnRows(job, "changes").of(messages, OWN) is None
 
 
+def test_of_whom_they_are_may_be_found_out_otherwise(job: Job) -> None:
+    """Then no header is looked at; a tombstone is."""
+    rows = [message(job, 0, key("shop", 1), OTHER), message(job, 1, key("shop", 2), None)]
+    columns = OwnRows(job, "changes").of(rows, None)
+    assert columns is not None
+    assert list(columns.keys) == [one.key() for one in rows]
+    assert OwnRows(job, "changes").of([*rows, message(job, 2, key("shop", 3), body=None)], None) is None
+
+
 def test_a_value_of_another_schema_is_looked_at(job: Job) -> None:
     """And one that is framed with a registry's number is not: the milestone says its schema."""
     head = ("changes", 0, 0, key("shop", 1))

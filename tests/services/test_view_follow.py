@@ -110,6 +110,21 @@ def test_rows_that_do_not_match_stop_the_view(
         assert view.seen.divergences == 1
 
 
+@pytest.mark.parametrize("chunk_rows", [1_000, 4])
+def test_a_record_in_a_rows_place_stops_the_view(writing: Writing, tmp_path: Path, chunk_rows: int) -> None:
+    """As many records as rows, and one of them is an earlier attempt's: the digest tells, whoever wrote it."""
+    writing.epoch([Sold(f"s{number}", 1, number) for number in range(10)])
+    with following(writing.cluster, writing.job, tmp_path / "view", chunk_rows=chunk_rows) as view:
+        view.wait_for(1)
+        before = view.rows()
+        rows = [Sold(f"s{number}", 1, 100 + number) for number in range(10)]
+        written = writing.rows(rows[:9], epoch=1, attempt=2)
+        writing.rows([rows[9]._replace(pieces=7)], epoch=1, attempt=1)
+        writing.milestone(rows, [*written, encoded(writing.job, rows[9])], attempt=2)
+        assert "milestone g1-local-00000000:2" in view.wait_stopped()
+        assert view.rows() == before
+
+
 def test_restart_goes_on_at_the_applied_milestone(writing: Writing, tmp_path: Path) -> None:
     """After a restart the view shows its milestone at once and reads only what came after it."""
     writing.epoch(Sold(f"s{number}", 1, number) for number in range(30))

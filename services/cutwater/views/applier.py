@@ -118,10 +118,13 @@ class Applier:
         """One batch; False, and nothing is changed, when the rows are too many bytes for that."""
         milestone = entry.milestone
         own: dict[bytes, bytes] = {}
-        rows_max = self._proof(milestone).rows
-        for _, messages in self._range(milestone).pieces():
+        rows_max, range_ = self._proof(milestone).rows, self._range(milestone)
+        # With as many records as rows each must be one of them, and the digest proves it: headers are made into
+        # objects when they are looked at, which takes a quarter of all the time.
+        proved = range_.records_max == rows_max
+        for _, messages in range_.pieces():
             # A task that ran twice wrote a row twice: the last one counts.
-            own.update(self._told_apart(messages, milestone)[0].rows())
+            own.update(self._told_apart(messages, milestone, proved=proved)[0].rows())
             if len(own) > rows_max:
                 break  # proved wrong already
             if self.running.bytes > CHUNK_BYTES:
@@ -195,11 +198,14 @@ class Applier:
                 yield messages[at : at + self._chunk_rows]
 
     def _told_apart(
-        self, messages: Sequence[Message], milestone: Milestone, jump: bool = False
+        self, messages: Sequence[Message], milestone: Milestone, jump: bool = False, proved: bool = False
     ) -> tuple[Columns, Columns]:
-        """The milestone's own rows among the records; and all that count: of a jump, those of its generation."""
+        """The milestone's own rows among the records; and all that count: of a jump, those of its generation.
+
+        `proved`: the digest will tell whether they are the milestone's own.
+        """
         wanted = writer_of(milestone)
-        if (own := self._own.of(messages, wanted)) is not None:
+        if (own := self._own.of(messages, None if proved else wanted)) is not None:
             self.running.records += len(messages)
             self.running.bytes += own.size
             return own, own

@@ -7,7 +7,7 @@ Records that are all of that epoch, live and plain are taken here. All others, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter, methodcaller
+from operator import itemgetter
 from typing import NamedTuple
 
 from confluent_kafka import Message
@@ -20,9 +20,7 @@ from cutwater.core.selection import Selection
 from cutwater.views.changelog import Row
 from cutwater.views.plainkeys import Windows, all_plain
 
-# Each is run over a column by C's loops alone.
-_key, _value, _headers = methodcaller("key"), methodcaller("value"), methodcaller("headers")
-_head = itemgetter(slice(HEADER_BYTES))
+_head = itemgetter(slice(HEADER_BYTES))  # run over a column by C's loops alone
 
 
 class Columns(NamedTuple):
@@ -53,12 +51,16 @@ class OwnRows:
         self._key_header = Codec(WINDOW_KEY_SCHEMA).header
         self._value_header = Codec(job.state_schema).header
 
-    def of(self, messages: Sequence[Message], writer: bytes) -> Columns | None:
-        """The records, where each is a row of this writer's; None where only a look at each can tell."""
+    def of(self, messages: Sequence[Message], writer: bytes | None) -> Columns | None:
+        """The records, where each is a row of this writer's; None where only a look at each can tell.
+
+        `writer`: None where who wrote them is found out otherwise.
+        """
         wanted = [(WRITER_HEADER, writer)]
-        if list(map(_headers, messages)).count(wanted) != len(messages):
+        if writer is not None and any(message.headers() != wanted for message in messages):
             return None
-        own = Columns(list(map(_key, messages)), list(map(_value, messages)))
+        # Comprehensions: a `methodcaller` takes several times as long here.
+        own = Columns([message.key() for message in messages], [message.value() for message in messages])
         try:
             keys, values = {*map(_head, own.keys)}, {*map(_head, own.values)}
             short = min(map(len, own.keys), default=0) <= HEADER_BYTES
