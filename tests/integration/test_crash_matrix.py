@@ -11,6 +11,7 @@ import httpx
 import pytest
 import snapshots
 
+import lineage
 from crashes import Crashes
 from cutwater.adapters.crashing import POINTS
 from cutwater.adapters.streams import Tail, published
@@ -155,7 +156,7 @@ def test_each_service_dies_at_every_point(load: Load, capsys: pytest.CaptureFixt
 def test_every_crash_point_is_in_the_matrix() -> None:
     """A point that nobody dies at proves nothing; each is in the code once."""
     dead = {point for point, *_ in OF_DRIVER} | {point for _, point, _ in OF_SERVICES}
-    assert dead | set(snapshots.POINTS) == set(POINTS)
+    assert dead | {*snapshots.POINTS, *lineage.POINTS} == set(POINTS)
     code = "".join(
         path.read_text("utf-8") for folder in ("services", "spark") for path in (ROOT / folder).rglob("*.py")
     )

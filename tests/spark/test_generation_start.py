@@ -13,10 +13,14 @@ import pytest
 
 from crashes import Crashes
 from cutwater.adapters import wire
+from cutwater.adapters.avro import Codec
 from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.core import topics
 from cutwater.core.errors import FencedError
+from cutwater.core.job import PLAIN_KEY_SCHEMA
 from cutwater.core.records import Withdrawal
+from cutwater.core.verification import RowName
+from cutwater.verify.state import fill_from_state
 from harness import GENERATION, Flow, flow, wait_until
 from lineage import EVENT, Second, assert_whole, events, job_text, read_all, run_first
 
@@ -45,10 +49,33 @@ def test_a_generation_goes_on_from_a_milestone(job: Flow) -> None:
     assert_whole(second, barriers, "sliding")
     driver.send_signal(signal.SIGTERM)
     assert driver.wait(60) == 0
+    assert_state_is_the_changelogs(second, barriers[-1])
     # A restart goes on from the checkpoint, and the seed is not read again.
     job.produce(events(2_600, 300))
     second.driver()
     assert_whole(second, second.wait(), "sliding")
+
+
+def assert_state_is_the_changelogs(second: Second, newest: Any) -> None:
+    """What `verify` reads of Spark's own state is byte for byte what the changelog holds of the same windows."""
+    keys, state, env = Codec(PLAIN_KEY_SCHEMA), Kept(), second.job.spark_env()
+    fill_from_state(second.job.job_file, newest, second.job.folder, 10_000, env, state)  # type: ignore[arg-type]
+    rows = {
+        tuple(keys.decode_body(key, 10).values()): value
+        for key, value in read_all(second.job, second.changelog, second.partitions)
+    }
+    assert len(state) > 100
+    assert {at: rows[at] for at in state} == state
+
+
+class Kept(dict[Any, bytes]):
+    """A table of `verify`, in memory."""
+
+    def put(self, row: RowName, value: bytes) -> None:
+        self[tuple(row)] = value
+
+    def flush(self) -> None:
+        """Everything is there."""
 
 
 @pytest.mark.parametrize("job", ["tumbling"], indirect=True)
