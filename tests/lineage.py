@@ -24,6 +24,7 @@ from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, read_range
 from cutwater.adapters.streams import source_end
 from cutwater.core import topics
+from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
 from cutwater.core.job import PLAIN_KEY_SCHEMA
 from cutwater.core.records import Barrier, Candidacy, Claim, Milestone
@@ -155,7 +156,7 @@ class Second:
     def barriers(self) -> list[Barrier]:
         """By epoch, each of the highest attempt."""
         found = {}
-        for _, value in read_all(self.job, topics.barriers(self.job.job.name), 1):
+        for _, value in read_all(self.job, topics.barriers(self.job.job.name)):
             one = wire.decode(value)
             if isinstance(one, Barrier) and one.generation == self.generation:
                 found[one.epoch] = one
@@ -177,7 +178,7 @@ class Second:
         won = {(one.epoch, one.attempt) for one in self.barriers()}
         keys, values = protocol_codec("late_key"), protocol_codec("late")
         found: Counter[tuple[Place, Pair]] = Counter()
-        for key, value in read_all(self.job, topics.late(self.job.job.name), self.job.job.shards.partitions):
+        for key, value in read_all(self.job, topics.late(self.job.job.name)):
             one, of = values.decode(value), keys.decode(key)
             if one["generation"] == str(self.generation) and (one["epoch"], one["attempt"]) in won:
                 start, end = (round(of[f"window_{edge}"].timestamp() * 1000) for edge in ("start", "end"))
@@ -189,11 +190,12 @@ def _python_path() -> list[str]:
     return [one for one in os.environ.get("PYTHONPATH", "").split(":") if one]
 
 
-def read_all(job: Flow, topic: str, partitions: int) -> list[tuple[bytes, bytes]]:
+def read_all(job: Flow, topic: str, cut: Cut | None = None) -> list[tuple[bytes, bytes]]:
+    """Key and value of every record of a topic, or of those below a cut."""
     consumer, found = make_consumer(job.cluster), []
-    for partition in range(partitions):
-        low, high = bounds(consumer, topic, partition)
-        messages = read_range(consumer, topic, partition, low) if low < high else ()
+    for place, end in cut or source_end(job.cluster, topic):
+        low, _ = bounds(consumer, topic, place.partition)
+        messages = read_range(consumer, topic, place.partition, low, end) if low < end else ()
         found += [(message.key(), message.value()) for message in messages]
     consumer.close()
     return found
