@@ -286,15 +286,30 @@ def assert_whole(second: Second, barriers: list[Barrier], kind: str) -> None:
     assert {one.rejected for one in barriers} == {0}
     assert all(one.watermark_ms >= parent.watermark_ms for one in barriers)
     assert min(one.horizon_ms for one in barriers) >= parent.horizon_ms
-    expected = oracle(records, inherited | late, kind)
-    size = WINDOWS[kind][0]
-    above = {at: row for at, row in expected.items() if at[1] + size > newest.horizon_ms}
-    assert any(at[1] + size <= parent.horizon_ms for at in expected), "the test must make windows that are no seed"
-    served = job.state(newest)  # type: ignore[arg-type]
-    assert {at for at in served if at[1] + size > newest.horizon_ms} == above.keys()
-    for place, row in above.items():
-        assert_equal(served[place], row, place)
+    # Early ones too: later the horizon has passed the windows that were closed at the floor.
+    for one in {barriers[0], barriers[len(barriers) // 2], newest}:
+        assert_state(second, one, records, inherited | late, kind)
     assert_placed(second)
+
+
+def assert_state(
+    second: Second,
+    at: Barrier,
+    records: dict[Place, dict[str, Any]],
+    late: set[tuple[Place, Pair]],
+    kind: str,
+) -> None:
+    """The newest rows at a barrier's cut, above its horizon, are what all events below its source cut make."""
+    ends, size = {place.partition: offset for place, offset in at.source_cut}, WINDOWS[kind][0]
+    read = {place: row for place, row in records.items() if place.offset < ends[place.partition]}
+    expected = oracle(read, late, kind)
+    horizon_ms = second.parent.horizon_ms
+    assert any(start + size <= horizon_ms for _, start in expected), "the test must make windows that are no seed"
+    above = {name: row for name, row in expected.items() if name[1] + size > at.horizon_ms}
+    served = second.job.state(at)  # type: ignore[arg-type]
+    assert {name for name in served if name[1] + size > at.horizon_ms} == above.keys()
+    for name, row in above.items():
+        assert_equal(served[name], row, name)
 
 
 def assert_placed(second: Second) -> None:
