@@ -57,13 +57,26 @@ class Checkpoint:
         return f"{self.location}/{_SEEDS}/{attempt}"
 
     def keep_seed(self, attempt: int) -> None:
-        """Say that what this attempt has written there is the seed, whole. Said once in a generation."""
-        self._keep(self._path(f"{self.location}/{_SEED}"), str(attempt))
+        """Say that what this attempt has written there is the seed, whole.
+
+        In place of what an older attempt may have said meanwhile, which did not know that it was fenced; never in
+        place of a newer one's.
+        """
+        path = self._path(f"{self.location}/{_SEED}")
+        said = self._seeded_by()
+        if said is not None and said >= attempt:
+            return
+        self._files.delete(path, False)
+        self._keep(path, str(attempt))
 
     def seed(self) -> str | None:
         """The folder of the seed; None where none is whole."""
+        attempt = self._seeded_by()
+        return None if attempt is None else self.seed_folder(attempt)
+
+    def _seeded_by(self) -> int | None:
         path = self._path(f"{self.location}/{_SEED}")
-        return self.seed_folder(int(self._text(path))) if self._files.exists(path) else None
+        return int(self._text(path)) if self._files.exists(path) else None
 
     def drop_seeds(self) -> None:
         """Delete what earlier attempts have left of seeds, none of which is whole."""

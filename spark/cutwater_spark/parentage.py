@@ -63,7 +63,7 @@ def seed_of(
     """The folder of the seed's files; makes them where no earlier attempt has.
 
     A seed counts once the checkpoint names its folder, and each attempt writes into one of its own: what a killed
-    one has left is never taken for whole. Only the attempt that has fenced the others may call this.
+    one has left is never taken for whole. Called once older attempts are fenced.
     """
     if (kept := checkpoint.seed()) is not None:
         return kept
@@ -78,7 +78,7 @@ def seed_of(
     read = write_seed(spark, cluster, job, parent, folder)
     if may_be_overtaken(parent, now_ms()):
         require_contained(parent, first_above_ms(cluster, parent.changelog_cut).values(), now_ms())
-    require_state(parent, read)
+    require_state(parent, read, spark.read.parquet(folder).count())
     reach("seed-written")
     checkpoint.keep_seed(attempt)
     reach("seed-kept")
@@ -91,13 +91,12 @@ def first_above_ms(cluster: Cluster, cut: Cut) -> dict[int, int | None]:
     consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted", **QUIET})
     try:
         for place, offset in cut:
+            found[place.partition] = None
             end = ends.of(place.topic, len(cut))[place.partition]
-            following = (
-                read_range(consumer, place.topic, place.partition, offset, end) if offset < end else iter(())
-            )
-            first = next(following, None)
-            # What was there and is not any more, compaction has taken.
-            found[place.partition] = None if offset >= end else first.timestamp()[1] if first else 0
+            if offset < end:
+                first = next(read_range(consumer, place.topic, place.partition, offset, end), None)
+                # What was there and is not any more, compaction has taken.
+                found[place.partition] = first.timestamp()[1] if first else 0
     finally:
         consumer.close()
     return found

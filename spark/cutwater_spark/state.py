@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -24,31 +25,34 @@ from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.proof import Writer
 from cutwater_spark.attempt import location_of
+from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.query import row_expressions
 from cutwater_spark.session import open_session
 from cutwater_spark.sql import name
 
-_CALL = re.compile(r"(count|sum|min|max|hll_sketch_agg)\(")
+_CALL = re.compile(r"\b(count|sum|min|max|hll_sketch_agg|hll_union_agg)\(")
 
 
-def columns(job: Job, value: StructType) -> list[str]:
+def columns(job: Job, value: StructType, seeded: bool = False) -> list[str]:
     """The partials of a row as SQL over the state's columns, which Spark names after its aggregates' buffers.
 
-    Equal aggregates share one buffer. Raises UsageError where the buffers are not those of the job's measures.
+    Equal aggregates share one buffer. `seeded`: the query groups a seed with the events. Raises UsageError where
+    the buffers are not those of the job's measures.
     """
     buffers: dict[str, int] = {}
     names: list[str] = []
     found = []
-    for measure in job.measures:
-        for partial in measure.partials:
-            call, kind = _aggregate(partial.over_events)
-            wanted = _buffers(kind, partial.avro)
-            if call not in buffers:
-                buffers[call] = len(names)
+    for partial in (partial for measure in job.measures for partial in measure.partials):
+        sql, made = partial.over_both if seeded else partial.over_events, ""
+        while call := _aggregate(sql):
+            wanted = _buffers(call.kind, partial.avro)
+            if call.text not in buffers:
+                buffers[call.text] = len(names)
                 names += wanted
-            first = f"value.f{buffers[call]}"
-            result = f"if(value.f{buffers[call] + 1}, null, {first})" if "isEmpty" in wanted else first
-            found.append(f"{result} as {name(partial.column)}")
+            at = buffers[call.text]
+            made += call.before + _result(call.kind, at, "isEmpty" in wanted)
+            sql = call.after
+        found.append(f"{made}{sql} as {name(partial.column)}")
     there = [field.name for field in value.fields]
     if there != names:
         raise UsageError(
@@ -57,21 +61,37 @@ def columns(job: Job, value: StructType) -> list[str]:
     return found
 
 
-def _aggregate(over_events: str) -> tuple[str, str]:
-    """The aggregate's own call within a partial's expression, and its name."""
-    found = _CALL.search(over_events)
+class _Call(NamedTuple):
+    """An aggregate's own call within an expression."""
+
+    before: str
+    text: str
+    kind: str
+    after: str
+
+
+def _aggregate(sql: str) -> _Call | None:
+    """The first call of an aggregate; None without any."""
+    found = _CALL.search(sql)
     if found is None:
-        raise UsageError(f"how Spark keeps {over_events} is not known")
+        return None
     depth, at = 0, found.end() - 1
-    for at in range(found.end() - 1, len(over_events)):
-        depth += {"(": 1, ")": -1}.get(over_events[at], 0)
+    for at in range(found.end() - 1, len(sql)):
+        depth += {"(": 1, ")": -1}.get(sql[at], 0)
         if depth == 0:
             break
-    return over_events[found.start() : at + 1], found[1]
+    return _Call(sql[: found.start()], sql[found.start() : at + 1], found[1], sql[at + 1 :])
+
+
+def _result(kind: str, at: int, may_be_empty: bool) -> str:
+    """What an aggregate makes of its buffers, of which the first stands at a place."""
+    if kind == "hll_union_agg":  # without any sketch it keeps no bytes, which are no sketch
+        return f"nullif(value.f{at}, X'')"
+    return f"if(value.f{at + 1}, null, value.f{at})" if may_be_empty else f"value.f{at}"
 
 
 def _buffers(kind: str, avro: object) -> list[str]:
-    if kind == "hll_sketch_agg":
+    if kind.startswith("hll"):
         return ["buf"]
     if kind == "sum" and isinstance(avro, dict):  # a decimal: whether nothing was added is kept beside it
         return ["sum", "isEmpty"]
@@ -81,6 +101,7 @@ def _buffers(kind: str, avro: object) -> list[str]:
 def write(spark: SparkSession, job: Job, settings: Settings, epoch: int, folder: str, rows_max: int) -> None:
     """Write the rows of the state after an epoch to a new folder, at most `rows_max`."""
     location = location_of(job, settings)
+    seeded = Checkpoint(spark, location).seed() is not None
     spark.streams  # noqa: B018  (starts the coordinator of state stores, which reading needs; else nothing does)
     state = spark.read.format("statestore").option("batchId", epoch).load(location)
     value = state.schema["value"].dataType
@@ -94,7 +115,7 @@ def write(spark: SparkSession, job: Job, settings: Settings, epoch: int, folder:
         f"cast(key as struct<__window: {window}, __key: string>) as key",
         f"cast(value as struct<{types}>) as value",
     )
-    aggregates = placed.selectExpr("key.__window as __window", "key.__key as __key", *columns(job, value))
+    aggregates = placed.selectExpr("key.__window as __window", "key.__key as __key", *columns(job, value, seeded))
     rows = aggregates.selectExpr(
         *row_expressions(job, Writer(settings.generation, 0, epoch), Codec(job.state_schema).header)
     )

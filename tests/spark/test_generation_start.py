@@ -13,10 +13,14 @@ import pytest
 
 from crashes import Crashes
 from cutwater.adapters import wire
+from cutwater.adapters.avro import Codec
 from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.core import topics
 from cutwater.core.errors import FencedError
+from cutwater.core.job import PLAIN_KEY_SCHEMA
 from cutwater.core.records import Withdrawal
+from cutwater.core.verification import RowName
+from cutwater.verify.state import fill_from_state
 from harness import GENERATION, Flow, flow, wait_until
 from lineage import EVENT, Second, assert_whole, events, job_text, read_all, run_first
 
@@ -45,10 +49,33 @@ def test_a_generation_goes_on_from_a_milestone(job: Flow) -> None:
     assert_whole(second, barriers, "sliding")
     driver.send_signal(signal.SIGTERM)
     assert driver.wait(60) == 0
+    assert_state_is_the_changelogs(second, first)
     # A restart goes on from the checkpoint, and the seed is not read again.
     job.produce(events(2_600, 300))
     second.driver()
     assert_whole(second, second.wait(), "sliding")
+
+
+def assert_state_is_the_changelogs(second: Second, first: Any) -> None:
+    """What `verify` reads of Spark's own state after the first epoch is byte for byte what the changelog holds."""
+    keys, state, env = Codec(PLAIN_KEY_SCHEMA), Kept(), second.job.spark_env()
+    fill_from_state(second.job.job_file, first, second.job.folder, 10_000, env, state)  # type: ignore[arg-type]
+    rows = {
+        tuple(keys.decode_body(key, 10).values()): value
+        for key, value in read_all(second.job, second.changelog, first.changelog_cut)
+    }
+    assert len(rows) == first.rows > 100
+    assert state == rows
+
+
+class Kept(dict[Any, bytes]):
+    """A table of `verify`, in memory."""
+
+    def put(self, row: RowName, value: bytes) -> None:
+        self[tuple(row)] = value
+
+    def flush(self) -> None:
+        """Everything is there."""
 
 
 @pytest.mark.parametrize("job", ["tumbling"], indirect=True)
@@ -78,7 +105,7 @@ def test_who_is_not_at_work_leaves_before_it_fences_anybody(job: Flow) -> None:
     parent = run_first(job)
     second = Second(job, parent, 3)
     second.tell(Withdrawal(job.job.name, second.generation, "a better one is there", parent.written_ms))
-    told = len(read_all(job, topics.barriers(job.job.name), 1))
+    told = len(read_all(job, topics.barriers(job.job.name)))
     given_up = second.driver()
     assert given_up.wait(120) == FencedError.exit_code
     assert "was given up (a better one is there)" in job.log("candidate_driver").read_text()
@@ -98,4 +125,4 @@ def test_who_is_not_at_work_leaves_before_it_fences_anybody(job: Flow) -> None:
         f"{GENERATION} is at its end: {second.generation} is promoted"
         in job.log("cutwater_spark.driver").read_text()
     )
-    assert len(read_all(job, topics.barriers(job.job.name), 1)) == told
+    assert len(read_all(job, topics.barriers(job.job.name))) == told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cutwater.core.errors import DivergenceError, UsageError
+from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.records import Milestone
 from cutwater.core.restore import contained, fresh, mismatch
 
@@ -32,8 +32,12 @@ class Read:
     """Rows above the horizon."""
 
 
-def require_state(parent: Milestone, read: Read) -> None:
-    """Raise DivergenceError or UsageError where what was read is not the parent's state."""
+def require_state(parent: Milestone, read: Read, written: int) -> None:
+    """Raise DivergenceError or UsageError where what was read is not the parent's state.
+
+    UnavailableError where other than that was `written`: an attempt that was fenced without knowing it may lose
+    its files to its successor.
+    """
     topic = parent.changelog_cut.entries[0][0].topic
     ended = "Start the generation from a milestone of another one"
     if read.foreign:
@@ -56,6 +60,10 @@ def require_state(parent: Milestone, read: Read) -> None:
         )
     if wrong := mismatch(parent, read.own_rows, read.own_digest):
         raise DivergenceError(f"{topic}: {wrong}. Rows were lost, changed or added. {ended}")
+    if written != read.seeds:
+        raise UnavailableError(
+            f"{written} seeds stand in the files, and {read.seeds} were read from {topic}: somebody changes them"
+        )
 
 
 def may_be_overtaken(parent: Milestone, now_ms: int) -> bool:

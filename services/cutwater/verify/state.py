@@ -33,7 +33,7 @@ def fill_from_state(
     with log.open("wb") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", "cutwater_spark.state", *arguments],
-            env={**os.environ, **env},
+            env={**os.environ, **env, "CUTWATER_GENERATION": str(milestone.generation)},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,

@@ -1,0 +1,154 @@
+"""What a generation takes over from its parent, and who may work for it: plain values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutwater.adapters.sketches import HllSketches
+from cutwater.core.candidates import Candidate
+from cutwater.core.cuts import Cut
+from cutwater.core.driving import Plan
+from cutwater.core.errors import FencedError, UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.measures import LONG, build, value
+from cutwater.core.origins import (
+    FIRST,
+    Origin,
+    require_at_work,
+    require_kept,
+    require_mergeable,
+    require_own_changelog,
+    require_startable,
+)
+from cutwater.core.records import Claim, Milestone
+from cutwater.core.rejection import MAX_EVENT_BYTES
+from cutwater.core.shards import ShardMap
+from cutwater.core.windows import WindowSpec
+from protocol_samples import GENERATION, JOB, OTHER, milestone
+
+PARENT = milestone(5)
+FINGERPRINT = PARENT.schema_fingerprint
+COUNT = build("n", "count", None, None, HllSketches())
+THIRD = Generation(3, "local", "0badcafe")
+
+
+def job(*measures: object) -> Job:
+    return Job(
+        name=JOB,
+        topic="flights.events",
+        event_schema={},
+        key_field="key",
+        time_field="at",
+        time_micros=False,
+        window=WindowSpec(60_000, 60_000),
+        lateness_ms=0,
+        retention_ms=1_000,
+        shards=ShardMap(),
+        measures=measures or (COUNT,),  # type: ignore[arg-type]
+        max_ahead_ms=0,
+        max_event_bytes=MAX_EVENT_BYTES,
+        max_events_per_epoch=1,
+        shuffle_partitions=1,
+    )
+
+
+def claim(generation: Generation = OTHER, withdrawn: str | None = None) -> Candidate:
+    return Candidate(Claim(JOB, generation, b"", 3, False, "why", 0), withdrawn=withdrawn)
+
+
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
+def test_no_window_opens_again_that_the_parent_had_closed(floor: int, before: int, now: int) -> None:
+    """Closed is what the parent's or the last epoch's watermark has reached; none below the floor is reported."""
+    origin = Origin(Cut.of_topic("e", [3]), floor)
+    plan = Plan(Cut.of_topic("e", [9]), now)
+    first = origin.range(plan, None)
+    assert (first.before, first.cut, first.closed_ms) == (origin.source_cut, plan.source_cut, floor)
+    later = origin.range(plan, Plan(Cut.of_topic("e", [5]), before))
+    assert (later.before, later.closed_ms) == (Cut.of_topic("e", [5]), max(floor, before))
+    assert origin.watermark_ms(plan) == max(floor, now)
+
+
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
+def test_a_longer_retention_brings_no_window_back(horizon: int, watermark: int, retention: int) -> None:
+    """The seed holds nothing below the parent's horizon, so the generation's never stands below it."""
+    assert Origin(horizon_ms=horizon).horizon_at(watermark, retention) == max(horizon, watermark - retention)
+
+
+def test_a_first_generation_begins_with_nothing() -> None:
+    """All events, no floor, and the horizon that retention says."""
+    plan = Plan(Cut.of_topic("e", [9]), 7)
+    assert FIRST.range(plan, None).before == Cut()
+    assert (FIRST.range(plan, None).closed_ms, FIRST.watermark_ms(plan), FIRST.horizon_at(7, 9)) == (0, 7, 0)
+
+
+@pytest.mark.parametrize(
+    ("generation", "last", "candidate"),
+    [
+        (GENERATION, None, None),
+        (GENERATION, PARENT, None),
+        (OTHER, PARENT, claim()),
+        (OTHER, milestone(6, generation=OTHER), claim()),
+        (OTHER, milestone(6, generation=OTHER), None),
+    ],
+)
+def test_who_is_at_work(generation: Generation, last: Milestone | None, candidate: Candidate | None) -> None:
+    """The first one before any milestone, the promoted one, and an open candidate above it."""
+    require_at_work(generation, last, candidate)
+
+
+@pytest.mark.parametrize(
+    ("generation", "last", "candidate", "why"),
+    [
+        (GENERATION, milestone(6, generation=OTHER), None, "is promoted"),
+        (OTHER, PARENT, None, "is no candidate"),
+        (OTHER, None, None, "nothing is promoted yet"),
+        (OTHER, PARENT, claim(withdrawn="too slow"), "too slow"),
+        (OTHER, milestone(7, generation=THIRD), claim(), f"{THIRD} is promoted"),
+    ],
+)
+def test_who_is_not_at_work_leaves(
+    generation: Generation, last: Milestone | None, candidate: Candidate | None, why: str
+) -> None:
+    """Replaced, never claimed, given up, or overtaken by a later generation."""
+    with pytest.raises(FencedError, match=why):
+        require_at_work(generation, last, candidate)
+
+
+def test_a_query_of_ones_own_cannot_be_seeded() -> None:
+    """How its values merge is not known; declared measures say so themselves."""
+    require_mergeable(job())
+    with pytest.raises(UsageError, match=r"declared measures \(docs/JOBFILE.md\)"):
+        require_mergeable(job(COUNT, value("mine", LONG)))
+
+
+def test_a_generation_goes_on_with_its_parents_measures_and_source() -> None:
+    """Else its state would mix what does not belong together."""
+    require_startable(job(), FINGERPRINT, PARENT, 2)
+    with pytest.raises(UsageError, match="measures say other"):
+        require_startable(job(), "other", PARENT, 2)
+    with pytest.raises(UsageError, match="with 1 partitions"):
+        require_startable(job(), FINGERPRINT, PARENT, 1)
+    with pytest.raises(UsageError, match="the job file's source is others"):
+        require_startable(replace(job(), topic="others"), FINGERPRINT, PARENT, 2)
+
+
+def test_events_behind_the_milestone_must_be_kept() -> None:
+    """From its source cut on, with nothing deleted between, and on the topic that it names."""
+    (_, first), (_, second) = PARENT.source_cut
+    require_kept(PARENT, {0: (0, first), 1: (second, second + 9)})
+    for kept in ({0: (first + 1, first + 9), 1: (0, second)}, {0: (0, first), 1: (0, second - 1)}):
+        with pytest.raises(UsageError, match="from a later milestone"):
+            require_kept(PARENT, kept)
+
+
+def test_the_parents_cut_is_of_its_own_changelog() -> None:
+    """A milestone of another job, or without any cut, is no parent."""
+    require_own_changelog(JOB, PARENT)
+    for parent in (PARENT, replace(PARENT, changelog_cut=Cut())):
+        with pytest.raises(UsageError, match="another job"):
+            require_own_changelog("ships" if parent is PARENT else JOB, parent)

@@ -1,0 +1,33 @@
+"""When the first record above a cut was written: what compaction may have taken below the cut, by a real log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from cutwater.adapters.admin import ensure_topics
+from cutwater.core.cuts import Cut
+from cutwater.core.topics import TopicSpec
+from cutwater_spark.parentage import first_above_ms
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_first_record_above_a_cut_tells_its_time(broker: Any, unique: Callable[[str], str]) -> None:
+    """None where nothing follows; the log's own time of the first record that does."""
+    topic = unique("contained")
+    ensure_topics(broker.cluster, [TopicSpec(topic, 3, (("message.timestamp.type", "LogAppendTime"),))])
+    producer = Producer(broker.cluster.librdkafka())
+    begun = time.time_ns() // 1_000_000
+    for partition, count in ((0, 2), (1, 5)):
+        for number in range(count):
+            producer.produce(topic, key=b"k", value=str(number).encode(), partition=partition, timestamp=7)
+    assert producer.flush(20) == 0
+    found = first_above_ms(broker.cluster, Cut.of_topic(topic, [2, 3, 0]))
+    assert (found[0], found[2]) == (None, None)
+    assert found[1] is not None
+    assert abs(found[1] - begun) < 600_000, "not what the producer says"
