@@ -12,10 +12,11 @@ from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import ProtocolError
 from cutwater.core.generations import Generation
+from cutwater.core.mirrored import Arrival, Mirrored
 from cutwater.core.output import End, Published
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
 
-Record = Start | Barrier | Committed | Heartbeat | Milestone | End | Published | Alert
+Record = Start | Barrier | Committed | Heartbeat | Milestone | End | Published | Alert | Mirrored | Arrival
 
 _TYPES: dict[str, type[Record]] = {
     "start": Start,
@@ -26,6 +27,8 @@ _TYPES: dict[str, type[Record]] = {
     "end": End,
     "published": Published,
     "alert": Alert,
+    "mirrored": Mirrored,
+    "arrival": Arrival,
 }
 
 
