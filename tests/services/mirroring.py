@@ -46,6 +46,7 @@ class Log(NamedTuple):
 def read_all(cluster: Cluster, topic: str, partition: int) -> list[Log]:
     """Every committed record of a partition, by a consumer of its own making."""
     settings = {"group.id": "t", "isolation.level": "read_committed", "enable.partition.eof": True}
+    settings["fetch.wait.max.ms"] = 10
     consumer = Consumer({**cluster.librdkafka(), **settings})
     consumer.list_topics(topic, timeout=20)  # else an assignment takes 0.7 s to begin
     consumer.assign([TopicPartition(topic, partition, 0)])
@@ -194,6 +195,7 @@ def mirroring(
 class Running:
     def __init__(self, mirror: Mirror) -> None:
         self.mirror = mirror
+        self.metrics: Metrics = mirror.metrics
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run)
         self._thread.start()

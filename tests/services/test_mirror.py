@@ -30,19 +30,7 @@ from mirroring import (
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import mirrored, topics
 from cutwater.core.errors import FencedError
-from cutwater.local.broker import Broker
-from cutwater.local.java import find_java
-from cutwater.local.supervisor import Supervisor
 from cutwater.mirror.slot import Slot
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> Iterator[Cluster]:
-    """The other region's broker."""
-    embedded = Broker(tmp_path_factory.mktemp("origin"), find_java(), kafka_jars)
-    with Supervisor([embedded.supervised()]) as supervisor:
-        supervisor.start(threading.Event())
-        yield embedded.cluster
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from cutwater.core.gaps import gaps
 from cutwater.core.mirrored import Mirrored
 
-GONE, ANEW, PARTITIONS, LOST, UNPLACED, REPLACED, REFUSED = (
+GONE, ANEW, PARTITIONS, LOST, UNPLACED, REPLACED, REFUSED, BROKEN = (
     "gone",
     "anew",
     "partitions",
@@ -20,6 +20,7 @@ GONE, ANEW, PARTITIONS, LOST, UNPLACED, REPLACED, REFUSED = (
     "unplaced",
     "replaced",
     "refused",
+    "broken",
 )
 CAUSES: Mapping[str, str] = {
     GONE: "the origin has no such topic",
@@ -28,9 +29,9 @@ CAUSES: Mapping[str, str] = {
     LOST: "the origin's log begins above the position, or ends below it",
     UNPLACED: "there are records here, and no position",
     REPLACED: "the log here ends below what the position says",
-    REFUSED: "the origin does not let the mirror read it",
+    REFUSED: "the origin does not let the mirror read it, or the topic here cannot take it",
+    BROKEN: "the copied commit stream contradicts itself: no milestone arrives",
 }
-REPAIR = "'cutwater mirror resync' begins a new copy"
 
 
 class Gap(NamedTuple):

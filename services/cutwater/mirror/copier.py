@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -26,6 +27,8 @@ from cutwater.mirror.slot import Slot
 
 RECORDS = 8_000
 """Records that one round gathers, about."""
+LOOK_S = 1.0
+"""How often the identity of quiet topics is asked."""
 WRITE_S = 6 * TIMEOUT_S
 """A transaction's own time-outs end before."""
 
@@ -52,8 +55,10 @@ class Copier:
         metrics: Metrics,
         slots: Iterable[int] = range(SLOTS),
         replication: Replication = UNREPLICATED,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`region`: the origin's name."""
+        """`region`: the origin's name. `clock_s` never goes back."""
+        self._clock_s, self._looked_s = clock_s, clock_s()
         self._own, self._origin = own, origin
         self._job, self._region = job, region
         self._now_ms, self._log, self._metrics = now_ms, log, metrics
@@ -89,7 +94,7 @@ class Copier:
         try:
             one = self._begin(topic)
         except _Stop as stop:
-            self._stop(topic, stop.gap)
+            self.stop(topic, stop.gap)
             return
         if one.positions:
             one.begin()
@@ -103,7 +108,7 @@ class Copier:
         """
         taken = self._gather(wait_s)
         try:
-            self._require_same({one.followed.name for one in taken.values() if one.records})
+            self._require_same(self._due() | {one.followed.name for one in taken.values() if one.records})
         except UnavailableError as error:
             # What was read is not proved to be of the topic that is followed: read it again.
             self._log.warning("waiting", reason=str(error), brokers=self._origin.cluster.bootstrap)
@@ -143,7 +148,7 @@ class Copier:
                 self._log.warning("reading again", topic=one.name, reason=str(error))
                 one.begin()
             else:
-                self._stop(one.name, gap)
+                self.stop(one.name, gap)
         for place in [at for at, part in taken.items() if part.followed.name in self.stopped]:
             del taken[place]
 
@@ -162,18 +167,26 @@ class Copier:
         gap = gap or in_log(one.name, one.positions, one.positions, kept, from_zero=False)
         return gap or (Gap(LOST, str(error)) if isinstance(error, ProtocolError) else None)
 
+    def _due(self) -> set[str]:
+        """Topics to be looked at though nothing came: all, once in a while. New partitions are not read."""
+        if self._clock_s() - self._looked_s < LOOK_S:
+            return set()
+        self._looked_s = self._clock_s()
+        return set(self._followed)
+
     def _require_same(self, names: set[str]) -> None:
         """What was read is of the topics that are followed, and of no others of their names: asked afterwards."""
         found = self._origin.identities(names)
         for name in names:
             one, now = self._followed[name], found.get(name)
             if now is None:
-                self._stop(name, Gap(GONE, f"{name} does not exist in {self._region} any more"))
+                self.stop(name, Gap(GONE, f"{name} does not exist in {self._region} any more"))
             elif now != Identity(one.topic_id, one.partitions):
                 gap = in_origin(name, *now, one.positions.values(), one.partitions)
-                self._stop(name, gap or Gap(ANEW if now.topic_id != one.topic_id else PARTITIONS, str(now)))
+                self.stop(name, gap or Gap(ANEW if now.topic_id != one.topic_id else PARTITIONS, str(now)))
 
-    def _stop(self, topic: str, gap: Gap) -> None:
+    def stop(self, topic: str, gap: Gap) -> None:
+        """Copy nothing more of a topic; the others go on."""
         one = self._followed.pop(topic, None)
         if one is not None:
             one.fetcher.close()

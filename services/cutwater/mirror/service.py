@@ -20,8 +20,9 @@ from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
 from cutwater.adapters.waiting import await_brokers
 from cutwater.core import mirrored, replication, topics
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.job import Job
+from cutwater.core.mirror_gaps import BROKEN, Gap
 from cutwater.core.mirrored import SLOTS
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.trail import Account, unrecorded
@@ -50,7 +51,7 @@ class Mirror:
         replication: Replication = UNREPLICATED,
     ) -> None:
         """`region`: the origin's name. `slots`: those that this process holds."""
-        metrics = metrics or Metrics()
+        self.metrics = metrics = metrics or Metrics()
         self._own, self._origin, self._job, self._region = own, origin, job, region
         self._account = account or unrecorded()
         self._stop = threading.Event()
@@ -90,9 +91,20 @@ class Mirror:
 
     def _round(self) -> None:
         self.copier.round(WAIT_S)
-        self.arriving.step()
+        self._announce()
         for generation in sorted(self.arriving.generations):
             self.copier.follow(topics.changelog(self._job.name, generation))
+
+    def _announce(self) -> None:
+        """Where the stream contradicts itself nothing arrives any more; the copies go on."""
+        stream = topics.milestones(self._job.name)
+        known = self.copier.stopped.get(stream)
+        if known is not None and known.cause == BROKEN:
+            return
+        try:
+            self.arriving.step()
+        except DivergenceError as error:
+            self.copier.stop(stream, Gap(BROKEN, str(error)))
 
 
 def _require_two(own: Cluster, origin: Cluster) -> None:
