@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import structlog
 from changelogs import Rows, Writing, until
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
@@ -21,6 +21,7 @@ from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import environment
+from cutwater.adapters.streams import source_end
 from cutwater.core import mirrored, topics
 from cutwater.core.cuts import Cut
 from cutwater.core.job import Job
@@ -49,7 +50,7 @@ def read_all(cluster: Cluster, topic: str, partition: int) -> list[Log]:
     settings["fetch.wait.max.ms"] = 10
     consumer = Consumer({**cluster.librdkafka(), **settings})
     consumer.list_topics(topic, timeout=20)  # else an assignment takes 0.7 s to begin
-    consumer.assign([TopicPartition(topic, partition, 0)])
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
     found = []
     try:
         while True:
@@ -81,7 +82,12 @@ def arrivals(cluster: Cluster, job: Job) -> list[Arrival]:
 
 def positions(cluster: Cluster, job: Job) -> dict[tuple[str, int], Mirrored]:
     """The newest of each partition."""
-    return {(one.topic, one.partition): one for one in decoded(cluster, mirrored.positions(job.name))}
+    found: dict[tuple[str, int], Mirrored] = {}
+    for record in read_all(cluster, mirrored.positions(job.name), 0):
+        one = wire.decode(record.value) if record.value else None
+        if isinstance(one, Mirrored):
+            found[one.topic, one.partition] = one
+    return found
 
 
 class Events:
@@ -119,15 +125,7 @@ class Events:
 
     def cut(self) -> Cut:
         """At the present end."""
-        consumer = Consumer({**self.cluster.librdkafka(), "group.id": "t"})
-        try:
-            ends = [
-                consumer.get_watermark_offsets(TopicPartition(self.topic, number), timeout=20)[1]
-                for number in range(self.partitions)
-            ]
-        finally:
-            consumer.close()
-        return Cut.of_topic(self.topic, ends)
+        return source_end(self.cluster, self.topic)
 
 
 def require_held(writing: Writing, own: Cluster, arrival: Arrival) -> None:

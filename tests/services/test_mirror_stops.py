@@ -15,9 +15,10 @@ from mirroring import Events, Running, arrivals, make, mirroring, positions, req
 from cutwater.adapters.admin import create_topics, delete_topics
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import mirrored, topics
-from cutwater.core.errors import DivergenceError
+from cutwater.core.errors import DivergenceError, FencedError, UsageError
 from cutwater.core.mirror_gaps import ANEW, BROKEN, GONE, LOST, PARTITIONS, REPLACED, UNPLACED
 from cutwater.core.topics import TopicSpec
+from cutwater.mirror.resync import resync
 
 
 @pytest.fixture
@@ -181,3 +182,35 @@ def test_somebody_else_writes_into_a_copy(broker: Any, writing: Writing, events:
             running.end()
     assert arrivals(broker.cluster, writing.job) == [found]
     require_held(writing, broker.cluster, found)
+
+
+def test_resync_begins_a_copy_anew(broker: Any, writing: Writing, events: Events) -> None:
+    """After a gap: the mirror is fenced, the copy made from the start of the log, and milestones arrive again."""
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+    next_ = positions(broker.cluster, writing.job)[events.topic, 1].next
+    epoch(writing, events, 2)
+    cut_off(writing.cluster, events.topic, 1, next_ + 4)
+    running = Running(make(broker.cluster, writing.cluster, writing.job))
+    try:
+        wait_stopped(running, events.topic, LOST)
+        resync(broker.cluster, writing.job.name, "local", events.topic)
+        epoch(writing, events, 3)
+        until(lambda: running.error is not None, "the mirror to be fenced")
+    finally:
+        with pytest.raises(FencedError):
+            running.end()
+    assert arrivals(broker.cluster, writing.job) == []
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, 3)
+    found = arrivals(broker.cluster, writing.job)
+    assert [one.sequence for one in found] == [2, 3], "of milestone 1 the origin has not all events behind its cut"
+    for one in found:
+        require_held(writing, broker.cluster, one)
+
+
+def test_resync_of_what_is_not_copied(broker: Any, writing: Writing, events: Events) -> None:
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+        with pytest.raises(UsageError, match="nothing of other is copied from local"):
+            resync(broker.cluster, writing.job.name, "local", "other")

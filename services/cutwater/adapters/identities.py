@@ -23,7 +23,8 @@ class Identity(NamedTuple):
 class Identities:
     """Asks for identities, over connections that stay."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
+        self._patience_s = patience_s
         self._admin: AdminClient = made(cluster, AdminClient, {"log_level": 5})
 
     def of(self, names: Collection[str]) -> dict[str, Identity]:
@@ -31,12 +32,12 @@ class Identities:
         if not names:
             return {}
         self._admin.poll(0)
-        asked = self._admin.describe_topics(TopicCollection(sorted(names)), request_timeout=TIMEOUT_S)
+        asked = self._admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._patience_s)
         found = {}
         for name, future in asked.items():
-            error = future.exception(2 * TIMEOUT_S)
+            error = future.exception(2 * self._patience_s)
             if error is None:
-                one = future.result(TIMEOUT_S)
+                one = future.result(self._patience_s)
                 found[name] = Identity(str(one.topic_id), len(one.partitions))
             elif not isinstance(error, KafkaException):
                 raise error

@@ -75,6 +75,11 @@ class Settings(BaseSettings):
         description="The slots that this process of the mirror holds, as 0,1; where empty, all four. Several "
         "processes share the partitions by holding different ones; who holds slot 0 announces arrivals.",
     )
+    mirror_bytes_per_s: int = Field(
+        0,
+        ge=0,
+        description="Bytes of keys and values that this process of the mirror copies a second; 0: no bound.",
+    )
     mirror_port: int = Field(
         0, ge=0, le=65_535, description="Port of the mirror's Prometheus metrics; 0 turns them off."
     )

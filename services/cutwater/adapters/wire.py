@@ -12,11 +12,13 @@ from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import ProtocolError
 from cutwater.core.generations import Generation
-from cutwater.core.mirrored import Arrival, Mirrored
+from cutwater.core.mirrored import Arrival, Mirrored, Steering
 from cutwater.core.output import End, Published
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
 
-Record = Start | Barrier | Committed | Heartbeat | Milestone | End | Published | Alert | Mirrored | Arrival
+Record = (
+    Start | Barrier | Committed | Heartbeat | Milestone | End | Published | Alert | Mirrored | Arrival | Steering
+)
 
 _TYPES: dict[str, type[Record]] = {
     "start": Start,
@@ -29,6 +31,7 @@ _TYPES: dict[str, type[Record]] = {
     "alert": Alert,
     "mirrored": Mirrored,
     "arrival": Arrival,
+    "steering": Steering,
 }
 
 

@@ -117,6 +117,10 @@ class Ledger:
         else:
             self._copies[place] = _Copy(position)
 
+    def copy_forgotten(self, place: TopicPartition) -> None:
+        """Somebody has taken a position away: a new copy begins."""
+        self._copies.pop(place, None)
+
     def milestone_copied(self, entry: Entry) -> None:
         """The next milestone of the copied stream. Raises DivergenceError where the chain is broken."""
         if self._before is not None and entry.offset <= self._before.offset:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from cutwater.core import topics
-from cutwater.core.cuts import Cut
+from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.generations import Generation, Token
 from cutwater.core.topics import TopicSpec
 
@@ -71,6 +71,20 @@ class Mirrored:
 
 
 @dataclass(frozen=True)
+class Steering:
+    """What an operator wants of the mirror of one origin: the newest counts. It stands among the positions."""
+
+    job: str
+    origin: str
+    paused: bool
+    at_ms: int
+
+    @property
+    def key(self) -> bytes:
+        return f"{self.origin}/steering".encode()
+
+
+@dataclass(frozen=True)
 class Arrival:
     """In a replica: milestone M is readable here. Cuts are of the topics here."""
 
@@ -92,6 +106,13 @@ class Arrival:
     @property
     def token(self) -> Token:
         return Token(self.generation, self.sequence)
+
+
+def place_of(key: bytes) -> tuple[str, TopicPartition]:
+    """Origin and partition of a position, by its key; partition -1 for what is none."""
+    origin, _, rest = key.decode(errors="replace").partition("/")
+    topic, _, partition = rest.rpartition("/")
+    return origin, TopicPartition(topic, int(partition) if partition.isdecimal() else -1)
 
 
 def from_origin(topic: str, origin: str) -> str:
@@ -124,6 +145,11 @@ def slot_id(job: str, origin: str, slot: int) -> str:
 def arrivals_id(job: str, origin: str) -> str:
     """The transactional id that fences an older writer of arrivals."""
     return f"{job}.mirror.{origin}.arrivals"
+
+
+def operator_id(job: str, origin: str) -> str:
+    """The transactional id of what an operator says."""
+    return f"{job}.mirror.{origin}.operator"
 
 
 def transactional_ids(job: str, origin: str) -> list[str]:

@@ -11,15 +11,16 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError
 
-from cutwater.adapters import streams, wire
+from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.kafka import TransactionalWriter, assign, bounds, make_consumer, raise_read_error
+from cutwater.adapters.replicas import Positions, last_arrival
 from cutwater.core import mirrored, topics
 from cutwater.core.arrivals import Ledger
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.mirrored import Arrival, Mirrored
+from cutwater.core.mirrored import Arrival, Mirrored, place_of
 from cutwater.core.readers import MIRROR
 from cutwater.core.restore import Entry
 from cutwater.mirror.metrics import Metrics
@@ -48,6 +49,7 @@ class Arriving:
         self._now_ms, self._log, self._metrics = now_ms, log, metrics
         self._topic = mirrored.arrivals(job, region)
         self._writer = TransactionalWriter(cluster, mirrored.arrivals_id(job, region)) if writes else None
+        self._fold = Positions()
         self._feed: MilestoneFeed | None = None
         self._positions: Consumer | None = None
         self.ledger = Ledger(job, region, self._target, self._copied)
@@ -58,7 +60,7 @@ class Arriving:
         """Fence an older writer, and go on behind the last arrival."""
         if self._writer:
             self._writer.initialise()
-        last = streams.newest(self._cluster, self._topic, _arrival)
+        last = last_arrival(self._cluster, self._job, self._region)
         self.ledger = Ledger(self._job, self._region, self._target, self._copied, last)
         place = mirrored.milestones_from(self._job, self._region)
         self._feed = MilestoneFeed(self._cluster, place, last.stream_offset if last else None, MIRROR)
@@ -88,11 +90,22 @@ class Arriving:
     def _take_positions(self) -> None:
         for message in self._positions.consume(POSITIONS, timeout=0) if self._positions else ():
             if message.error() is None:
-                one = wire.decode(bytes(message.value()))
-                if isinstance(one, Mirrored) and one.origin == self._region:
-                    self.ledger.copy_moved(one)
+                self._take_position(bytes(message.key() or b""), message.value())
             elif message.error().code() != KafkaError._PARTITION_EOF:
                 raise_read_error(message.error(), message.topic(), message.partition())
+
+    def _take_position(self, key: bytes, value: bytes | None) -> None:
+        one = self._fold.take(key, value)
+        if isinstance(one, Mirrored) and one.origin == self._region:
+            self.ledger.copy_moved(one)
+        elif one is None and place_of(key)[0] == self._region:
+            self.ledger.copy_forgotten(place_of(key)[1])
+
+    @property
+    def paused(self) -> bool:
+        """Does an operator want nothing to be copied?"""
+        said = self._fold.steering.get(self._region)
+        return said is not None and said.paused
 
     def _announce(self, writer: TransactionalWriter, arrivals: list[Arrival]) -> None:
         if arrivals:
@@ -122,7 +135,3 @@ class Arriving:
                 f"the origin's commit stream names generation {generation}, and CUTWATER_ORIGIN_REGION is "
                 f"{self._region}: name the region that the origin's generations have"
             )
-
-
-def _arrival(record: wire.Record) -> Arrival | None:
-    return record if isinstance(record, Arrival) else None

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from cutwater.adapters import wire
+from cutwater.adapters import replicas
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.fetching import Fetcher
 from cutwater.adapters.identities import Identity
-from cutwater.adapters.kafka import TIMEOUT_S, bounds, make_consumer, read_range
+from cutwater.adapters.kafka import TIMEOUT_S
 from cutwater.core import mirrored, topics
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.mirror_gaps import ANEW, GONE, LOST, PARTITIONS, REFUSED, Gap, in_copy, in_log, in_origin
 from cutwater.core.mirrored import SLOTS, Mirrored, slot_of
-from cutwater.core.mirroring import Place, begun
+from cutwater.core.mirroring import Place, Read, begun
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.mirror.followed import Followed, Taken, gathered
 from cutwater.mirror.metrics import Metrics
@@ -26,7 +26,8 @@ from cutwater.mirror.origin import Origin, copy_of, ensure, is_empty, lag_ms
 from cutwater.mirror.slot import Slot
 
 RECORDS = 8_000
-"""Records that one round gathers, about."""
+BYTES = 16 << 20
+"""Records and their bytes that one round gathers, about: one piece of each partition may come on top."""
 LOOK_S = 1.0
 """How often the identity of quiet topics is asked."""
 WRITE_S = 6 * TIMEOUT_S
@@ -102,7 +103,7 @@ class Copier:
         self._log.info("copying", topic=topic, to=one.target, partitions=sorted(one.positions))
 
     def round(self, wait_s: float) -> int:
-        """Copy what has come, waiting up to so long for something; how many records that were.
+        """Copy what has come, waiting up to so long for something; how many bytes that were.
 
         Raises FencedError where another mirror has taken a slot over, and as `Slot.write` does.
         """
@@ -123,7 +124,7 @@ class Copier:
             raise failures[0]
         for piece in pieces:
             self._metrics.copied(piece)
-        return sum(len(one.records) for one in pieces)
+        return _size(_read(pieces))
 
     def _slot(self, one: Taken) -> int:
         return slot_of(one.followed.name, one.partition)
@@ -133,11 +134,12 @@ class Copier:
         followed = [one for one in self._followed.values() if one.positions]
         wait_s = wait_s / max(1, len(followed))
         while True:
-            before = _records(taken.values())
+            before = len(_read(taken.values()))
             for one in followed:
                 if one.name in self._followed:
                     self._take(one, wait_s if not taken else 0.0, taken)
-            if not before < _records(taken.values()) < RECORDS:
+            read = _read(taken.values())
+            if not before < len(read) < RECORDS or _size(read) > BYTES:
                 return taken
 
     def _take(self, one: Followed, wait_s: float, taken: dict[TopicPartition, Taken]) -> None:
@@ -239,18 +241,13 @@ class Copier:
 
     def _positions(self) -> dict[TopicPartition, Mirrored]:
         """The newest of each partition of this origin that this process holds."""
-        topic, found = mirrored.positions(self._job), {}
-        consumer = make_consumer(self._own)
-        try:
-            low, high = bounds(consumer, topic, 0)
-            for message in read_range(consumer, topic, 0, low, high) if low < high else ():
-                one = wire.decode(bytes(message.value()))
-                if isinstance(one, Mirrored) and one.origin == self._region:
-                    found[TopicPartition(one.topic, one.partition)] = one
-        finally:
-            consumer.close()
+        found = replicas.positions(self._own, self._job).copies.get(self._region, {})
         return {place: one for place, one in found.items() if slot_of(*place) in self._slots}
 
 
-def _records(taken: Iterable[Taken]) -> int:
-    return sum(len(one.records) for one in taken)
+def _read(taken: Iterable[Taken]) -> list[Read]:
+    return [read for one in taken for read in one.read]
+
+
+def _size(read: Iterable[Read]) -> int:
+    return sum(one.size for one in read)

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from cutwater.core.arrivals import Ledger
 from cutwater.core.mirror_gaps import CAUSES
 from cutwater.core.mirrored import Arrival
+from cutwater.core.safe_time import SafeTime
 from cutwater.mirror.followed import Taken
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0, 3600.0)
@@ -31,6 +32,16 @@ class Metrics:
         self._delay = Histogram(
             "delay", "From a milestone's commit to its arrival.", unit="seconds", buckets=_SECONDS, **here
         )
+        self._age = Gauge("age_seconds", "Since the origin wrote the newest milestone that has arrived.", **here)
+        self._watermark = Gauge("watermark_timestamp_seconds", "Watermark of the newest arrival.", **here)
+        self._lag = Gauge("lag_seconds", "Between the newest arrival and the newest milestone copied.", **here)
+        self._lag_milestones = Gauge("lag_milestones", "Milestones copied that have no arrival yet.", **here)
+        self._lag_records = Gauge("lag_records", "Records in the origin that are not copied.", **here)
+        self._lag_bytes = Gauge("lag_bytes", "Their bytes, as large as those before.", **here)
+        self._skew = Gauge(
+            "skew_seconds", "How far a topic's slowest partition stands behind its fastest.", **here
+        )
+        self._catch_up = Gauge("catch_up_seconds", "Until the mirror has caught up, at its present pace.", **here)
         for cause in CAUSES:
             self._gaps.labels(cause)
 
@@ -41,6 +52,20 @@ class Metrics:
     def stopped(self, topic: str, cause: str) -> None:
         self._gaps.labels(cause).inc()
         self._stopped.labels(topic).set(1)
+
+    def safe(self, one: SafeTime) -> None:
+        """What is not known shows as NaN."""
+        for gauge, value, unit in (
+            (self._age, one.age_ms, 1000),
+            (self._watermark, one.watermark_ms, 1000),
+            (self._lag, one.lag_ms, 1000),
+            (self._lag_milestones, one.milestones, 1),
+            (self._lag_records, one.records, 1),
+            (self._lag_bytes, one.size, 1),
+            (self._skew, one.skew_ms, 1000),
+            (self._catch_up, one.catch_up_s, 1),
+        ):
+            gauge.set(float("nan") if value is None else value / unit)
 
     def stands(self, ledger: Ledger) -> None:
         self._pending.set(ledger.pending)

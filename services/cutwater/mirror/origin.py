@@ -11,6 +11,7 @@ from cutwater.adapters.ends import Ends
 from cutwater.adapters.identities import Identities, Identity
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.core import topics
+from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import HEADER_ROOM
@@ -19,6 +20,8 @@ from cutwater.core.replication import Replication
 from cutwater.core.topic_check import FoundTopic, differences
 from cutwater.core.topics import TopicSpec
 
+PATIENCE_S, GLANCE_S = 5.0, 2.0
+"""Arrivals are announced while the origin is away: nobody waits long for it."""
 _OF_EVENTS = ("cleanup.policy", "retention.ms", "retention.bytes", topics.TIMESTAMP_AHEAD)
 """Settings of a source topic that its copy begins with. Later changes are whoever's business runs the region."""
 _LARGEST = "max.message.bytes"
@@ -29,8 +32,9 @@ class Origin:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._identities = Identities(cluster)
+        self._identities = Identities(cluster, PATIENCE_S)
         self._ends = Ends(cluster)
+        self._glance = Ends(cluster, GLANCE_S)
 
     def identities(self, names: Collection[str]) -> dict[str, Identity]:
         """Those that exist."""
@@ -42,6 +46,10 @@ class Origin:
     def kept(self, topic: str, partitions: Collection[int]) -> dict[int, tuple[int, int]]:
         """First offset and end of each."""
         return self._ends.kept(topic, partitions)
+
+    def ends(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Of each, in one short question: somebody else's patience is longer."""
+        return self._glance.written(places)
 
 
 def lag_ms(found: FoundTopic) -> int:

@@ -9,6 +9,7 @@ region's own cluster.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,11 +26,13 @@ from cutwater.core.job import Job
 from cutwater.core.mirror_gaps import BROKEN, Gap
 from cutwater.core.mirrored import SLOTS
 from cutwater.core.replication import UNREPLICATED, Replication
+from cutwater.core.throttle import Throttle
 from cutwater.core.trail import Account, unrecorded
 from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.copier import Copier
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
+from cutwater.mirror.standing import Standing
 
 WAIT_S = 0.05
 
@@ -49,14 +52,19 @@ class Mirror:
         account: Account | None = None,
         slots: Sequence[int] = range(SLOTS),
         replication: Replication = UNREPLICATED,
+        bytes_per_s: int = 0,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`region`: the origin's name. `slots`: those that this process holds."""
+        """`region`: the origin's name. `slots`: those that this process holds. `bytes_per_s`: 0 for no bound."""
         self.metrics = metrics = metrics or Metrics()
         self._own, self._origin, self._job, self._region = own, origin, job, region
         self._account = account or unrecorded()
         self._stop = threading.Event()
         self._replication = replication
-        self.copier = Copier(own, Origin(origin), job.name, region, clock, log, metrics, slots, replication)
+        self._throttle, self._clock_s = Throttle(bytes_per_s), clock_s
+        there = Origin(origin)
+        self._standing = Standing(there, region, clock)
+        self.copier = Copier(own, there, job.name, region, clock, log, metrics, slots, replication)
         self.arriving = Arriving(own, job.name, job.topic, region, clock, log, metrics, writes=0 in slots)
 
     def stop(self, *_signal: object) -> None:
@@ -90,8 +98,13 @@ class Mirror:
         start.decided(f"copy {self._region} behind arrival {last.token if last else 'none'}")
 
     def _round(self) -> None:
-        self.copier.round(WAIT_S)
         self._announce()
+        if self.arriving.paused or not self._throttle.free(self._clock_s()):
+            self._stop.wait(WAIT_S)
+        else:
+            self._throttle.took(self.copier.round(WAIT_S), self._clock_s())
+        if (safe := self._standing.look(self.arriving.ledger)) is not None:
+            self.metrics.safe(safe)
         for generation in sorted(self.arriving.generations):
             self.copier.follow(topics.changelog(self._job.name, generation))
 
@@ -125,7 +138,18 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
     metrics = Metrics()
     serve(metrics.registry, settings.host, settings.mirror_port, "CUTWATER_MIRROR_PORT")
     copies = replication.decide(brokers(own), settings.replication_factor, settings.min_insync_replicas)
-    return Mirror(own, origin, job, region, log, metrics, account=start, slots=settings.slots, replication=copies)
+    return Mirror(
+        own,
+        origin,
+        job,
+        region,
+        log,
+        metrics,
+        account=start,
+        slots=settings.slots,
+        replication=copies,
+        bytes_per_s=settings.mirror_bytes_per_s,
+    )
 
 
 def main() -> int:
