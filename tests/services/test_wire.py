@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mirror_samples import golden_mirror_record
 from output_samples import example_job, golden_alert, golden_end, golden_published, golden_recovery
 
 from cutwater.adapters import trail, wire
@@ -26,6 +27,7 @@ from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.formats import confluent_header
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
+from cutwater.core.mirrored import Arrival, Mirrored, Steering
 from cutwater.core.output import End, Published
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
 from cutwater.core.shards import ShardMap
@@ -44,13 +46,16 @@ TYPES: dict[str, type[wire.Record]] = {
     "end": End,
     "published": Published,
     "alert": Alert,
+    "mirrored": Mirrored,
+    "arrival": Arrival,
+    "steering": Steering,
 }
 
 
 def golden_record(name: str) -> wire.Record:
     """The record whose bytes are fixed in the golden file."""
-    if name == "alert":
-        return golden_alert()
+    if name in {"alert", "mirrored", "arrival", "steering"}:
+        return golden_alert() if name == "alert" else golden_mirror_record(name)
     if name in {"end", "published"}:
         milestone = bytes.fromhex(GOLDEN["records"]["milestone"])
         return golden_end() if name == "end" else golden_published(milestone)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from cutwater.core.chain import breaks, link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError
+from cutwater.core.generations import Generation
 from cutwater.core.mirrored import Arrival, Mirrored
 from cutwater.core.mirroring import Run, runs_of, translated
 from cutwater.core.records import Milestone
@@ -21,7 +22,7 @@ from cutwater.core.restore import MARGIN_MS, Entry
 from cutwater.core.topics import DELETE_RETENTION_MS
 
 PENDING_MAX = 20_000
-"""Milestones that wait; beyond it the oldest are passed over."""
+"""Milestones of a generation that wait; beyond it the oldest are passed over."""
 RUNS_MAX = 50_000
 """Of a partition; a cut below the oldest that is kept is not translated any more."""
 
@@ -33,7 +34,7 @@ class _Copy:
         self.position = position
         self.known_from = position.before
         """Cuts below it cannot be translated."""
-        self.runs: deque[Run] = deque(runs_of(position), RUNS_MAX)
+        self.runs: deque[Run] = deque(runs_of(position), maxlen=RUNS_MAX)
 
     def precedes(self, position: Mirrored) -> bool:
         """Does this position go on where the last one ended? It does not after a new beginning."""
@@ -86,7 +87,8 @@ class Ledger:
         self._copied = copied
         self._retention_ms = retention_ms
         self._copies: dict[TopicPartition, _Copy] = {}
-        self._pending: deque[Entry] = deque()
+        self._pending: dict[Generation, deque[Entry]] = {}
+        """By generation, in the order in which the stream names them."""
         self._before: Entry | None = None
         self.arrived = last
         self.passed: list[Passed] = []
@@ -94,7 +96,7 @@ class Ledger:
 
     @property
     def pending(self) -> int:
-        return len(self._pending)
+        return sum(map(len, self._pending.values()))
 
     @property
     def newest(self) -> Milestone | None:
@@ -135,32 +137,36 @@ class Ledger:
         self._before = entry
         if self.arrived is not None and entry.milestone.sequence <= self.arrived.sequence:
             return
-        self._pending.append(entry)
-        if len(self._pending) > PENDING_MAX:
-            self._pass(self._pending.popleft().milestone, f"more than {PENDING_MAX:,} milestones wait")
+        queue = self._pending.setdefault(entry.milestone.generation, deque(maxlen=PENDING_MAX))
+        if len(queue) == PENDING_MAX:
+            self._pass(queue.popleft().milestone, f"more than {PENDING_MAX:,} milestones wait")
+        queue.append(entry)
 
     def arrivals(self, now_ms: int) -> Iterator[Arrival]:
-        """Those that have arrived; each counts as announced once it was handed out."""
-        waiting: deque[Entry] = deque()
-        while self._pending:
-            entry = self._pending.popleft()
+        """Those that have arrived; each counts as announced once it was handed out.
+
+        A generation whose changelog is stopped may wait for ever: one behind it does not wait for it.
+        """
+        for number, queue in enumerate(list(self._pending.values())):
+            while queue and (arrival := self._head(queue, now_ms)) is not None:
+                for earlier in list(self._pending.values())[:number]:
+                    self._pass_all(earlier, f"{arrival.token} has arrived before it")
+                self.arrived = arrival
+                yield arrival
+
+    def _head(self, queue: deque[Entry], now_ms: int) -> Arrival | None:
+        """The next arrival of a generation; None while its first milestone waits."""
+        while queue:
             try:
-                arrival = self._arrival(entry, now_ms)
+                arrival = self._arrival(queue[0], now_ms)
             except _Wait:
-                waiting.append(entry)
-                if len(waiting) > 1 and waiting[0].milestone.generation == entry.milestone.generation:
-                    break  # cuts of one generation only grow: those behind it wait as well
-                continue
+                return None
             except _Overtaken as overtaken:
-                self._pass(entry.milestone, str(overtaken))
+                self._pass(queue.popleft().milestone, str(overtaken))
                 continue
-            for earlier in waiting:
-                self._pass(earlier.milestone, f"{arrival.token} has arrived before it")
-            waiting.clear()
-            self.arrived = arrival
-            self._forget(entry.milestone)
-            yield arrival
-        self._pending.extendleft(reversed(waiting))
+            self._forget(queue.popleft().milestone)
+            return arrival
+        return None
 
     def _arrival(self, entry: Entry, now_ms: int) -> Arrival:
         milestone = entry.milestone
@@ -218,6 +224,10 @@ class Ledger:
             for place, offset in cut:
                 if place in self._copies:
                     self._copies[place].forget(offset)
+
+    def _pass_all(self, queue: deque[Entry], reason: str) -> None:
+        while queue:
+            self._pass(queue.popleft().milestone, reason)
 
     def _pass(self, milestone: Milestone, reason: str) -> None:
         self.passed.append(Passed(milestone, reason))
