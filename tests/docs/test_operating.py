@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from cutwater.core import cluster_checks, estimate, machine_checks, topics
+from cutwater.core import cluster_checks, estimate, machine_checks, mirrored, topics
 from cutwater.core.generations import Generation
 from pages import ROOT, text_of
 
@@ -25,6 +25,8 @@ def test_every_transactional_id_is_on_the_page() -> None:
     job, generation = "<job>", Generation(1, "local")
     ids = {topics.signal_id(job), topics.publisher_id(job), topics.watch_id(job), topics.replay_id(job)}
     driver = topics.driver_id(job, generation).replace(str(generation), "<generation>")
+    slot = mirrored.slot_id(job, "<origin>", 0).replace(".0", ".<slot>")
+    ids |= {slot, mirrored.arrivals_id(job, "<origin>"), mirrored.operator_id(job, "<origin>")}
     assert {driver, *ids} == {one for one in re.findall(r"`([^`]+)`", row) if one.startswith("<job>")}
 
 

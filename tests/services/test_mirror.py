@@ -115,7 +115,7 @@ def test_a_mirror_slower_than_the_lag_announces_only_what_it_holds(
     require_held(writing, broker.cluster, last)
 
 
-POINTS = ["copy-read@3", "transaction-open@2", "transaction-open@6", "copy-written@3"]
+POINTS = ["transaction-open@1", "copy-read@3", "transaction-open@2", "transaction-open@6", "copy-written@3"]
 POINTS += ["arrival-due@2", "arrival-written@2"]
 
 
