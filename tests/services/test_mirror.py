@@ -187,11 +187,11 @@ def test_one_that_stood_still_in_a_transaction_is_fenced_not_diverged(
     events = Events(writing)
     held, go_on, real = threading.Event(), threading.Event(), Slot._proved
 
-    def stalling(self: Slot, *args: Any) -> Any:
-        if not held.is_set():
+    def stalling(self: Slot, taken: Any, positions: Any) -> Any:
+        if any(one.records for one in taken) and not held.is_set():
             held.set()
             go_on.wait(60)
-        return real(self, *args)
+        return real(self, taken, positions)
 
     monkeypatch.setattr(Slot, "_proved", stalling)
     with beaten(broker.cluster, writing) as first:
