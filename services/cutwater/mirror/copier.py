@@ -74,14 +74,13 @@ class Copier:
         self.ready = False
         """Are the slots this process's own?"""
 
-    def open(self) -> None:
-        """Fence older owners of the slots, then read how far they came, and go on with their topics."""
+    def open(self) -> set[str]:
+        """Fence older owners of the slots, then read how far they came; the topics that they copied."""
         for slot in self._slots.values():
             slot.open()
         self._known = self._positions()
         self.ready = True
-        for topic in sorted({place.topic for place in self._known}):
-            self.follow(topic)
+        return {place.topic for place in self._known}
 
     def close(self) -> None:
         for one in self._followed.values():
@@ -89,13 +88,19 @@ class Copier:
         self._pool.shutdown(cancel_futures=True)
 
     def follow(self, topic: str) -> None:
-        """Copy a topic of the origin too. Where it cannot be copied without a gap, it is among `stopped`."""
+        """Copy a topic of the origin too. Where it cannot be copied without a gap, it is among `stopped`.
+
+        While brokers do not answer nothing changes: ask again.
+        """
         if topic in self._followed or topic in self.stopped:
             return
         try:
             one = self._begin(topic)
         except _Stop as stop:
             self.stop(topic, stop.gap)
+            return
+        except UnavailableError as error:
+            self._log.warning("waiting", topic=topic, reason=str(error))
             return
         if one.positions:
             one.begin()

@@ -32,6 +32,7 @@ class Metrics:
         self._delay = Histogram(
             "delay", "From a milestone's commit to its arrival.", unit="seconds", buckets=_SECONDS, **here
         )
+        self._rounds = Counter("rounds", "Times that it looked for something to copy.", **here)
         self._age = Gauge("age_seconds", "Since the origin wrote the newest milestone that has arrived.", **here)
         self._watermark = Gauge("watermark_timestamp_seconds", "Watermark of the newest arrival.", **here)
         self._lag = Gauge("lag_seconds", "Between the newest arrival and the newest milestone copied.", **here)
@@ -68,6 +69,7 @@ class Metrics:
             gauge.set(float("nan") if value is None else value / unit)
 
     def stands(self, ledger: Ledger) -> None:
+        self._rounds.inc()
         self._pending.set(ledger.pending)
 
     def arrived(self, one: Arrival) -> None:

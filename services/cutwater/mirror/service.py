@@ -60,6 +60,7 @@ class Mirror:
         self._own, self._origin, self._job, self._region = own, origin, job, region
         self._account = account or unrecorded()
         self._stop = threading.Event()
+        self._topics = {one for one in (topics.milestones(job.name), job.topic) if one}
         self._replication = replication
         self._throttle, self._clock_s = Throttle(bytes_per_s), clock_s
         there = Origin(origin)
@@ -87,12 +88,10 @@ class Mirror:
         with start.step("making topics"):
             ensure_topics(self._own, mirrored.owned(self._job.name, self._region), self._replication)
         with start.step("fencing older mirrors, reading positions"):
-            self.copier.open()
+            self._topics |= self.copier.open()
         with start.step("reading the last arrival"):
             self.arriving.open()
-        for topic in (topics.milestones(self._job.name), self._job.topic):
-            if topic:
-                self.copier.follow(topic)
+        self._follow()
         last = self.arriving.ledger.arrived
         start.found(arrival=last.token if last else "none", stopped=", ".join(sorted(self.copier.stopped)))
         start.decided(f"copy {self._region} behind arrival {last.token if last else 'none'}")
@@ -105,8 +104,13 @@ class Mirror:
             self._throttle.took(self.copier.round(WAIT_S), self._clock_s())
         if (safe := self._standing.look(self.arriving.ledger)) is not None:
             self.metrics.safe(safe)
-        for generation in sorted(self.arriving.generations):
-            self.copier.follow(topics.changelog(self._job.name, generation))
+        self._follow()
+
+    def _follow(self) -> None:
+        """Copy what is to be copied and is not yet: of the changelogs those that the copied stream names."""
+        self._topics |= {topics.changelog(self._job.name, one) for one in self.arriving.generations}
+        for topic in sorted(self._topics):
+            self.copier.follow(topic)
 
     def _announce(self) -> None:
         """Where the stream contradicts itself nothing arrives any more; the copies go on."""
