@@ -11,6 +11,7 @@ from cutwater.core.chain import ROOT_HASH, link
 from cutwater.core.commit import SignalState, step
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.generations import Generation
+from cutwater.core.mirrored import Arrival, Mirrored, Steering
 from cutwater.core.output import End, Published
 from cutwater.core.records import (
     Barrier,
@@ -229,5 +230,25 @@ RECORDS = st.one_of(
         progress=CUTS,
         rows=st.lists(LONGS, max_size=4).map(tuple),
     ),
+    st.builds(
+        Mirrored,
+        **dict.fromkeys(("job", "origin", "topic", "topic_id"), NAMES),
+        **dict.fromkeys(("partition", "partitions"), st.integers(0, 2**31 - 1)),
+        **dict.fromkeys(("first", "before", "next", "local", "whole_from", "whole_to", "ended"), LONGS),
+        **dict.fromkeys(("runs_source", "runs_local", "runs_length"), st.lists(LONGS, max_size=3).map(tuple)),
+        **dict.fromkeys(("records", "size"), LONGS),
+        **dict.fromkeys(("source_ms", "at_ms"), TIMES_MS),
+    ),
+    st.builds(
+        Arrival,
+        **dict.fromkeys(("job", "origin"), NAMES),
+        generation=GENERATIONS,
+        sequence=LONGS,
+        milestone_hash=st.binary(min_size=32, max_size=32),
+        stream_offset=LONGS,
+        **dict.fromkeys(("source_cut", "changelog_cut"), CUTS),
+        **dict.fromkeys(("watermark_ms", "committed_ms", "arrived_ms"), TIMES_MS),
+    ),
+    st.builds(Steering, job=NAMES, origin=NAMES, paused=st.booleans(), at_ms=TIMES_MS),
 )
 """Any record of the protocol, with any values that its schema can hold."""

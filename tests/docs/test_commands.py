@@ -96,7 +96,10 @@ def pip(words: list[str]) -> None:
 
 
 def python(words: list[str]) -> None:
-    """The program is there."""
+    """The program is there, or the service."""
+    if words[0] == "-m":
+        assert (ROOT / "services" / words[1].replace(".", "/") / "__main__.py").is_file(), words[1]
+        return
     assert (ROOT / words[0]).is_file(), words[0]
 
 

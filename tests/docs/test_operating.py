@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from cutwater.core import cluster_checks, estimate, machine_checks, topics
+from cutwater.core import cluster_checks, estimate, machine_checks, mirrored, topics
 from cutwater.core.generations import Generation
 from pages import ROOT, text_of
 
@@ -27,6 +27,8 @@ def test_every_transactional_id_is_on_the_page() -> None:
     ids |= {topics.claims_id(job)}
     own = (topics.driver_id(job, generation), topics.candidate_id(job, generation))
     ids |= {one.replace(str(generation), "<generation>") for one in own}
+    slot = mirrored.slot_id(job, "<origin>", 0).replace(".0", ".<slot>")
+    ids |= {slot, mirrored.arrivals_id(job, "<origin>"), mirrored.operator_id(job, "<origin>")}
     assert ids == {one for one in re.findall(r"`([^`]+)`", row) if one.startswith("<job>")}
 
 

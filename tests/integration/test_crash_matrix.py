@@ -24,8 +24,11 @@ from cutwater.local.ports import free_ports
 from harness import Flow, wait_until
 from loading import Load, Rows, above, loaded, view_of
 
-PROMOTION_POINTS = ("stream-taken", "promoted")
-"""tests/services/test_promotion.py ends commit-signals there."""
+ELSEWHERE = {
+    *("stream-taken", "promoted"),  # tests/services/test_promotion.py
+    "states-read",  # tests/services/test_publisher_handover_crash.py
+    *("copy-read", "copy-written", "arrival-due", "arrival-written"),  # tests/services/test_mirror.py
+}
 ROOT = Path(__file__).parents[2]
 DRIVER, SIGNAL = "cutwater_spark.driver", "cutwater.commit_signal"
 VIEW, PUBLISHER = "cutwater.rehydrator", "cutwater.publisher"
@@ -159,7 +162,7 @@ def test_each_service_dies_at_every_point(load: Load, capsys: pytest.CaptureFixt
 def test_every_crash_point_is_in_the_matrix() -> None:
     """A point that nobody dies at proves nothing; each is in the code once."""
     dead = {point for point, *_ in OF_DRIVER} | {point for _, point, _ in OF_SERVICES}
-    elsewhere = {*snapshots.POINTS, *SWITCH_POINTS, *lineage.POINTS, *PROMOTION_POINTS}
+    elsewhere = {*snapshots.POINTS, *SWITCH_POINTS, *lineage.POINTS, *ELSEWHERE}
     assert dead | elsewhere == set(POINTS)
     code = "".join(
         path.read_text("utf-8") for folder in ("services", "spark") for path in (ROOT / folder).rglob("*.py")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mirror_samples import golden_mirror_record
 from output_samples import example_job, golden_alert, golden_end, golden_published, golden_recovery
 
 from cutwater.adapters import trail, wire
@@ -26,6 +29,7 @@ from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.formats import confluent_header
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
+from cutwater.core.mirrored import Arrival, Mirrored, Steering
 from cutwater.core.output import End, Published
 from cutwater.core.records import (
     Barrier,
@@ -56,15 +60,22 @@ TYPES: dict[str, type[wire.Record]] = {
     "claim": Claim,
     "promotion": Promotion,
     "withdrawal": Withdrawal,
+    "mirrored": Mirrored,
+    "arrival": Arrival,
+    "steering": Steering,
 }
 
 
 def golden_record(name: str) -> wire.Record:
     """The record whose bytes are fixed in the golden file."""
-    if name in {"alert", "end"}:
-        return golden_alert() if name == "alert" else golden_end()
-    if name == "published":
-        return golden_published(bytes.fromhex(GOLDEN["records"]["milestone"]))
+    others: dict[str, Callable[[], wire.Record]] = {
+        "alert": golden_alert,
+        "end": golden_end,
+        "published": lambda: golden_published(bytes.fromhex(GOLDEN["records"]["milestone"])),
+        **{one: partial(golden_mirror_record, one) for one in ("mirrored", "arrival", "steering")},
+    }
+    if name in others:
+        return others[name]()
     when = 1_700_000_000_000
     if name in {"claim", "promotion", "withdrawal"}:
         return golden_candidacy(name, when)

@@ -73,13 +73,17 @@ class Chunk(NamedTuple):
     """Bytes as stored, of all together."""
     place: str
     """Topic and partition, for people."""
+    end: int = -1
+    """Where the log ended when this was answered, open transactions included; -1 where it is not known."""
 
 
-def chunk(place: str, raw: bytes, first: int, aborted: Iterable[tuple[int, int]] | None = None) -> Chunk:
+def chunk(
+    place: str, raw: bytes, first: int, aborted: Iterable[tuple[int, int]] | None = None, end: int = -1
+) -> Chunk:
     """What a reader of committed records may see of a broker's answer.
 
-    `aborted`: producer and first offset of each aborted transaction in it. Raises UnavailableError where a
-    checksum says that a batch is damaged.
+    `aborted`: producer and first offset of each aborted transaction in it; `end`: as it said. Raises
+    UnavailableError where a checksum says that a batch is damaged.
     """
     memory, seen, following, at, bytes_ = MemoryRecords(raw), [], first, 0, memoryview(raw)
     ahead, aborting = deque(sorted(aborted or (), key=lambda one: one[1])), set()
@@ -99,7 +103,7 @@ def chunk(place: str, raw: bytes, first: int, aborted: Iterable[tuple[int, int]]
         elif not (batch.is_transactional and batch.producer_id in aborting):
             seen.append(Batch(batch, bytes_[began:at]))
         following = batch.next_offset
-    return Chunk(first, following, seen, len(raw), place)
+    return Chunk(first, following, seen, len(raw), place, end)
 
 
 def split(one: Chunk, offsets: int) -> tuple[Chunk, Chunk | None]:

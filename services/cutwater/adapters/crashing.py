@@ -49,6 +49,10 @@ POINTS = {
     "part-read": "the publisher has read rows, and has not begun their transaction",
     "part-written": "the publisher has committed a transaction, and has not gone on",
     "states-read": "the publisher has both states of a hand-over, and nothing of their difference is written",
+    "copy-read": "the mirror has read records, and has not begun their transaction",
+    "copy-written": "the mirror has committed a transaction of copies and positions, and has not gone on",
+    "arrival-due": "a milestone has arrived, and the mirror has not said so",
+    "arrival-written": "the mirror has said that a milestone has arrived, and has not gone on",
 }
 """Every point, and what is done and not done there."""
 

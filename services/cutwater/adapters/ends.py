@@ -31,6 +31,10 @@ class Ends:
         found = self._patiently(places, IsolationLevel.READ_UNCOMMITTED)
         return {place.partition: end for place, end in found.items()}
 
+    def written(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The next offset of each: what has been written, in open transactions too."""
+        return self._patiently(places, IsolationLevel.READ_UNCOMMITTED) if places else {}
+
     def committed(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The end of each as `read_committed` sees it: an open transaction hides what follows it."""
         return self._patiently(places, IsolationLevel.READ_COMMITTED) if places else {}

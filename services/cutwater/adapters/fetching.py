@@ -218,7 +218,7 @@ class Fetcher:
             return
         self.trouble = ""
         for _, partitions in answer.topics:
-            for partition, code, _high, _stable, *more, raw in partitions:
+            for partition, code, high, _stable, *more, raw in partitions:
                 # Since version 5 the start of the log stands before the aborted ones, since 11 a replica behind.
                 aborted = next((one for one in more if isinstance(one, list)), None)
                 place = f"{self._topic}/{partition}"
@@ -227,7 +227,7 @@ class Fetcher:
                         self._heed(client, KafkaError(code), partition)
                         await self._pause()
                     else:
-                        one = batches.chunk(place, raw, asked[partition], aborted)
+                        one = batches.chunk(place, raw, asked[partition], aborted, high)
                         self._put(partition, ways[partition], one)
                 except CutwaterError as error:
                     self._fail(error)

@@ -322,10 +322,19 @@ class TransactionalWriter:
         Raises FencedError when a newer owner exists; UnavailableError when the outcome is unknown: the caller
         must then restart and read what is there.
         """
-        names = ", ".join(sorted({batch.topic for batch in batches}))
+
+        def fill() -> None:
+            for batch in batches:
+                self._enqueue(batch)
+
+        self.transact(", ".join(sorted({batch.topic for batch in batches})), fill)
+
+    def transact(self, names: str, fill: Callable[[], None]) -> None:
+        """Commit what `fill` hands to the client for these topics. What it raises leaves the transaction open:
+        the caller must then leave, and whoever comes next aborts it. Raises as `write_all` does."""
         began = time.monotonic()
         try:
-            self._call(f"writing to {names}", lambda: self._transaction(batches))
+            self._call(f"writing to {names}", lambda: self._transaction(fill))
         except FencedError:
             if time.monotonic() - began <= TRANSACTION_TIMEOUT_MS / 1000:
                 raise
@@ -335,10 +344,9 @@ class TransactionalWriter:
                 f"take ({TRANSACTION_TIMEOUT_MS // 1000} s), and the brokers have aborted it; start it again"
             ) from None
 
-    def _transaction(self, batches: Sequence[Batch]) -> None:
+    def _transaction(self, fill: Callable[[], None]) -> None:
         self._producer.begin_transaction()
-        for batch in batches:
-            self._enqueue(batch)
+        fill()
         reach("transaction-open")
         # Flushes first, and fails when any record was not delivered: no delivery callback is needed. (One that
         # runs while the client raises a fatal error makes CPython report a SystemError instead of it.)

@@ -14,9 +14,21 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import REGION_PATTERN, Generation
+from cutwater.core.mirrored import SLOTS
 from cutwater.core.sharing import Partitions
 from cutwater.core.standbys import Shares, held, shares_of
 
+_SECURITY = {
+    "security_protocol": "protocol",
+    "sasl_mechanism": "mechanism",
+    "sasl_username": "username",
+    "sasl_password": "password",
+    "ssl_ca_file": "ca_file",
+    "ssl_certificate_file": "certificate_file",
+    "ssl_key_file": "key_file",
+    "ssl_key_password": "key_password",
+}
+"""Settings behind the prefix KAFKA_, and what `Security` calls them."""
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")
 
 
@@ -38,6 +50,39 @@ class Settings(BaseSettings):
     kafka_ssl_certificate_file: str = Field("", description="PEM file of this client's certificate, if asked for.")
     kafka_ssl_key_file: str = Field("", description="PEM file of that certificate's key (PKCS 8).")
     kafka_ssl_key_password: SecretStr = Field(SecretStr(""), description="Password of that key.")
+    origin_region: str = Field(
+        "",
+        pattern=f"^({REGION_PATTERN})?$",
+        description="Name of the region that the mirror copies from; its generations have it in their names.",
+    )
+    origin_bootstrap_servers: str = Field(
+        "", description="Kafka brokers of that region; of it the mirror only reads."
+    )
+    origin_kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="How those brokers want to be spoken to."
+    )
+    origin_kafka_sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "", description="How the mirror proves there who it is, with SASL."
+    )
+    origin_kafka_sasl_username: str = Field("", description="User for SASL there.")
+    origin_kafka_sasl_password: SecretStr = Field(SecretStr(""), description="Password for SASL there.")
+    origin_kafka_ssl_ca_file: str = Field("", description="PEM file of certificates to trust there.")
+    origin_kafka_ssl_certificate_file: str = Field("", description="PEM file of the mirror's certificate there.")
+    origin_kafka_ssl_key_file: str = Field("", description="PEM file of that certificate's key (PKCS 8).")
+    origin_kafka_ssl_key_password: SecretStr = Field(SecretStr(""), description="Password of that key.")
+    mirror_slots: str = Field(
+        "",
+        description="The slots that this process of the mirror holds, as 0,1; where empty, all four. Several "
+        "processes share the partitions by holding different ones; who holds slot 0 announces arrivals.",
+    )
+    mirror_bytes_per_s: int = Field(
+        0,
+        ge=0,
+        description="Bytes of keys and values that this process of the mirror copies a second; 0: no bound.",
+    )
+    mirror_port: int = Field(
+        0, ge=0, le=65_535, description="Port of the mirror's Prometheus metrics; 0 turns them off."
+    )
     replication_factor: int = Field(
         0,
         ge=0,
@@ -244,17 +289,47 @@ class Settings(BaseSettings):
     @property
     def cluster(self) -> Cluster:
         """The Kafka cluster to use; raises UsageError for security settings that cannot work together."""
-        security = Security(
-            protocol=self.kafka_security_protocol,
-            mechanism=self.kafka_sasl_mechanism,
-            username=self.kafka_sasl_username,
-            password=self.kafka_sasl_password.get_secret_value(),
-            ca_file=self.kafka_ssl_ca_file,
-            certificate_file=self.kafka_ssl_certificate_file,
-            key_file=self.kafka_ssl_key_file,
-            key_password=self.kafka_ssl_key_password.get_secret_value(),
-        )
-        return Cluster(self.bootstrap_servers, security)
+        return Cluster(self.bootstrap_servers, self._security(""))
+
+    @property
+    def origin(self) -> str:
+        """The region that the mirror copies from; raises UsageError where none is named."""
+        if not (self.origin_region and self.origin_bootstrap_servers):
+            raise UsageError(
+                "CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS say what a mirror copies: set both"
+            )
+        if self.origin_region == self.region:
+            raise UsageError(
+                f"CUTWATER_ORIGIN_REGION and CUTWATER_REGION are both {self.region}: no region mirrors itself"
+            )
+        return self.origin_region
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The mirror's slots that this process holds; raises UsageError for what is none."""
+        try:
+            held = tuple(sorted({int(one) for one in self.mirror_slots.split(",") if one.strip()})) or tuple(
+                range(SLOTS)
+            )
+        except ValueError:
+            held = (-1,)
+        if held[0] < 0 or held[-1] >= SLOTS:
+            raise UsageError(
+                f"CUTWATER_MIRROR_SLOTS: {self.mirror_slots!r}: write some of 0 to {SLOTS - 1}, as 0,1"
+            )
+        return held
+
+    @property
+    def origin_cluster(self) -> Cluster:
+        """The cluster that the mirror reads."""
+        return Cluster(self.origin_bootstrap_servers, self._security("origin_"))
+
+    def _security(self, of: str) -> Security:
+        given = {name: getattr(self, f"{of}kafka_{name}") for name in _SECURITY}
+        secrets = {
+            name: one.get_secret_value() if isinstance(one, SecretStr) else one for name, one in given.items()
+        }
+        return Security(**{_SECURITY[name]: one for name, one in secrets.items()})
 
     @field_validator("generation", mode="before")
     @classmethod

@@ -12,6 +12,7 @@ from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import ProtocolError
 from cutwater.core.generations import Generation
+from cutwater.core.mirrored import Arrival, Mirrored, Steering
 from cutwater.core.output import End, Published
 from cutwater.core.records import (
     Barrier,
@@ -25,7 +26,20 @@ from cutwater.core.records import (
 )
 
 Record = (
-    Start | Barrier | Committed | Heartbeat | Milestone | End | Published | Alert | Claim | Promotion | Withdrawal
+    Start
+    | Barrier
+    | Committed
+    | Heartbeat
+    | Milestone
+    | Claim
+    | Promotion
+    | Withdrawal
+    | End
+    | Published
+    | Alert
+    | Mirrored
+    | Arrival
+    | Steering
 )
 
 _TYPES: dict[str, type[Record]] = {
@@ -40,6 +54,9 @@ _TYPES: dict[str, type[Record]] = {
     "claim": Claim,
     "promotion": Promotion,
     "withdrawal": Withdrawal,
+    "mirrored": Mirrored,
+    "arrival": Arrival,
+    "steering": Steering,
 }
 
 

@@ -20,7 +20,7 @@ from cutwater.core.moments import iso_ms
 from cutwater.core.trail import Recovery, chosen
 from cutwater.local import running
 
-SERVICES = ("driver", "commit-signal", "rehydrator", "publisher")
+SERVICES = ("driver", "commit-signal", "rehydrator", "publisher", "mirror")
 READ_MAX = 10_000
 """Records that are looked through."""
 _AGO = re.compile(r"([0-9]{1,9})(s|m|h|d)")

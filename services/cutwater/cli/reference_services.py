@@ -21,6 +21,7 @@ from cutwater.core.measures import build
 from cutwater.core.records import Milestone
 from cutwater.core.shards import ShardMap
 from cutwater.core.sizes import Tally
+from cutwater.mirror.metrics import Metrics as MirrorMetrics
 from cutwater.publisher.metrics import Metrics as PublisherMetrics
 from cutwater.rehydrator.access import OPEN_PATHS
 from cutwater.rehydrator.answers import WHY, WHY_UNGUARDED
@@ -223,6 +224,7 @@ def registries() -> dict[str, CollectorRegistry]:
         "rehydrator": view.registry,
         "publisher": PublisherMetrics().registry,
         "watch": WatchMetrics().registry,
+        "mirror": MirrorMetrics().registry,
     }
 
 
@@ -232,6 +234,7 @@ _WHERE = {
     "rehydrator": "`/metrics` of the HTTP API ([HTTP.md](HTTP.md))",
     "publisher": "`/metrics` at `CUTWATER_PUBLISHER_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
     "watch": "`/metrics` at `CUTWATER_WATCH_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
+    "mirror": "`/metrics` at `CUTWATER_MIRROR_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
 }
 
 

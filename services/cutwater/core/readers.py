@@ -17,3 +17,4 @@ PUBLISHER = Reader(
     "the publisher", "delete the job's topics .output and .published, and let it and its readers begin anew"
 )
 CLIENT = Reader("this reader", "begin again without a token")
+MIRROR = Reader("the mirror", "begin a new copy by 'cutwater mirror resync'")

@@ -1,0 +1,46 @@
+"""Which topic it is that has a name: Kafka gives each an identity, and a topic made anew another one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import TIMEOUT_S, explain
+from cutwater.adapters.reaching import made
+
+_ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+
+
+class Identity(NamedTuple):
+    topic_id: str
+    partitions: int
+
+
+class Identities:
+    """Asks for identities, over connections that stay."""
+
+    def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
+        self._patience_s = patience_s
+        self._admin: AdminClient = made(cluster, AdminClient, {"log_level": 5})
+
+    def of(self, names: Collection[str]) -> dict[str, Identity]:
+        """Those that exist. Raises UnavailableError where the brokers do not answer."""
+        if not names:
+            return {}
+        self._admin.poll(0)
+        asked = self._admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._patience_s)
+        found = {}
+        for name, future in asked.items():
+            error = future.exception(2 * self._patience_s)
+            if error is None:
+                one = future.result(self._patience_s)
+                found[name] = Identity(str(one.topic_id), len(one.partitions))
+            elif not isinstance(error, KafkaException):
+                raise error
+            elif error.args[0].code() not in _ABSENT:
+                raise explain(error, f"describing topic {name}")
+        return found

@@ -1,0 +1,72 @@
+"""What stands on a mirror's own topics: positions, arrivals and copied milestones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cutwater.adapters import streams, wire
+from cutwater.adapters.admin import described
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import bounds, make_consumer, read_range
+from cutwater.core import mirrored
+from cutwater.core.cuts import TopicPartition
+from cutwater.core.mirrored import Arrival, Mirrored, Steering, place_of
+from cutwater.core.records import Milestone
+
+
+class Positions:
+    """A fold over the positions topic: the newest of each partition, by origin, and what an operator has said."""
+
+    def __init__(self) -> None:
+        self.copies: dict[str, dict[TopicPartition, Mirrored]] = {}
+        self.steering: dict[str, Steering] = {}
+
+    def take(self, key: bytes, value: bytes | None) -> Mirrored | Steering | None:
+        """The next record of the topic; None where it takes a position away."""
+        if not value:
+            origin, place = place_of(key)
+            self.copies.get(origin, {}).pop(place, None)
+            return None
+        one = wire.decode(value)
+        if isinstance(one, Mirrored):
+            self.copies.setdefault(one.origin, {})[TopicPartition(one.topic, one.partition)] = one
+            return one
+        if isinstance(one, Steering):
+            self.steering[one.origin] = one
+            return one
+        return None
+
+
+def records(cluster: Cluster, job: str) -> Iterator[tuple[bytes, bytes | None]]:
+    """Key and value of everything on the positions topic."""
+    topic, consumer = mirrored.positions(job), make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, topic, 0)
+        for message in read_range(consumer, topic, 0, low, high) if low < high else ():
+            yield bytes(message.key() or b""), message.value()
+    finally:
+        consumer.close()
+
+
+def positions(cluster: Cluster, job: str) -> Positions:
+    """As they are now."""
+    found = Positions()
+    for key, value in records(cluster, job):
+        found.take(key, value)
+    return found
+
+
+def has_mirror(cluster: Cluster, job: str) -> bool:
+    """Has any mirror run here?"""
+    return mirrored.positions(job) in described(cluster, [mirrored.positions(job)])
+
+
+def last_arrival(cluster: Cluster, job: str, origin: str) -> Arrival | None:
+    topic = mirrored.arrivals(job, origin)
+    return streams.newest(cluster, topic, lambda one: one if isinstance(one, Arrival) else None)
+
+
+def newest_milestone(cluster: Cluster, job: str, origin: str) -> Milestone | None:
+    """Of those that are copied."""
+    topic = mirrored.milestones_from(job, origin)
+    return streams.newest(cluster, topic, lambda one: one if isinstance(one, Milestone) else None)

@@ -1,0 +1,151 @@
+"""`mirror`: what is copied here partition by partition; pause, go on, begin a copy anew."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.adapters import replicas
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.process import now_ms
+from cutwater.adapters.settings import Settings
+from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
+from cutwater.cli.output import handled, iso, out, print_json, say, table
+from cutwater.core import mirrored
+from cutwater.core.errors import UsageError
+from cutwater.core.mirrored import Mirrored
+from cutwater.mirror import resync as resyncing
+
+app = typer.Typer(
+    help="The mirror of another region: what is copied, pause it, let it go on, begin a copy anew.\n\n"
+    "Examples:  cutwater mirror status job.yaml  ·  cutwater mirror pause job.yaml --origin us",
+    no_args_is_help=True,
+)
+JobFile = Annotated[Path, typer.Argument(help="The job file.")]
+OriginOption = Annotated[
+    str | None, typer.Option("--origin", help="The region that is copied; default CUTWATER_ORIGIN_REGION.")
+]
+
+
+@app.command()
+@handled
+def status(
+    job_file: JobFile,
+    origin: OriginOption = None,
+    bootstrap_servers: BootstrapOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show each partition that is copied: how far, where to, and since when.
+
+    Exit 2: no mirror has run here. 4: this region's brokers do not answer.
+
+    Examples:  cutwater mirror status job.yaml  ·  cutwater mirror status job.yaml --origin us --json
+    """
+    settings, job, region = _place(job_file, origin, bootstrap_servers)
+    found = replicas.positions(settings.cluster, job)
+    steering, copies = found.steering.get(region), found.copies.get(region, {})
+    paused = bool(steering and steering.paused)
+    rows = [_plain(job, one) for _, one in sorted(copies.items())]
+    if as_json:
+        print_json({"origin": region, "paused": paused, "partitions": rows})
+        return
+    columns = ("topic", "partition", "copied to", "next", "records", "bytes", "newest", "written")
+    out.print(table(f"copied from {region}{', paused' if paused else ''}", columns, [_row(one) for one in rows]))
+
+
+@app.command()
+@handled
+def pause(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: BootstrapOption = None) -> None:
+    """Copy nothing more until `resume`; what is copied already still arrives.
+
+    Exit 2: no mirror has run here. 4: this region's brokers do not answer.
+
+    Examples:  cutwater mirror pause job.yaml  ·  cutwater mirror pause job.yaml --origin us
+    """
+    settings, job, region = _place(job_file, origin, bootstrap_servers)
+    resyncing.steer(settings.cluster, job, region, True, now_ms())
+    out.print(f"the mirror of {region} pauses")
+
+
+@app.command()
+@handled
+def resume(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: BootstrapOption = None) -> None:
+    """Let a mirror that was paused go on where it was.
+
+    Exit 2: no mirror has run here. 4: this region's brokers do not answer.
+
+    Examples:  cutwater mirror resume job.yaml  ·  cutwater mirror resume job.yaml --origin us
+    """
+    settings, job, region = _place(job_file, origin, bootstrap_servers)
+    resyncing.steer(settings.cluster, job, region, False, now_ms())
+    out.print(f"the mirror of {region} goes on")
+
+
+@app.command()
+@handled
+def resync(
+    job_file: JobFile,
+    topic: Annotated[
+        str, typer.Option(help="The topic, by its name in the origin, as the mirror's log names it.")
+    ],
+    origin: OriginOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    bootstrap_servers: BootstrapOption = None,
+) -> None:
+    """Give up the copy of a topic, so that the mirror begins it anew from the start of the origin's log.
+
+    The running mirror is fenced and leaves: start it again afterwards. Until milestones arrive anew, this region
+    has no arrival.
+
+    Exit 2: nothing of the topic is copied, or nobody said yes. 4: this region's brokers do not answer.
+
+    Examples:  cutwater mirror resync job.yaml --topic flights.events  ·  cutwater mirror resync job.yaml
+    --topic flights.events --origin us --yes
+    """
+    settings, job, region = _place(job_file, origin, bootstrap_servers)
+    _confirm(f"{mirrored.target(job, topic, region)} at {settings.bootstrap_servers}", yes)
+    resyncing.resync(settings.cluster, job, region, topic, say)
+    out.print(f"{topic} is copied anew once the mirror runs: start it again")
+
+
+def _place(job_file: Path, origin: str | None, bootstrap: str | None) -> tuple[Settings, str, str]:
+    settings, job = settings_for(None, bootstrap), load_job(job_file).name
+    region = origin or settings.origin_region
+    if not region:
+        raise UsageError("which region is copied? give --origin, or set CUTWATER_ORIGIN_REGION")
+    if not replicas.has_mirror(settings.cluster, job):
+        raise UsageError(f"no mirror of {job} has run at {settings.bootstrap_servers}: start one")
+    return settings, job, region
+
+
+def _confirm(what: str, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty() or not typer.confirm(f"Delete {what} with all its records?", err=True):
+        raise UsageError(f"this deletes {what}: give --yes; nothing was deleted")
+
+
+def _plain(job: str, one: Mirrored) -> dict[str, Any]:
+    return {
+        "topic": one.topic,
+        "partition": one.partition,
+        "copied_to": mirrored.target(job, one.topic, one.origin),
+        "next": one.next,
+        "records": one.records,
+        "bytes": one.size,
+        "newest_ms": one.source_ms,
+        "written_ms": one.at_ms,
+    }
+
+
+def _row(one: dict[str, Any]) -> list[Any]:
+    newest = iso(one["newest_ms"]) if one["records"] else "none"
+    numbers = [f"{one[name]:,}" for name in ("next", "records", "bytes")]
+    return [one["topic"], one["partition"], one["copied_to"], *numbers, newest, iso(one["written_ms"])]
+
+
+def register(root: typer.Typer) -> None:
+    root.add_typer(app, name="mirror")

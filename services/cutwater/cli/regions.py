@@ -1,0 +1,115 @@
+"""`regions`: what has arrived here of other regions, and how far behind that is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.adapters import replicas
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.ends import Ends
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.process import now_ms
+from cutwater.adapters.settings import Settings
+from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
+from cutwater.cli.output import err, handled, iso, out, print_json, table
+from cutwater.core.cuts import TopicPartition
+from cutwater.core.errors import CutwaterError
+from cutwater.core.mirrored import Mirrored, Steering
+from cutwater.core.safe_time import Pace, SafeTime, safe_time
+
+ASK_S = 3.0
+"""The origin may be away: nobody waits long for it."""
+_UNKNOWN = "?"
+
+
+@handled
+def regions(
+    job_file: Annotated[Path, typer.Argument(help="The job file.")],
+    bootstrap_servers: BootstrapOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the replicas in this region: newest arrival, its age and watermark, and how far the copies are behind.
+
+    What is not copied yet is asked of the origin where CUTWATER_ORIGIN_* name it; while it does not answer, it is
+    not known ("?", in JSON null).
+
+    Exit 4: this region's brokers do not answer.
+
+    Examples:  cutwater regions job.yaml  ·  cutwater regions job.yaml --json
+    """
+    settings, job = settings_for(None, bootstrap_servers), load_job(job_file).name
+    with err.status("reading positions and arrivals"):
+        found = replicas_of(settings, settings.cluster, job)
+    if as_json:
+        print_json({"region": settings.region, "replicas": [_plain(*one) for one in found]})
+        return
+    if not found:
+        out.print(f"region {settings.region}: nothing is copied from another region")
+        return
+    columns = ("origin", "arrived", "watermark", "age", "milestones", "records", "bytes", "skew", "catch-up", "")
+    out.print(table(f"replicas of {job} in {settings.region}", columns, [_row(*one) for one in found]))
+
+
+def replicas_of(settings: Settings, cluster: Cluster, job: str) -> list[tuple[SafeTime, Steering | None]]:
+    """Each origin that is copied here, with what an operator has said of it."""
+    if not replicas.has_mirror(cluster, job):
+        return []
+    found, paces = replicas.Positions(), dict[str, Pace]()
+    for key, value in replicas.records(cluster, job):
+        one = found.take(key, value)
+        if isinstance(one, Mirrored):
+            paces.setdefault(one.origin, Pace()).take(one)
+    now = now_ms()
+    return [
+        (
+            safe_time(
+                origin,
+                list(copies.values()),
+                replicas.last_arrival(cluster, job, origin),
+                replicas.newest_milestone(cluster, job, origin),
+                _ends(settings, origin, list(copies)),
+                paces[origin].per_second(now),
+                now,
+            ),
+            found.steering.get(origin),
+        )
+        for origin, copies in sorted(found.copies.items())
+    ]
+
+
+def _ends(settings: Settings, origin: str, places: list[TopicPartition]) -> dict[TopicPartition, int] | None:
+    if origin != settings.origin_region or not settings.origin_bootstrap_servers:
+        return None
+    try:
+        return Ends(settings.origin_cluster, ASK_S).written(places)
+    except CutwaterError:
+        return None
+
+
+def _plain(one: SafeTime, steering: Steering | None) -> dict[str, Any]:
+    return {**asdict(one), "paused": bool(steering and steering.paused)}
+
+
+def _row(one: SafeTime, steering: Steering | None) -> tuple[str, ...]:
+    return (
+        one.origin,
+        one.token or "nothing",
+        _UNKNOWN if one.watermark_ms is None else iso(one.watermark_ms),
+        *(_seconds(ms) for ms in (one.age_ms,)),
+        *(_UNKNOWN if many is None else f"{many:,}" for many in (one.milestones, one.records, one.size)),
+        _seconds(one.skew_ms),
+        _UNKNOWN if one.catch_up_s is None else f"{one.catch_up_s:,.0f} s",
+        "paused" if steering and steering.paused else "",
+    )
+
+
+def _seconds(ms: int | None) -> str:
+    return _UNKNOWN if ms is None else f"{ms / 1000:,.1f} s"
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(regions)

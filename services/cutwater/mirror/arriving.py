@@ -1,0 +1,137 @@
+"""Says which milestones have arrived: follows the copied milestones and the positions here, and writes arrivals.
+
+It reads its own region only, so it goes on while the origin is away. Of several processes of one mirror the one
+that holds slot 0 writes; the others only learn here which generations there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError
+
+from cutwater.adapters import wire
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
+from cutwater.adapters.kafka import TransactionalWriter, assign, bounds, make_consumer, raise_read_error
+from cutwater.adapters.replicas import Positions, last_arrival
+from cutwater.core import mirrored, topics
+from cutwater.core.arrivals import Ledger
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.mirrored import Arrival, Mirrored, place_of
+from cutwater.core.readers import MIRROR
+from cutwater.core.restore import Entry
+from cutwater.mirror.metrics import Metrics
+from cutwater.views.stream import MilestoneFeed
+
+POSITIONS = 2_000
+"""Taken at a time."""
+
+
+class Arriving:
+    """The arrivals of one origin."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: str,
+        source: str,
+        region: str,
+        now_ms: Callable[[], int],
+        log: Any,
+        metrics: Metrics,
+        writes: bool = True,
+    ) -> None:
+        """`source`: the origin's source topic, empty where the job has none."""
+        self._cluster, self._job, self._source, self._region = cluster, job, source, region
+        self._now_ms, self._log, self._metrics = now_ms, log, metrics
+        self._topic = mirrored.arrivals(job, region)
+        self._writer = TransactionalWriter(cluster, mirrored.arrivals_id(job, region)) if writes else None
+        self._fold = Positions()
+        self._feed: MilestoneFeed | None = None
+        self._positions: Consumer | None = None
+        self.ledger = Ledger(job, region, self._target, self._copied)
+        self.generations: set[Generation] = set()
+        """Those that the copied milestones name, from where they are read on."""
+
+    def open(self) -> None:
+        """Fence an older writer, and go on behind the last arrival."""
+        if self._writer:
+            self._writer.initialise()
+        last = last_arrival(self._cluster, self._job, self._region)
+        self.ledger = Ledger(self._job, self._region, self._target, self._copied, last)
+        place = mirrored.milestones_from(self._job, self._region)
+        self._feed = MilestoneFeed(self._cluster, place, last.stream_offset if last else None, MIRROR)
+        self._positions = make_consumer(self._cluster)
+        low, _ = bounds(self._positions, mirrored.positions(self._job), 0)
+        assign(self._positions, mirrored.positions(self._job), {0: low})
+
+    def close(self) -> None:
+        if self._feed:
+            self._feed.close()
+        if self._positions:
+            self._positions.close()
+
+    def step(self) -> None:
+        """Take what is new, and announce what has arrived. Raises DivergenceError where the stream is broken."""
+        for one in self._feed.poll(0.0) if self._feed else ():
+            if isinstance(one, Entry):
+                self._require_origins(one.milestone.generation)
+                self.generations.add(one.milestone.generation)
+                self.ledger.milestone_copied(one)
+        self._take_positions()
+        now = self._now_ms()
+        if self._writer:
+            self._announce(self._writer, list(self.ledger.arrivals(now)))
+        self._metrics.stands(self.ledger)
+
+    def _take_positions(self) -> None:
+        for message in self._positions.consume(POSITIONS, timeout=0) if self._positions else ():
+            if message.error() is None:
+                self._take_position(bytes(message.key() or b""), message.value())
+            elif message.error().code() != KafkaError._PARTITION_EOF:
+                raise_read_error(message.error(), message.topic(), message.partition())
+
+    def _take_position(self, key: bytes, value: bytes | None) -> None:
+        one = self._fold.take(key, value)
+        if isinstance(one, Mirrored) and one.origin == self._region:
+            self.ledger.copy_moved(one)
+        elif one is None and place_of(key)[0] == self._region:
+            self.ledger.copy_forgotten(place_of(key)[1])
+
+    @property
+    def paused(self) -> bool:
+        """Does an operator want nothing to be copied?"""
+        said = self._fold.steering.get(self._region)
+        return said is not None and said.paused
+
+    def _announce(self, writer: TransactionalWriter, arrivals: list[Arrival]) -> None:
+        if arrivals:
+            reach("arrival-due")
+            writer.write(self._topic, [wire.encode(one) for one in arrivals])
+            reach("arrival-written")
+        else:
+            writer.listen()
+        for one in arrivals:
+            self._metrics.arrived(one)
+            self._log.info("arrival", token=str(one.token))
+        for passed in self.ledger.passed:
+            self._metrics.passed()
+            self._log.info("no arrival", token=str(passed.milestone.token), reason=passed.reason)
+        self.ledger.passed.clear()
+
+    def _target(self, topic: str) -> str:
+        return mirrored.target(self._job, topic, self._region)
+
+    def _copied(self, topic: str) -> bool:
+        return topic == self._source or topic.startswith(topics.changelog_prefix(self._job))
+
+    def _require_origins(self, generation: Generation) -> None:
+        """A changelog keeps its name when it is copied: one of this region must never be written here."""
+        if generation.region != self._region:
+            raise UsageError(
+                f"the origin's commit stream names generation {generation}, and CUTWATER_ORIGIN_REGION is "
+                f"{self._region}: name the region that the origin's generations have"
+            )

@@ -1,0 +1,82 @@
+"""One topic of the origin under way: where each partition stands, and what has come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cutwater.adapters import batches
+from cutwater.adapters.batches import Chunk
+from cutwater.adapters.copying import Copied, Headers
+from cutwater.adapters.fetching import Fetcher
+from cutwater.core.cuts import TopicPartition
+from cutwater.core.mirrored import SOURCE_OFFSET, SOURCE_TIMESTAMP, Mirrored
+from cutwater.core.mirroring import Piece, Read
+
+
+@dataclass
+class Followed:
+    """What is copied from, where to, and how far it has come."""
+
+    name: str
+    target: str
+    topic_id: str
+    partitions: int
+    lag_ms: int
+    plain: bool
+    """Copied byte for byte, without headers of ours."""
+    positions: dict[int, Mirrored]
+    """Of the partitions that are held."""
+    bases: dict[int, int]
+    """The offset here that the next record gets, by partition."""
+    fetcher: Fetcher
+
+    def begin(self) -> None:
+        """Read on from the positions; what came before is forgotten."""
+        self.fetcher.assign({partition: one.next for partition, one in self.positions.items()})
+
+    def committed(self, partition: int, position: Mirrored, records: int) -> None:
+        """A transaction with so many records of a partition stands here."""
+        self.positions[partition] = position
+        if records:
+            self.bases[partition] += records + 1  # and the transaction's marker
+
+
+@dataclass
+class Taken:
+    """What has come of one partition, for one transaction."""
+
+    followed: Followed
+    partition: int
+    following: int
+    end: int
+    read: list[Read]
+    records: list[Copied]
+
+    @property
+    def place(self) -> TopicPartition:
+        """Where it goes."""
+        return TopicPartition(self.followed.target, self.partition)
+
+    @property
+    def piece(self) -> Piece:
+        return Piece(self.following, self.end, self.read)
+
+    def add(self, chunk: Chunk) -> None:
+        self.following, self.end = chunk.following, chunk.end
+        for one in batches.records(chunk):
+            headers: Headers = list(one.headers)
+            if not self.followed.plain:
+                headers.append((SOURCE_OFFSET, b"%d" % one.offset))
+                headers.append((SOURCE_TIMESTAMP, b"%d" % one.timestamp))
+            self.read.append(Read(one.offset, one.timestamp, len(one.key or b"") + len(one.value or b"")))
+            self.records.append(Copied(one.key, one.value, headers, max(0, one.timestamp)))
+
+
+def gathered(followed: Followed, chunks: Mapping[int, Chunk], into: dict[TopicPartition, Taken]) -> None:
+    """Add what a fetcher has handed out to what is gathered, by place here."""
+    for partition, chunk in chunks.items():
+        place = TopicPartition(followed.target, partition)
+        if place not in into:
+            into[place] = Taken(followed, partition, 0, -1, [], [])
+        into[place].add(chunk)

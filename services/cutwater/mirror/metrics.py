@@ -1,0 +1,81 @@
+"""What a mirror counts, for Prometheus. Durations in seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from cutwater.core.arrivals import Ledger
+from cutwater.core.mirror_gaps import CAUSES
+from cutwater.core.mirrored import Arrival
+from cutwater.core.safe_time import SafeTime
+from cutwater.mirror.followed import Taken
+
+_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0, 3600.0)
+
+
+class Metrics:
+    """One mirror's counters."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        here: dict[str, Any] = {"registry": self.registry, "namespace": "cutwater", "subsystem": "mirror"}
+        self._records = Counter("records", "Records copied.", ["topic"], **here)
+        self._bytes = Counter("bytes", "Bytes of keys and values copied.", ["topic"], **here)
+        self._gaps = Counter("gaps", "Topics that were stopped, by cause.", ["cause"], **here)
+        self._stopped = Gauge("stopped", "1 for a topic that stands still until somebody acts.", ["topic"], **here)
+        self._sequence = Gauge("arrived_sequence", "Sequence of the newest arrival.", **here)
+        self._arrivals = Counter("arrivals", "Milestones that have arrived.", **here)
+        self._passed = Counter("passed_milestones", "Milestones that will have no arrival.", **here)
+        self._pending = Gauge("pending_milestones", "Milestones copied that have not arrived yet.", **here)
+        self._delay = Histogram(
+            "delay", "From a milestone's commit to its arrival.", unit="seconds", buckets=_SECONDS, **here
+        )
+        self._rounds = Counter("rounds", "Times that it looked for something to copy.", **here)
+        self._age = Gauge("age_seconds", "Since the origin wrote the newest milestone that has arrived.", **here)
+        self._watermark = Gauge("watermark_timestamp_seconds", "Watermark of the newest arrival.", **here)
+        self._lag = Gauge("lag_seconds", "Between the newest arrival and the newest milestone copied.", **here)
+        self._lag_milestones = Gauge("lag_milestones", "Milestones copied that have no arrival yet.", **here)
+        self._lag_records = Gauge("lag_records", "Records in the origin that are not copied.", **here)
+        self._lag_bytes = Gauge("lag_bytes", "Their bytes, as large as those before.", **here)
+        self._skew = Gauge(
+            "skew_seconds", "How far a topic's slowest partition stands behind its fastest.", **here
+        )
+        self._catch_up = Gauge("catch_up_seconds", "Until the mirror has caught up, at its present pace.", **here)
+        for cause in CAUSES:
+            self._gaps.labels(cause)
+
+    def copied(self, one: Taken) -> None:
+        self._records.labels(one.followed.name).inc(len(one.records))
+        self._bytes.labels(one.followed.name).inc(sum(read.size for read in one.read))
+
+    def stopped(self, topic: str, cause: str) -> None:
+        self._gaps.labels(cause).inc()
+        self._stopped.labels(topic).set(1)
+
+    def safe(self, one: SafeTime) -> None:
+        """What is not known shows as NaN."""
+        for gauge, value, unit in (
+            (self._age, one.age_ms, 1000),
+            (self._watermark, one.watermark_ms, 1000),
+            (self._lag, one.lag_ms, 1000),
+            (self._lag_milestones, one.milestones, 1),
+            (self._lag_records, one.records, 1),
+            (self._lag_bytes, one.size, 1),
+            (self._skew, one.skew_ms, 1000),
+            (self._catch_up, one.catch_up_s, 1),
+        ):
+            gauge.set(float("nan") if value is None else value / unit)
+
+    def stands(self, ledger: Ledger) -> None:
+        self._rounds.inc()
+        self._pending.set(ledger.pending)
+
+    def arrived(self, one: Arrival) -> None:
+        self._arrivals.inc()
+        self._sequence.set(one.sequence)
+        self._delay.observe(max(0, one.arrived_ms - one.committed_ms) / 1000)
+
+    def passed(self) -> None:
+        self._passed.inc()

@@ -1,0 +1,161 @@
+"""The mirror: copies the origin's topics here and announces arrivals. The composition root of the service.
+
+It runs in the target region. What it reads is named by the settings CUTWATER_ORIGIN_*, what it writes is the
+region's own cluster.
+
+    python -m cutwater.mirror JOBFILE
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cutwater.adapters.admin import brokers, cluster_id, ensure_topics
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.metering import serve
+from cutwater.adapters.process import now_ms, run_service
+from cutwater.adapters.settings import Settings
+from cutwater.adapters.trail import account
+from cutwater.adapters.waiting import await_brokers
+from cutwater.core import mirrored, replication, topics
+from cutwater.core.errors import DivergenceError, UsageError
+from cutwater.core.job import Job
+from cutwater.core.mirror_gaps import BROKEN, Gap
+from cutwater.core.mirrored import SLOTS
+from cutwater.core.replication import UNREPLICATED, Replication
+from cutwater.core.throttle import Throttle
+from cutwater.core.trail import Account, unrecorded
+from cutwater.mirror.arriving import Arriving
+from cutwater.mirror.copier import Copier
+from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.origin import Origin
+from cutwater.mirror.standing import Standing
+
+WAIT_S = 0.05
+
+
+class Mirror:
+    """One process of a mirror; each slot has one owner, by its transactional id."""
+
+    def __init__(
+        self,
+        own: Cluster,
+        origin: Cluster,
+        job: Job,
+        region: str,
+        log: Any,
+        metrics: Metrics | None = None,
+        clock: Callable[[], int] = now_ms,
+        account: Account | None = None,
+        slots: Sequence[int] = range(SLOTS),
+        replication: Replication = UNREPLICATED,
+        bytes_per_s: int = 0,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`region`: the origin's name. `slots`: those that this process holds. `bytes_per_s`: 0 for no bound."""
+        self.metrics = metrics = metrics or Metrics()
+        self._own, self._origin, self._job, self._region = own, origin, job, region
+        self._account = account or unrecorded()
+        self._stop = threading.Event()
+        self._topics = {one for one in (topics.milestones(job.name), job.topic) if one}
+        self._replication = replication
+        self._throttle, self._clock_s = Throttle(bytes_per_s), clock_s
+        there = Origin(origin)
+        self._standing = Standing(there, region, clock)
+        self.copier = Copier(own, there, job.name, region, clock, log, metrics, slots, replication)
+        self.arriving = Arriving(own, job.name, job.topic, region, clock, log, metrics, writes=0 in slots)
+
+    def stop(self, *_signal: object) -> None:
+        self._stop.set()
+
+    def run(self) -> None:
+        """Returns when stopped; raises CutwaterError for what ends the process."""
+        try:
+            with self._account as start:
+                self._take_over(start)
+            while not self._stop.is_set():
+                self._round()
+        finally:
+            self.arriving.close()
+            self.copier.close()
+
+    def _take_over(self, start: Account) -> None:
+        with start.step("comparing the two clusters"):
+            _require_two(self._own, self._origin)
+        with start.step("making topics"):
+            ensure_topics(self._own, mirrored.owned(self._job.name, self._region), self._replication)
+        with start.step("fencing older mirrors, reading positions"):
+            self._topics |= self.copier.open()
+        with start.step("reading the last arrival"):
+            self.arriving.open()
+        self._follow()
+        last = self.arriving.ledger.arrived
+        start.found(arrival=last.token if last else "none", stopped=", ".join(sorted(self.copier.stopped)))
+        start.decided(f"copy {self._region} behind arrival {last.token if last else 'none'}")
+
+    def _round(self) -> None:
+        self._announce()
+        if self.arriving.paused or not self._throttle.free(self._clock_s()):
+            self._stop.wait(WAIT_S)
+        else:
+            self._throttle.took(self.copier.round(WAIT_S), self._clock_s())
+        if (safe := self._standing.look(self.arriving.ledger)) is not None:
+            self.metrics.safe(safe)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Copy what is to be copied and is not yet: of the changelogs those that the copied stream names."""
+        self._topics |= {topics.changelog(self._job.name, one) for one in self.arriving.generations}
+        for topic in sorted(self._topics):
+            self.copier.follow(topic)
+
+    def _announce(self) -> None:
+        """Where the stream contradicts itself nothing arrives any more; the copies go on."""
+        stream = topics.milestones(self._job.name)
+        known = self.copier.stopped.get(stream)
+        if known is not None and known.cause == BROKEN:
+            return
+        try:
+            self.arriving.step()
+        except DivergenceError as error:
+            self.copier.stop(stream, Gap(BROKEN, str(error)))
+
+
+def _require_two(own: Cluster, origin: Cluster) -> None:
+    """A changelog keeps its name when it is copied: from a cluster to itself it would be copied for ever."""
+    if cluster_id(own) == cluster_id(origin):
+        raise UsageError(
+            f"CUTWATER_ORIGIN_BOOTSTRAP_SERVERS ({origin.bootstrap}) and CUTWATER_BOOTSTRAP_SERVERS "
+            f"({own.bootstrap}) are the same cluster: a mirror copies from another one"
+        )
+
+
+def _build(job: Job, settings: Settings, log: Any) -> Mirror:
+    own, origin, region = settings.cluster, settings.origin_cluster, settings.origin
+    start = account("mirror", job.name, settings.generation, own, log)
+    with start.step("waiting for the brokers"):
+        await_brokers(own, settings.wait_ms / 1000, log)
+        await_brokers(origin, settings.wait_ms / 1000, log)
+    metrics = Metrics()
+    serve(metrics.registry, settings.host, settings.mirror_port, "CUTWATER_MIRROR_PORT")
+    copies = replication.decide(brokers(own), settings.replication_factor, settings.min_insync_replicas)
+    return Mirror(
+        own,
+        origin,
+        job,
+        region,
+        log,
+        metrics,
+        account=start,
+        slots=settings.slots,
+        replication=copies,
+        bytes_per_s=settings.mirror_bytes_per_s,
+    )
+
+
+def main() -> int:
+    """Entry point; returns the exit code."""
+    return run_service("mirror", _build)

@@ -1,0 +1,69 @@
+"""One slot: writes its partitions' copies and their positions, in transactions that fence any other owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cutwater.adapters import wire
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.copying import Copies, CopyingWriter
+from cutwater.adapters.crashing import reach
+from cutwater.adapters.ends import Ends
+from cutwater.adapters.kafka import Batch
+from cutwater.core import mirrored
+from cutwater.core.mirrored import Mirrored
+from cutwater.core.mirroring import moved, require_alone, tells_more
+from cutwater.mirror.followed import Taken
+
+
+class Slot:
+    """Owns the slot's transactional id once it is opened."""
+
+    def __init__(self, cluster: Cluster, job: str, origin: str, slot: int, ends: Ends, now_ms: Callable[[], int]):
+        self._writer = CopyingWriter(cluster, mirrored.slot_id(job, origin, slot))
+        self._place = mirrored.positions(job)
+        self._ends = ends
+        self._now_ms = now_ms
+
+    def open(self) -> None:
+        """Fence an older owner; what it has left open is aborted."""
+        self._writer.initialise()
+
+    def write(self, taken: Sequence[Taken]) -> None:
+        """Records and positions, whole or not at all.
+
+        Raises FencedError; DivergenceError where somebody else writes there; UnavailableError where the outcome
+        is unknown: start again and read it.
+        """
+        now = self._now_ms()
+        moves = [(one, self._moved(one, now)) for one in taken]
+        moves = [(one, new) for one, new in moves if one.records or tells_more(new, self._known(one))]
+        if not moves:
+            return
+        reach("copy-read")
+        copies = [Copies(*one.place, one.records) for one, _ in moves if one.records]
+        self._writer.copy(copies, lambda: self._proved([one for one, _ in moves], [new for _, new in moves]))
+        reach("copy-written")
+        for one, new in moves:
+            one.followed.committed(one.partition, new, len(one.records))
+
+    def close(self) -> None:
+        """Let the client tell what it has to."""
+        self._writer.listen()
+
+    def _known(self, one: Taken) -> Mirrored:
+        return one.followed.positions[one.partition]
+
+    def _moved(self, one: Taken, now_ms: int) -> Mirrored:
+        followed = one.followed
+        return moved(self._known(one), one.piece, followed.bases[one.partition], now_ms, followed.lag_ms)
+
+    def _proved(self, taken: Sequence[Taken], positions: Sequence[Mirrored]) -> Sequence[Batch]:
+        """The positions, once each log here ends exactly behind what was written."""
+        wrote = [one for one in taken if one.records]
+        ends = self._ends.written([one.place for one in wrote])
+        for one in wrote:
+            expected = one.followed.bases[one.partition] + len(one.records)
+            require_alone(*one.place, expected, ends[one.place])
+        records = [{"key": one.key, "value": wire.encode(one)} for one in positions]
+        return [Batch(self._place, 0, records)]

@@ -1,0 +1,216 @@
+"""What would be a silent gap stops its topic, and only that: told with its cause and range, counted, repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from changelogs import Sold, Writing, make_job, until
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+from mirroring import Events, Running, arrivals, make, mirroring, positions, require_held, wait_arrived
+
+from cutwater.adapters.admin import create_topics, delete_topics
+from cutwater.adapters.cluster import Cluster
+from cutwater.core import mirrored, topics
+from cutwater.core.errors import DivergenceError, FencedError, UsageError
+from cutwater.core.mirror_gaps import ANEW, BROKEN, GONE, LOST, PARTITIONS, REPLACED, UNPLACED
+from cutwater.core.topics import TopicSpec
+from cutwater.mirror.resync import resync
+
+
+@pytest.fixture
+def writing(origin: Cluster, tmp_path: Path) -> Iterator[Writing]:
+    made = Writing(origin, make_job(tmp_path)[0])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def events(writing: Writing) -> Events:
+    return Events(writing)
+
+
+def sold(amount: int) -> list[Sold]:
+    return [Sold(f"shop-{number}", 1, amount + number) for number in range(20)]
+
+
+def epoch(writing: Writing, events: Events, amount: int) -> int:
+    events.produce(30)
+    return writing.epoch(sold(amount), source_cut=events.cut()).sequence
+
+
+def cut_off(cluster: Cluster, topic: str, partition: int, before: int) -> None:
+    """Delete records, as a retention does."""
+    client = AdminClient(cluster.librdkafka())
+    for done in client.delete_records([TopicPartition(topic, partition, before)]).values():
+        done.result(20)
+
+
+def wait_stopped(mirror: Running, topic: str, cause: str) -> str:
+    """Why a topic stands still, once it does."""
+    mirror.until(lambda: topic in mirror.mirror.copier.stopped, f"{topic} to be stopped")
+    gap = mirror.mirror.copier.stopped[topic]
+    assert gap.cause == cause, gap
+    count = mirror.metrics.registry.get_sample_value("cutwater_mirror_gaps_total", {"cause": cause})
+    assert (count, mirror.metrics.registry.get_sample_value("cutwater_mirror_stopped", {"topic": topic})) == (1, 1)
+    return gap.text
+
+
+def wait_copied(mirror: Running, own: Cluster, writing: Writing) -> None:
+    """The other topics go on: what is on the changelog now is copied."""
+    ends = writing.ends()
+
+    def done() -> bool:
+        found = positions(own, writing.job)
+        return all(found[writing.topic, number].next == end for number, end in ends.items())
+
+    mirror.until(done, "the changelog to be copied on")
+
+
+def test_events_that_were_deleted_before_they_were_copied(broker: Any, writing: Writing, events: Events) -> None:
+    """Away for longer than the origin keeps events: the exact range, and no arrival until somebody acts."""
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+    next_ = positions(broker.cluster, writing.job)[events.topic, 1].next
+    epoch(writing, events, 2)
+    cut_off(writing.cluster, events.topic, 1, next_ + 4)
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        text = wait_stopped(mirror, events.topic, LOST)
+        assert f"partition 1 begins at {next_ + 4}: offsets {next_} to {next_ + 3} were deleted" in text
+        wait_copied(mirror, broker.cluster, writing)
+    assert len(arrivals(broker.cluster, writing.job)) == 1
+
+
+def test_a_topic_that_is_made_anew(broker: Any, writing: Writing, events: Events) -> None:
+    """While the mirror runs, and filled again at once: not a record of the new one is copied behind the old."""
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+        before = positions(broker.cluster, writing.job)
+        delete_topics(writing.cluster, [events.topic])
+        create_topics(writing.cluster, [topics.events(events.topic, events.partitions)])
+        events.produce(200)
+        assert "made anew" in wait_stopped(mirror, events.topic, ANEW)
+        writing.epoch(sold(2), source_cut=writing.last.source_cut if writing.last else None)
+        wait_copied(mirror, broker.cluster, writing)
+    after = positions(broker.cluster, writing.job)
+    assert all(after[place].next == one.next for place, one in before.items() if place[0] == events.topic)
+
+
+def test_a_topic_that_is_gone(broker: Any, writing: Writing, events: Events) -> None:
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+        delete_topics(writing.cluster, [events.topic])
+        wait_stopped(mirror, events.topic, GONE)
+
+
+def test_more_partitions_in_the_origin(broker: Any, writing: Writing, events: Events) -> None:
+    """Found though nothing comes in the partitions that are read: events of new ones would be skipped silently."""
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+        client = AdminClient(writing.cluster.librdkafka())
+        for done in client.create_partitions([NewPartitions(events.topic, 4)]).values():
+            done.result(20)
+        assert "has 4 partitions in the origin, and its copy 3" in wait_stopped(mirror, events.topic, PARTITIONS)
+        writing.epoch(sold(2), source_cut=writing.last.source_cut if writing.last else None)
+        wait_copied(mirror, broker.cluster, writing)
+
+
+def test_a_stream_that_was_pruned_past_the_mirror(broker: Any, writing: Writing, events: Events) -> None:
+    """Milestones that were never copied: said, not skipped."""
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+    for amount in (2, 3, 4):
+        epoch(writing, events, amount)
+    stream = topics.milestones(writing.job.name)
+    next_ = positions(broker.cluster, writing.job)[stream, 0].next
+    cut_off(writing.cluster, stream, 0, next_ + 2)
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        assert f"begins at {next_ + 2}: offsets {next_} to {next_ + 1} were" in wait_stopped(mirror, stream, LOST)
+        wait_copied(mirror, broker.cluster, writing)
+
+
+def test_a_stream_that_contradicts_itself(broker: Any, writing: Writing, events: Events) -> None:
+    """A fork in the origin: no arrival any more, and the rest is copied on."""
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+        writing.epoch(sold(2), source_cut=events.cut(), parent_hash=bytes(32))
+        assert "fork" in wait_stopped(mirror, topics.milestones(writing.job.name), BROKEN)
+        epoch(writing, events, 3)
+        wait_copied(mirror, broker.cluster, writing)
+    assert len(arrivals(broker.cluster, writing.job)) == 1
+
+
+def test_records_without_a_position(broker: Any, writing: Writing, events: Events) -> None:
+    """Something else writes where a copy should begin: left alone."""
+    target = mirrored.from_origin(events.topic, "local")
+    create_topics(broker.cluster, [TopicSpec(target, 3, ())])
+    producer = Producer(broker.cluster.librdkafka())
+    producer.produce(target, b"mine", partition=2)
+    assert producer.flush(20) == 0
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        assert f"{target}/2 ends at offset 1 and there is no position" in wait_stopped(
+            mirror, events.topic, UNPLACED
+        )
+        epoch(writing, events, 1)
+        mirror.until(lambda: (writing.topic, 0) in positions(broker.cluster, writing.job), "the changelog")
+
+
+def test_a_copy_that_was_replaced(broker: Any, writing: Writing, events: Events) -> None:
+    """Its topic was deleted here: what is left of it is not gone on with."""
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+    delete_topics(broker.cluster, [mirrored.from_origin(events.topic, "local")])
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_stopped(mirror, events.topic, REPLACED)
+
+
+def test_somebody_else_writes_into_a_copy(broker: Any, writing: Writing, events: Events) -> None:
+    """The offsets would be wrong from there on: nothing more is committed, and the mirror ends."""
+    running = Running(make(broker.cluster, writing.cluster, writing.job))
+    try:
+        found = wait_arrived(running, broker.cluster, writing.job, epoch(writing, events, 1))
+        producer = Producer(broker.cluster.librdkafka())
+        producer.produce(mirrored.from_origin(events.topic, "local"), b"mine", partition=0)
+        assert producer.flush(20) == 0
+        epoch(writing, events, 2)
+        until(lambda: running.error is not None, "the mirror to find it")
+    finally:
+        with pytest.raises(DivergenceError, match="somebody else writes there"):
+            running.end()
+    assert arrivals(broker.cluster, writing.job) == [found]
+    require_held(writing, broker.cluster, found)
+
+
+def test_resync_begins_a_copy_anew(broker: Any, writing: Writing, events: Events) -> None:
+    """After a gap: the mirror is fenced, the copy made from the start of the log, and milestones arrive again."""
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+    next_ = positions(broker.cluster, writing.job)[events.topic, 1].next
+    epoch(writing, events, 2)
+    cut_off(writing.cluster, events.topic, 1, next_ + 4)
+    running = Running(make(broker.cluster, writing.cluster, writing.job))
+    try:
+        wait_stopped(running, events.topic, LOST)
+        resync(broker.cluster, writing.job.name, "local", events.topic)
+        epoch(writing, events, 3)
+        until(lambda: running.error is not None, "the mirror to be fenced")
+    finally:
+        with pytest.raises(FencedError):
+            running.end()
+    assert arrivals(broker.cluster, writing.job) == []
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, 3)
+    found = arrivals(broker.cluster, writing.job)
+    assert [one.sequence for one in found] == [2, 3], "of milestone 1 the origin has not all events behind its cut"
+    for one in found:
+        require_held(writing, broker.cluster, one)
+
+
+def test_resync_of_what_is_not_copied(broker: Any, writing: Writing, events: Events) -> None:
+    with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+        with pytest.raises(UsageError, match="nothing of other is copied from local"):
+            resync(broker.cluster, writing.job.name, "local", "other")
