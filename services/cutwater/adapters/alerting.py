@@ -10,12 +10,13 @@ from confluent_kafka import KafkaException, Producer
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import candidates, promoted
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range, wait_for_broker
 from cutwater.adapters.reaching import made
 from cutwater.core import alerts, topics
 from cutwater.core.alerts import TEXT_MAX, Alert, Known
 from cutwater.core.errors import CutwaterError, DivergenceError, FencedError
-from cutwater.core.generations import Generation
+from cutwater.core.generations import ROOT_PARENT, Generation
 
 TELL_S = 5.0
 _PART_OF = {"rehydrator": alerts.VIEW}
@@ -65,6 +66,8 @@ def tell_end(
         return
     try:
         wait_for_broker(cluster, TELL_S)
+        if isinstance(error, FencedError) and _over(cluster, job, generation):
+            return  # it leaves as it should
         part = _PART_OF.get(service, service)
         before = read_alerts(cluster, job).get((kind, part))
         if before is None or not before.on:
@@ -73,6 +76,15 @@ def tell_end(
             _write(cluster, Alert(job, generation, kind, part, service, raised_ms, None, 0, 0, text))
     except (CutwaterError, KafkaException) as problem:
         log.warning("the alert could not be told", kind=kind, problem=str(problem))
+
+
+def _over(cluster: Cluster, job: str, generation: Generation) -> bool:
+    """Is another generation promoted, or was this one given up?"""
+    last = promoted(cluster, job)
+    if last is not None and last.generation.number > generation.number:
+        return True
+    candidate = None if generation.parent == ROOT_PARENT else candidates(cluster, job).by_id.get(generation)
+    return candidate is not None and not candidate.open
 
 
 def _kind(error: CutwaterError) -> str | None:

@@ -80,6 +80,8 @@ class Watched:
     """Since when, as far as it was observed."""
     samples: tuple[Sample, ...] = ()
     alerts: Known = field(default_factory=dict)
+    successor: Generation | None = None
+    """The generation that was promoted behind this one: what is known here is of the past."""
     unreadable: int = 0
     """Records that are of no schema known here: left out, and counted."""
 

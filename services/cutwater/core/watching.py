@@ -43,8 +43,11 @@ def take_stream(state: Watched, topic: str, offset: int, record: StreamRecord) -
     """One record of the commit stream. A heartbeat there says nothing that the barriers topic has not said."""
     if (read := _read(state, topic, offset)) is None:
         return state
-    if not isinstance(record, Milestone) or record.generation != state.generation:
+    if not isinstance(record, Milestone):
         return read
+    if record.generation != state.generation:
+        later = record.generation.number > state.generation.number
+        return replace(read, successor=record.generation) if later else read
     owed = record.epoch < read.confirmed
     return replace(
         read,

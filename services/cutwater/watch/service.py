@@ -132,6 +132,9 @@ class Watch:
             self._metrics.published(committed, reader.moved_ms)
 
     async def _tick(self) -> None:
+        if self._state.successor is not None:
+            # Its barriers have been passed over here: a new start reads them.
+            raise UnavailableError(f"{self._state.successor} is promoted: the watch begins anew with it")
         await self._look()
         records = decide(self._state, self._limits, now_ms())
         # Faust may be slow, or begin behind a gap: the topics are asked before anybody is called silent.
