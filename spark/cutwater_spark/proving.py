@@ -11,7 +11,7 @@ from cutwater.adapters.ends import Ends
 from cutwater.adapters.kafka import headers_of, make_consumer, read_range
 from cutwater.core.collection import is_garbage
 from cutwater.core.cuts import Cut
-from cutwater.core.errors import DivergenceError, UsageError
+from cutwater.core.errors import ForeignRowsError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import PLAIN_KEY_SCHEMA
 from cutwater.core.proof import (
@@ -44,7 +44,7 @@ class ProvedRows:
     def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Cut:
         """The cut after this epoch, once it is sure that only its rows and `buried` tombstones were added.
 
-        Raises DivergenceError naming the foreign records: the generation has ended.
+        Raises ForeignRowsError naming the foreign records: the generation has ended.
         """
         ends = self.ends()
         added = {number: rows + buried.get(number, 0) for number, rows in written.rows.items()}
@@ -55,13 +55,13 @@ class ProvedRows:
         return Cut.of_topic(self.topic, (ends[number] for number in range(self.partitions)))
 
     def check_start(self, before: Barrier | None, generation: Generation, next_epoch: int, attempt: int) -> None:
-        """Raise DivergenceError when records above the newest barrier are not of the epoch about to run."""
+        """Raise ForeignRowsError when records above the newest barrier are not of the epoch about to run."""
         for suspect in suspects(_baseline(before), self.ends(), {}):
             records = self._living(suspect, generation, before)
             self._refuse(strays(records, generation, next_epoch, attempt), "at the start")
 
     def check_idle(self, barrier: Barrier) -> None:
-        """Raise DivergenceError when anything was added since the newest barrier."""
+        """Raise ForeignRowsError when anything was added since the newest barrier."""
         for suspect in suspects(_baseline(barrier), self.ends(), {}):
             self._refuse(list(self._living(suspect, barrier.generation, barrier)), "at a heartbeat")
 
@@ -84,7 +84,7 @@ class ProvedRows:
 
     def _refuse(self, foreign: list[ChangelogRow], when: str) -> None:
         if foreign:
-            raise DivergenceError(
+            raise ForeignRowsError(
                 f"{when}, {self.topic} holds {len(foreign)} record(s) that this driver did not write: "
                 f"{describe(foreign, self.topic)}. Another driver or a zombie executor writes to this generation. "
                 "Stop it, and start a new generation from the last milestone; nothing foreign has been shown."

@@ -134,13 +134,13 @@ def test_a_foreign_row_ends_the_generation_at_a_heartbeat(job: Flow) -> None:
     headers = {WRITER_HEADER: f"{GENERATION}/1/0"}
     producer.produce(topic, key=b"zombie", value=b"old", partition=1, headers=headers)
     producer.flush(10)
-    assert driver.wait(60) == 7
+    assert driver.wait(60) == 8
     ends = Ends(job.cluster).of(topic, 2)
     assert f"{topic}/1@{ends[1] - 1}" in job.log(DRIVER).read_text()
     assert job.milestones()[-1][0].changelog_cut == milestone.changelog_cut
 
     again = job.driver()  # a restart must find it too: the generation has ended
-    assert again.wait(90) == 7
+    assert again.wait(90) == 8
 
 
 def test_a_foreign_row_inside_an_epoch_ends_the_generation_at_the_barrier(job: Flow) -> None:
@@ -155,7 +155,7 @@ def test_a_foreign_row_inside_an_epoch_ends_the_generation_at_the_barrier(job: F
     producer.produce(topic, key=b"zombie", value=b"old", partition=0)
     producer.flush(10)
     job.produce(counting.events(50, seed=8))
-    assert driver.wait(60) == 7
+    assert driver.wait(60) == 8
     assert "at the barrier of epoch" in job.log(DRIVER).read_text()
     assert epochs_written(job) == written
 
@@ -184,7 +184,7 @@ def test_rows_of_a_killed_attempt_pass_only_where_this_attempt_writes_the_key(jo
     job.produce([{"key": "k1", "at": counting.START_MS, "value": 1}])
     second = job.driver()
     if key == "nobody":
-        assert second.wait(90) == 7
+        assert second.wait(90) == 8
         assert "attempt 1 epoch" in job.log(DRIVER).read_text()
         return
     after = job.wait_committed()

@@ -33,7 +33,7 @@ EXIT_CODES = (
     "Exit codes: 0 fine · 1 a check found differences, or an alert is on · 2 wrong input · "
     "3 the machine lacks something · "
     "4 a broker or service does not answer · 5 the protocol forbids it · 6 fenced by a newer owner · "
-    "7 records that must be equal differ."
+    "7 records that must be equal differ · 8 foreign rows have ended the generation."
 )
 
 app = typer.Typer(

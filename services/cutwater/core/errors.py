@@ -54,3 +54,9 @@ class DivergenceError(ProtocolError):
     """Records that must be equal are not: foreign rows, a broken chain, a digest that does not match."""
 
     exit_code = 7
+
+
+class ForeignRowsError(DivergenceError):
+    """Rows of another writer stand on a changelog: the generation has ended, and the next one may begin."""
+
+    exit_code = 8

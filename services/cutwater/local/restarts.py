@@ -9,6 +9,7 @@ from cutwater.core.errors import (
     CutwaterError,
     DivergenceError,
     FencedError,
+    ForeignRowsError,
     MachineError,
     ProtocolError,
     UnavailableError,
@@ -21,6 +22,7 @@ _FINAL_ERRORS: tuple[type[CutwaterError], ...] = (
     ProtocolError,
     FencedError,
     DivergenceError,
+    ForeignRowsError,
 )
 FINAL_EXIT_CODES = frozenset(error.exit_code for error in _FINAL_ERRORS)
 

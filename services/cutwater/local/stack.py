@@ -16,11 +16,14 @@ from pathlib import Path
 import httpx
 
 from cutwater.adapters import streams
+from cutwater.adapters.claiming import Claims, copies_of
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings, environment
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import ForeignRowsError, UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.replication import Replication
 from cutwater.local import job_topics, running
 from cutwater.local.broker import Broker
 from cutwater.local.broker_security import BrokerSecurity
@@ -106,7 +109,9 @@ class Stack:
             "PYSPARK_PYTHON": sys.executable,
             **(extra_env or {}),
         }
-        self._successors = Successors(self.cluster, self.job.name, self._candidate, report)
+        self._successors = Successors(
+            self.cluster, self.job.name, self._claims, self._candidate, self._copies, report
+        )
         self.supervisor = Supervisor(self._members(), report=report, more=self._successors)
 
     @property
@@ -169,14 +174,14 @@ class Stack:
         services = [
             replace(
                 self._service("commit-signal", "cutwater.commit_signal"),
-                may_leave=self._successors.took_over,
+                may_leave=lambda _code: self._successors.passed(None),
             ),
             self._service("rehydrator", "cutwater.rehydrator", lambda: api_answers(self.api_url)),
             *self._publisher(),
         ]
         if not self.job.attached:
             driver = self._service("driver", "cutwater_spark.driver", self._driver_started, leader_only=True)
-            services.append(replace(driver, may_leave=self._successors.took_over))
+            services.append(replace(driver, may_leave=self._driver_left(None)))
         watch = self._service("watch", "cutwater.watch")
         # Last to start and first to end; and when it ends for good, nothing else does.
         services.append(replace(watch, essential=False))
@@ -195,7 +200,24 @@ class Stack:
             self._service(f"commit-signal-{generation}", "cutwater.commit_signal", env=env),
             self._service(f"driver-{generation}", "cutwater_spark.driver", leader_only=True, env=env),
         ]
+        made[1].may_leave = self._driver_left(generation)
         return [replace(one, essential=False) for one in made]
+
+    def _driver_left(self, generation: Generation | None) -> Callable[[int], bool]:
+        """Does another generation take a driver's place? Where foreign rows ended its own, the next is begun."""
+
+        def left(exit_code: int) -> bool:
+            if self._successors.passed(generation):
+                return True
+            return exit_code == ForeignRowsError.exit_code and self._successors.renew(generation)
+
+        return left
+
+    def _claims(self) -> Claims:
+        return Claims(self.cluster, self.job, self._settings.region, now_ms)
+
+    def _copies(self) -> Replication:
+        return copies_of(self.cluster, self._settings.replication_factor, self._settings.min_insync_replicas)
 
     def _publisher(self) -> list[Supervised]:
         return [] if self.job.output.mode == "none" else [self._service("publisher", "cutwater.publisher")]

@@ -22,7 +22,7 @@ def _always_ready() -> bool:
     return True
 
 
-def _never() -> bool:
+def _never(_exit_code: int) -> bool:
     return False
 
 
@@ -36,8 +36,8 @@ class Supervised:
     grace_seconds: float = 15.0
     essential: bool = True
     """Does its end for good end the others?"""
-    may_leave: Callable[[], bool] = _never
-    """Is its end right now that it has come? Asked when it may not be restarted."""
+    may_leave: Callable[[int], bool] = _never
+    """Given its exit code: does another take its place? Asked when it may not be restarted."""
     restarts: list[float] = field(default_factory=list, init=False)
     restart_at: float | None = field(default=None, init=False)
     finished: bool = field(default=False, init=False)
@@ -154,9 +154,11 @@ class Supervisor:
         decision = decide(child.restart, exit_code, member.restarts, self._clock())
         if isinstance(decision, Finished):
             member.finished = True
-        elif isinstance(decision, GiveUp) and member.may_leave():
+        elif isinstance(decision, GiveUp) and member.may_leave(exit_code):
             member.finished = True
-            self._report(f"{child.name} has ended: another generation is promoted (log: {child.log_path})")
+            self._report(
+                f"{child.name} has ended and leaves its place to another generation (log: {child.log_path})"
+            )
         elif isinstance(decision, GiveUp) and not member.essential:
             member.finished = True
             self._report(
