@@ -259,7 +259,8 @@ class Promotions:
 
     def _driver(self) -> None:
         known = self.known()
-        generations = [GENERATION, *(one for one, found in known.by_id.items() if found.open)]
+        promoted = {one.generation for one in self.stream()}  # also one that was given up too late
+        generations = [GENERATION, *(one for one, at in known.by_id.items() if at.open or one in promoted)]
         chosen = generations[self.luck() % len(generations)]
         first = parent_of(known.by_id[chosen].claim).source_cut.entries[0][1] if chosen in known.by_id else 0
         self.drivers.write(chosen, first)

@@ -48,6 +48,8 @@ from cutwater.core.trail import Account, unrecorded
 POLL_S = 0.1
 GIVE_WAY_S = 30.0
 """How long the outcome of a promotion is waited for, before the stream is taken back."""
+GIVE_WAYS_MAX = 5
+"""So often in a life: it may also be a second signaller of the same generation, which does the same."""
 PLACE_S = 5.0
 """How often an idle signaller looks whether its generation is still the promoted one."""
 ENDED_MAX = 4
@@ -90,6 +92,7 @@ class CommitSignal:
         self._clock_s = clock_s
         self._stop = event()
         self._looked_s = clock_s()
+        self._gave_way = 0
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -174,13 +177,16 @@ class CommitSignal:
 
     def _giving_way(self) -> bool:
         """Was the stream taken for a promotion? Then wait for its outcome, and take over if there is none."""
+        self._gave_way += 1
+        if self._gave_way > GIVE_WAYS_MAX:
+            return False
         deadline = self._clock_s() + GIVE_WAY_S
         while self._clock_s() < deadline:
             last = promoted(self._cluster, self._job)
             if last is not None and last.generation != self._generation:
                 return False
-            known, since_ms = candidates(self._cluster, self._job), self._now_ms() - int(GIVE_WAY_S * 1000)
-            if not known.contests(self._generation, since_ms):
+            known = candidates(self._cluster, self._job)
+            if not known.contests(self._generation):
                 return False
             asked = known.promoting
             if asked is None or asked.claim.generation.number <= self._generation.number:

@@ -28,7 +28,6 @@ class Candidate:
     """Somebody asked for its promotion."""
     withdrawn: str | None = None
     """Why it was given up."""
-    withdrawn_ms: int = 0
 
     @property
     def open(self) -> bool:
@@ -53,7 +52,7 @@ class Candidates:
             return self._with(replace(known, newest=record))
         if isinstance(record, Promotion):
             return self._with(replace(known, promoting=True))
-        return self._with(replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms))
+        return self._with(replace(known, withdrawn=record.reason))
 
     def _with(self, candidate: Candidate) -> Candidates:
         return Candidates({**self.by_id, candidate.claim.generation: candidate})
@@ -64,15 +63,15 @@ class Candidates:
         asked = [one for one in self.by_id.values() if one.promoting and one.open]
         return asked[-1] if asked else None
 
-    def contests(self, generation: Generation, since_ms: int) -> bool:
-        """Did somebody take a promoted generation's place for a moment: to promote a later one, or to give one up?
+    def contests(self, generation: Generation) -> bool:
+        """May somebody have taken its place for a moment: to promote a later one, or to give one up?
 
-        What was given up before `since_ms` does not count any more. It may be this one itself: too late.
+        Also this one itself, by a withdrawal that came too late. However long ago: whoever asks may be slow.
         """
         return any(
-            one.promoting and (one.withdrawn_ms >= since_ms if one.withdrawn is not None else later)
+            one.promoting and (one.claim.generation.number > generation.number or not one.open)
             for one in self.by_id.values()
-            if (later := one.claim.generation.number > generation.number) or one.claim.generation == generation
+            if one.claim.generation.number >= generation.number
         )
 
     def require(self, generation: Generation) -> Candidate:
