@@ -119,7 +119,7 @@ def test_who_is_not_at_work_leaves_before_it_fences_anybody(job: Flow) -> None:
     signaller = TransactionalWriter(job.cluster, topics.signal_id(job.job.name))
     signaller.initialise()
     signaller.write(topics.milestones(job.job.name), [wire.encode(promoted)])
-    replaced = job.driver()
+    replaced = job.driver(CUTWATER_GENERATION=str(GENERATION))
     assert replaced.wait(120) == FencedError.exit_code
     assert (
         f"{GENERATION} is at its end: {second.generation} is promoted"

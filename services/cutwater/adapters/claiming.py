@@ -62,7 +62,7 @@ class Claims:
         changelog = topics.changelog(self._job.name, claim.generation)
         specs = topics.owned(self._job.name, claim.generation, claim.partitions, self._job.output)
         # Before the claim: whoever finds that finds the topic. Left over, it is taken by the next one of this id.
-        admin.create_topics(self._cluster, [one for one in specs if one.name == changelog], copies)
+        admin.ensure_topics(self._cluster, [one for one in specs if one.name == changelog], copies)
         self._write(writer, claim)
         return claim
 
@@ -90,7 +90,8 @@ class Claims:
         self._require_unpromoted(generation)
         if candidate.open:
             self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
-        if candidate.promoting:
+            TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
+        if candidate.promoting and generation.number > self._last().generation.number:
             # Who promotes it may have looked before the record came: no more after this, and what was done shows.
             TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
             self._require_unpromoted(generation)

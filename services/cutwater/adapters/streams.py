@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from confluent_kafka import KafkaError
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import (
+    TIMEOUT_S,
     assign,
     bounds,
     make_consumer,
@@ -20,6 +22,7 @@ from cutwater.adapters.kafka import (
 )
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
+from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.output import Published
 from cutwater.core.records import Barrier, Milestone, Start
@@ -127,15 +130,28 @@ class Tail:
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._consumer = make_consumer(cluster)
         low, _ = bounds(self._consumer, topic, 0)
+        self._topic, self._position = topic, low
         assign(self._consumer, topic, {0: low})
 
     def poll(self, most: int = 500) -> Iterator[wire.Record]:
         """At most `most` new records, waiting up to 50 ms for the first."""
         for message in self._consumer.consume(most, timeout=0.05):
             if message.error() is None:
+                self._position = message.offset() + 1
                 yield wire.decode(bytes(message.value()))
-            elif message.error().code() != KafkaError._PARTITION_EOF:
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                self._position = max(self._position, message.offset())  # behind the markers
+            else:
                 raise_read_error(message.error(), message.topic(), message.partition())
+
+    def to_end(self) -> Iterator[wire.Record]:
+        """Everything up to where the topic ends now. Raises UnavailableError where that does not come in time."""
+        _, end = bounds(self._consumer, self._topic, 0)
+        deadline = time.monotonic() + TIMEOUT_S
+        while self._position < end:
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"{self._topic}: not read to its end within {TIMEOUT_S:.0f} s")
+            yield from self.poll()
 
     def close(self) -> None:
         self._consumer.close()

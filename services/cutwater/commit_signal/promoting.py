@@ -84,7 +84,7 @@ class Promoting:
             return None
 
     def _asked(self) -> Candidate:
-        for record in self._tail.poll():
+        for record in self._tail.to_end():
             self._known = self._known.after(candidacy(record))
         candidate = self._known.require(self._generation)
         if candidate.withdrawn is not None:

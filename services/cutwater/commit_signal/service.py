@@ -49,7 +49,7 @@ POLL_S = 0.1
 GIVE_WAY_S = 30.0
 """How long the outcome of a promotion is waited for, before the stream is taken back."""
 GIVE_WAYS_MAX = 5
-"""So often in a life: it may also be a second signaller of the same generation, which does the same."""
+"""So often without a record between: it may be a second signaller of the same generation, which does so too."""
 PLACE_S = 5.0
 """How often an idle signaller looks whether its generation is still the promoted one."""
 ENDED_MAX = 4
@@ -217,11 +217,12 @@ class CommitSignal:
     def _require_place(self, duty: Duty) -> None:
         """Raises FencedError where another generation was promoted: an idle signaller would not hear of it."""
         now = self._clock_s()
-        if duty.promoting is not None or now - self._looked_s < PLACE_S:
+        if now - self._looked_s < PLACE_S:
             return
         self._looked_s = now
         last = promoted(self._cluster, self._job)
-        if last is not None and last.generation != self._generation:
+        before = duty.promoting is not None and last and last.generation.number < self._generation.number
+        if last is not None and last.generation != self._generation and not before:
             raise FencedError(f"generation {last.generation} was promoted at sequence {last.sequence}")
 
     def _look(self, duty: Duty, promoting: Promoting, written: bool) -> None:
@@ -242,6 +243,7 @@ class CommitSignal:
         if records:
             # Where the outcome is unknown this raises, and a restart reads what the stream really holds.
             duty.writer.write(duty.topic, [wire.encode(record) for record in records])
+            self._gave_way = 0
         self._metrics.took(state, offset)
         for record in records:
             self._metrics.wrote(record)

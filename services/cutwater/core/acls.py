@@ -124,6 +124,9 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl(TOOLS, "topic", _changelogs(job), ("Read",), prefixed=True)
     yield Acl(TOOLS, "transactional-id", topics.replay_id(job), ("Write",))
     yield Acl(TOOLS, "transactional-id", topics.claims_id(job), ("Write",))
+    # Whoever gives a candidate up ends its driver, and looks alone whether it was promoted.
+    yield Acl(TOOLS, "transactional-id", topics.generation_ids(job), ("Write",), prefixed=True)
+    yield Acl(TOOLS, "transactional-id", topics.signal_id(job), ("Write",))
     yield _group(TOOLS)
 
 

@@ -64,15 +64,15 @@ class Candidates:
         return asked[-1] if asked else None
 
     def contests(self, generation: Generation) -> bool:
-        """May somebody have taken its place for a moment: to promote a later one, or to give one up?
+        """May somebody have taken its place for a moment who leaves it again?
 
-        Also this one itself, by a withdrawal that came too late. However long ago: whoever asks may be slow.
+        Whoever promotes a later one, or gives one up; and of one that was promoted itself, the signaller of that
+        before, which had begun a moment too early to know.
         """
-        return any(
-            one.promoting and (one.claim.generation.number > generation.number or not one.open)
-            for one in self.by_id.values()
-            if one.claim.generation.number >= generation.number
+        later = any(
+            one.promoting and one.claim.generation.number > generation.number for one in self.by_id.values()
         )
+        return later or generation in self.by_id
 
     def require(self, generation: Generation) -> Candidate:
         """Raises UsageError for one that was never claimed."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from cutwater.adapters.claiming import Claims
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.generations import candidacy, promoted
+from cutwater.adapters.generations import candidacy, candidates, promoted
 from cutwater.adapters.streams import Tail
 from cutwater.core import topics
 from cutwater.core.candidates import Candidates
@@ -72,7 +72,10 @@ class Successors:
 
     def passed(self, generation: Generation | None) -> bool:
         """Was a later one promoted, of those whose processes run here? None: than what the stack began with."""
-        last = promoted(self._cluster, self._job)
+        try:
+            last = promoted(self._cluster, self._job)
+        except UnavailableError:
+            return False  # it is asked again where it matters: at the next start of the stack
         if last is None or last.generation not in self._made:
             return False
         return generation is None or last.generation.number > generation.number
@@ -82,16 +85,22 @@ class Successors:
 
         `ended`: None for the one that the stack began with. False where it was no promoted one, or it is enough.
         """
-        last = promoted(self._cluster, self._job)
-        if last is None or ended not in (None, last.generation) or self._renewed >= RENEWALS_MAX:
-            return False
-        self._renewed += 1
         try:
+            last = promoted(self._cluster, self._job)
+            if last is None or ended not in (None, last.generation):
+                return False
+            if (asked := candidates(self._cluster, self._job).promoting) and asked.claim.generation.number > (
+                last.generation.number
+            ):
+                return True  # begun before
+            if self._renewed >= RENEWALS_MAX:
+                return False
+            self._renewed += 1
             claims = self._claims()
             claim = claims.start(None, None, False, f"foreign rows ended {last.generation}", self._copies())
             claims.promote(claim.generation)
         except CutwaterError as error:
-            self._report(f"no generation follows {last.generation} by itself: {error}")
+            self._report(f"no generation follows by itself: {error}")
             return False
         self._report(f"foreign rows have ended {last.generation}: {claim.generation} follows from {last.token}")
         return True
@@ -99,16 +108,16 @@ class Successors:
     def _look(self) -> list[Supervised]:
         if self._tail is None:
             self._tail = Tail(self._cluster, topics.candidates(self._job))
-        claimed = len(self._known.by_id)
         for record in self._tail.poll():
             self._known = self._known.after(candidacy(record))
-        if len(self._known.by_id) == claimed and not self._refused:
+        fresh = [one for one, at in self._known.by_id.items() if at.open and one not in self._made]
+        if not fresh:
             return []
         last = promoted(self._cluster, self._job)
         above = last.generation.number if last else 0
         found: list[Supervised] = []
-        for generation, one in self._known.by_id.items():
-            if one.open and generation.number > above and generation not in self._made:
+        for generation in fresh:
+            if generation.number > above:
                 found += self._taken(generation, above)
         return found
 

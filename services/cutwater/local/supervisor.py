@@ -132,6 +132,9 @@ class Supervisor:
         child, deadline = member.child, self._clock() + member.ready_seconds_max
         while not member.ready():
             exit_code = child.poll()
+            if exit_code is not None and member.may_leave(exit_code):
+                member.finished = True
+                return not stop.is_set()
             if exit_code is not None:
                 raise error_for(
                     exit_code,
