@@ -23,7 +23,6 @@ BOUNDED_ELSEWHERE = {
     "services/cutwater/views/bulk_worker.py: goes_on.get()": "the process ends when nobody answers any more",
     "services/cutwater/adapters/fetching.py: ended.result()": "the task is done",
     "services/cutwater/adapters/fetching.py: self._nudge.wait()": "a task of a loop that looks ten times a second",
-    "services/cutwater/commit_signal/promoting.py: self._tail.poll()": "a tail waits 50 ms",
     "services/cutwater/core/announcing.py: self._lock.acquire(blocking=False)": "it does not wait",
     "services/cutwater/local/background.py: self._thread.join()": "its children end within their grace",
     "services/cutwater/local/successors.py: self._tail.poll()": "a tail waits 50 ms",
