@@ -353,7 +353,7 @@ def test_slow_readers_hold_a_piece_each_and_not_the_milestone(told: Callable[...
         readers = []
         for sequence in range(2, 2 + FOLLOWERS_MAX):
             held.append(weakref.ref(large(one, sequence)))
-            reader = route_._events(sequence - 1, wanted)
+            reader = route_._all(sequence - 1, None, wanted)
             begin, first = await anext(reader), await anext(reader)
             assert (begin, '"last": false' in first) == (events.BEGIN, True)
             assert len(first) < 8 * telling.PIECE_BYTES

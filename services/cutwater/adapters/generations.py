@@ -72,7 +72,10 @@ def working_for(job: Job, settings: Settings) -> tuple[Job, Settings]:
     What CUTWATER_GENERATION names, else the promoted one, else the first. The job file says how many partitions
     the first one has; what comes later says so itself. Asks the brokers.
     """
-    last = promoted(settings.cluster, job.name)
+    try:
+        last = promoted(settings.cluster, job.name)
+    except UsageError:
+        return job, settings  # no topic yet, or no right to it: whoever needs it says so
     if "generation" in settings.model_fields_set:
         if settings.generation == first(settings) or (last and last.generation == settings.generation):
             return _of(job, last, settings.generation), settings

@@ -93,7 +93,8 @@ def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int) -> Mi
     ended = piece.following if piece.following == piece.end else at.ended
     # A cut behind the last record waits for what follows it, or for the sight of the log's end.
     passed = piece.following if piece.following == piece.end else (read[-1].offset if read else at.whole_to)
-    runs = _runs((one.offset for one in read if one.offset >= whole_from), base + len(stale))
+    # Of the old ones, too: where they lie here is known, and cuts among them are refused by `whole_from`.
+    runs = _runs((one.offset for one in read), base)
     return replace(
         at,
         before=at.next,

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
+from cutwater.adapters.ends import Ends
 from cutwater.adapters.kafka import TransactionalWriter, assign, bounds, make_consumer, raise_read_error
 from cutwater.adapters.replicas import Positions, last_arrival
 from cutwater.core import mirrored, topics
@@ -52,6 +53,7 @@ class Arriving:
         self._fold = Positions()
         self._feed: MilestoneFeed | None = None
         self._positions: Consumer | None = None
+        self._read, self._until = 0, 1
         self.ledger = Ledger(job, region, self._target, self._copied)
         self.generations: set[Generation] = set()
         """Those that the copied milestones name, from where they are read on."""
@@ -65,8 +67,10 @@ class Arriving:
         place = mirrored.milestones_from(self._job, self._region)
         self._feed = MilestoneFeed(self._cluster, place, last.stream_offset if last else None, MIRROR)
         self._positions = make_consumer(self._cluster)
-        low, _ = bounds(self._positions, mirrored.positions(self._job), 0)
-        assign(self._positions, mirrored.positions(self._job), {0: low})
+        topic = mirrored.positions(self._job)
+        low, _ = bounds(self._positions, topic, 0)
+        assign(self._positions, topic, {0: low})
+        self._read, self._until = low, Ends(self._cluster).of(topic, 1)[0]
 
     def close(self) -> None:
         if self._feed:
@@ -83,15 +87,18 @@ class Arriving:
                 self.ledger.milestone_copied(one)
         self._take_positions()
         now = self._now_ms()
-        if self._writer:
+        if self._writer and self._knows:
             self._announce(self._writer, list(self.ledger.arrivals(now)))
         self._metrics.stands(self.ledger)
 
     def _take_positions(self) -> None:
         for message in self._positions.consume(POSITIONS, timeout=0) if self._positions else ():
             if message.error() is None:
+                self._read = message.offset() + 1
                 self._take_position(bytes(message.key() or b""), message.value())
-            elif message.error().code() != KafkaError._PARTITION_EOF:
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                self._read = max(self._read, message.offset())  # behind the markers
+            else:
                 raise_read_error(message.error(), message.topic(), message.partition())
 
     def _take_position(self, key: bytes, value: bytes | None) -> None:
@@ -102,10 +109,15 @@ class Arriving:
             self.ledger.copy_forgotten(place_of(key)[1])
 
     @property
+    def _knows(self) -> bool:
+        """Are the positions read that stood there at the start? Older ones may be of a copy given up since."""
+        return self._read >= self._until
+
+    @property
     def paused(self) -> bool:
-        """Does an operator want nothing to be copied?"""
+        """Does an operator want nothing to be copied, or is that not known yet?"""
         said = self._fold.steering.get(self._region)
-        return said is not None and said.paused
+        return not self._knows or (said is not None and said.paused)
 
     def _announce(self, writer: TransactionalWriter, arrivals: list[Arrival]) -> None:
         if arrivals:
