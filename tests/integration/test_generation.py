@@ -116,6 +116,7 @@ def test_six_partitions_instead_of_two_under_load_and_back(cli: Cli) -> None:
     assert cli.run("milestones", "--check").returncode == 0
 
 
+@pytest.mark.rotating
 def test_foreign_rows_end_a_generation_and_the_next_one_follows(cli: Cli) -> None:
     """By itself, from the last milestone: nothing foreign is shown, and everything is right at the end."""
     produce(cli, EVENTS[:1_000])

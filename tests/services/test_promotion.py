@@ -172,6 +172,7 @@ def test_the_old_signaller_leaves_and_does_not_come_back(region: Region) -> None
     region.check()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("point", ["stream-taken", "transaction-open", "promoted"])
 def test_a_promotion_that_is_killed_is_done_or_not(region: Region, point: str) -> None:
     """kill -9 before, in and after the one record: a restart ends with one generation, and never both."""

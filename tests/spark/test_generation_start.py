@@ -79,6 +79,7 @@ class Kept(dict[Any, bytes]):
 
 
 @pytest.mark.parametrize("job", ["tumbling"], indirect=True)
+@pytest.mark.rotating
 def test_kill_9_inside_the_seeding_and_in_the_first_epoch(job: Flow) -> None:
     """Half a seed is never read, a whole one is made once, and the first epoch's rows may come twice."""
     parent = run_first(job)
