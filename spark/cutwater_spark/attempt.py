@@ -22,9 +22,8 @@ from cutwater.core import topics
 from cutwater.core.collection import Collector
 from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.generations import ROOT_PARENT
 from cutwater.core.job import Job
-from cutwater.core.origins import FIRST, Origin
+from cutwater.core.origins import FIRST, Origin, claimed
 from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
 from cutwater.core.trail import Account, unrecorded
@@ -54,7 +53,7 @@ def location_of(job: Job, settings: Settings) -> str:
     if not settings.checkpoint:
         return str((settings.data_dir / "checkpoints" / job.name / str(generation)).resolve())
     named = settings.checkpoint.rstrip("/")
-    return named if generation.parent == ROOT_PARENT else f"{named}-{generation}"
+    return f"{named}-{generation}" if claimed(generation) else named
 
 
 class Attempt:

@@ -16,7 +16,8 @@ from cutwater.adapters.reaching import made
 from cutwater.core import alerts, topics
 from cutwater.core.alerts import TEXT_MAX, Alert, Known
 from cutwater.core.errors import CutwaterError, DivergenceError, FencedError
-from cutwater.core.generations import ROOT_PARENT, Generation
+from cutwater.core.generations import Generation
+from cutwater.core.origins import claimed
 
 TELL_S = 5.0
 _PART_OF = {"rehydrator": alerts.VIEW}
@@ -83,7 +84,7 @@ def _over(cluster: Cluster, job: str, generation: Generation) -> bool:
     last = promoted(cluster, job)
     if last is not None and last.generation.number > generation.number:
         return True
-    candidate = None if generation.parent == ROOT_PARENT else candidates(cluster, job).by_id.get(generation)
+    candidate = candidates(cluster, job).by_id.get(generation) if claimed(generation) else None
     return candidate is not None and not candidate.open
 
 

@@ -35,8 +35,8 @@ class Claims:
         last = self._last()
         parent = self._milestone(token, last)
         known = candidates(self._cluster, self._job.name)
-        asked = known.promoting
-        if asked is not None and asked.claim.generation.number > last.generation.number:
+        asked = known.promoting_behind(last)
+        if asked is not None:
             raise UsageError(
                 f"{asked.claim.generation} is being promoted: wait for that, or 'cutwater generation abort' it"
             )
@@ -76,8 +76,8 @@ class Claims:
         why = forbidden(candidate, parent_of(candidate.claim), last)
         if why is not None:
             raise UsageError(why)
-        other = known.promoting
-        if other is not None and other.claim.generation.number > last.generation.number:
+        other = known.promoting_behind(last)
+        if other is not None:
             if other.claim.generation == generation:
                 return
             raise UsageError(f"{other.claim.generation} is being promoted: wait for that, or abort it")

@@ -40,8 +40,9 @@ from cutwater.core import topics
 from cutwater.core.candidates import forbidden
 from cutwater.core.commit import SignalState, resume, step
 from cutwater.core.errors import FencedError, ProtocolError
-from cutwater.core.generations import ROOT_PARENT, Generation
+from cutwater.core.generations import Generation
 from cutwater.core.job import Job
+from cutwater.core.origins import claimed
 from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
 from cutwater.core.trail import Account, unrecorded
 
@@ -143,14 +144,14 @@ class CommitSignal:
 
     def _candidate(self) -> Milestone | None:
         """The parent, of a candidate. Raises FencedError where its generation must never be promoted."""
-        if self._generation.parent == ROOT_PARENT:
+        if not claimed(self._generation):
             return None
         last = promoted(self._cluster, self._job)
         if last and last.generation == self._generation:
             return None
-        claimed = candidates(self._cluster, self._job).require(self._generation)
-        parent = parent_of(claimed.claim)
-        if last and (why := forbidden(claimed, parent, last)):
+        candidate = candidates(self._cluster, self._job).require(self._generation)
+        parent = parent_of(candidate.claim)
+        if last and (why := forbidden(candidate, parent, last)):
             raise FencedError(why)
         return parent
 
@@ -167,7 +168,7 @@ class CommitSignal:
 
     def _end_others(self) -> None:
         """The drivers of generations before must write no more; who promoted this one may not have come so far."""
-        if self._generation.parent == ROOT_PARENT:
+        if not claimed(self._generation):
             return
         known = candidates(self._cluster, self._job)
         parent = parent_of(known.require(self._generation).claim).generation

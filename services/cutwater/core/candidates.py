@@ -63,6 +63,11 @@ class Candidates:
         asked = [one for one in self.by_id.values() if one.promoting and one.open]
         return asked[-1] if asked else None
 
+    def promoting_behind(self, last: Milestone) -> Candidate | None:
+        """The one that is to follow `last`, the newest milestone of the commit stream."""
+        asked = self.promoting
+        return asked if asked and asked.claim.generation.number > last.generation.number else None
+
     def contests(self, generation: Generation) -> bool:
         """May somebody have taken its place for a moment who leaves it again?
 

@@ -89,9 +89,7 @@ class Successors:
             last = promoted(self._cluster, self._job)
             if last is None or ended not in (None, last.generation):
                 return False
-            if (asked := candidates(self._cluster, self._job).promoting) and asked.claim.generation.number > (
-                last.generation.number
-            ):
+            if candidates(self._cluster, self._job).promoting_behind(last):
                 return True  # begun before
             if self._renewed >= RENEWALS_MAX:
                 return False

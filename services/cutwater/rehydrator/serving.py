@@ -122,11 +122,6 @@ class Served:
         for thread in self._threads:
             thread.start()
 
-    @property
-    def over(self) -> bool:
-        """Has its generation ended, and is everything of it shown that can be?"""
-        return self.follower.successor is not None
-
     def stop(self) -> None:
         """End its threads within seconds; what is shown stays."""
         self.follower.stop()
