@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
 import pandas as pd
 import pytest
 
-import candidate_driver
 from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.avro import Codec, protocol_codec
@@ -129,10 +126,7 @@ class Second:
         self.parent = parent
         self.generation = Generation(2, "local", wire.hash_of(parent).hex()[:8])
         self.partitions = partitions
-        self.env = {
-            "CUTWATER_GENERATION": str(self.generation),
-            "PYTHONPATH": ":".join([str(Path(candidate_driver.__file__).parent), *_python_path()]),
-        }
+        self.env = {"CUTWATER_GENERATION": str(self.generation)}
         owned = topics.owned(job.job.name, self.generation, partitions)
         ensure_topics(job.cluster, [one for one in owned if one.name == self.changelog])
         self.writer = TransactionalWriter(job.cluster, topics.claims_id(job.job.name))
@@ -151,7 +145,7 @@ class Second:
         self.writer.write(topics.candidates(self.job.job.name), [wire.encode(record)])
 
     def driver(self) -> subprocess.Popen[bytes]:
-        return self.job.start("candidate_driver", **self.env)
+        return self.job.driver(**self.env)
 
     def barriers(self) -> list[Barrier]:
         """By epoch, each of the highest attempt."""
@@ -184,10 +178,6 @@ class Second:
                 start, end = (round(of[f"window_{edge}"].timestamp() * 1000) for edge in ("start", "end"))
                 found[Place(of["partition"], of["offset"]), Pair(of["key"], start, end)] += 1
         return found
-
-
-def _python_path() -> list[str]:
-    return [one for one in os.environ.get("PYTHONPATH", "").split(":") if one]
 
 
 def read_all(job: Flow, topic: str, cut: Cut | None = None) -> list[tuple[bytes, bytes]]:

@@ -23,6 +23,7 @@ from cutwater.core.errors import DivergenceError, FencedError, UnavailableError,
 from cutwater.core.job import Output
 from cutwater.core.output import Published
 from cutwater.publisher import writer as writer_module
+from cutwater.views import onward as onward_module
 
 
 def sold(hour: int, amount: int, shops: int = 40, first: int = 0) -> list[Sold]:
@@ -182,8 +183,11 @@ def test_another_mode_or_format_on_the_same_output_is_refused(
     assert len(plain(writing.cluster, writing.job)) == 80
 
 
-def test_no_part_goes_out_that_compaction_may_have_touched(writing: Writing, tmp_path: Path) -> None:
+def test_no_part_goes_out_that_compaction_may_have_touched(
+    writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The clock jumps by two days behind the proof: no more parts come until a later milestone brings the rest."""
+    monkeypatch.setattr(onward_module, "_BATCH", 700)  # the clock is looked at once per reading
     jumped = threading.Event()
     late_ms = 48 * HOUR_MS
 

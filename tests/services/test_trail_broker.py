@@ -99,7 +99,8 @@ def test_a_start_that_is_refused_is_on_the_trail(broker: Any, tmp_path: Path) ->
     job, job_file = make_job(tmp_path / "job")
     write_one(broker.cluster, job)
     module = MODULES["commit-signal"]
-    with process(module, broker.cluster, job_file, tmp_path / "data", CUTWATER_REGION="other") as left:
+    other = {"CUTWATER_REGION": "other", "CUTWATER_GENERATION": "g1-other-00000000"}
+    with process(module, broker.cluster, job_file, tmp_path / "data", **other) as left:
         assert left.wait(60) == 6
     [one] = history(broker.cluster, job.name, 10)
     assert (one.outcome, str(one.generation)) == (STOPPED, "g1-other-00000000")

@@ -86,13 +86,13 @@ def test_kill_9_inside_the_seeding_and_in_the_first_epoch(job: Flow) -> None:
     job.produce(events(1_400, 300))
     second, crashes = Second(job, parent, 2), Crashes(job)
     checkpoint = job.folder / "checkpoints" / job.job.name / str(second.generation)
-    crashes.arm("candidate_driver", "seed-written", **second.env).wait()
+    crashes.arm("cutwater_spark.driver", "seed-written", **second.env).wait()
     for left in (checkpoint / "cutwater-seeds" / "1").glob("*.parquet"):
         left.write_bytes(b"half")  # as a kill a moment earlier would leave it
-    crashes.arm("candidate_driver", "seed-kept", **second.env).wait()
-    crashes.arm("candidate_driver", "rows-written", **second.env).wait()
+    crashes.arm("cutwater_spark.driver", "seed-kept", **second.env).wait()
+    crashes.arm("cutwater_spark.driver", "rows-written", **second.env).wait()
     assert second.barriers() == []
-    crashes.arm("candidate_driver", "barrier-written", **second.env).wait()
+    crashes.arm("cutwater_spark.driver", "barrier-written", **second.env).wait()
     assert [one.epoch for one in second.barriers()] == [0]
     job.produce(events(1_700, 300))
     second.driver()
@@ -109,7 +109,7 @@ def test_who_is_not_at_work_leaves_before_it_fences_anybody(job: Flow) -> None:
     told = len(read_all(job, topics.barriers(job.job.name)))
     given_up = second.driver()
     assert given_up.wait(120) == FencedError.exit_code
-    assert "was given up (a better one is there)" in job.log("candidate_driver").read_text()
+    assert "was given up (a better one is there)" in job.log("cutwater_spark.driver").read_text()
     [*_, (last, _)] = job.milestones()
     promoted = replace(
         last,

@@ -50,15 +50,19 @@ class Brokers:
             self._metrics.waiting(False)
             self._log.info("following", reason="the brokers are back", waited_s=round(gone_s, 1))
 
-    def look(self, consumer: Consumer) -> None:
-        """Nothing has come: ask for the topic, where it is time for that. Takes a second at most."""
+    def look(self, consumer: Consumer) -> bool:
+        """Nothing has come: ask for the topic, where it is time for that. True if they have just answered.
+
+        Takes a second at most.
+        """
         if not self._contact.due(self._clock_s()):
-            return
+            return False
         error = unanswered(consumer, self._topic, ASK_S)
         if error is None:
             self.heard()
         elif self._contact.unanswered(self._clock_s()):
             self._tell(self._trouble or error.str())
+        return error is None
 
     def _tell(self, reason: str) -> None:
         quiet_ms = 1000 * (self._clock_s() - self._contact.heard_s)

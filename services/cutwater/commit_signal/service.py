@@ -39,7 +39,7 @@ from cutwater.commit_signal.promoting import LOOK_S, Promoting
 from cutwater.core import topics
 from cutwater.core.candidates import forbidden
 from cutwater.core.commit import SignalState, resume, step
-from cutwater.core.errors import FencedError, ProtocolError
+from cutwater.core.errors import FencedError, ProtocolError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.origins import claimed
@@ -202,8 +202,8 @@ class CommitSignal:
             written = False
             if message is None:
                 duty.writer.listen()
-                brokers.look(consumer)
-                self._require_place(duty)
+                if brokers.look(consumer):
+                    self._require_place(duty)
             elif message.error() is not None:
                 if message.error().code() != KafkaError._PARTITION_EOF:
                     raise_read_error(message.error(), message.topic(), message.partition())
@@ -216,12 +216,18 @@ class CommitSignal:
                 self._look(duty, duty.promoting, written)
 
     def _require_place(self, duty: Duty) -> None:
-        """Raises FencedError where another generation was promoted: an idle signaller would not hear of it."""
+        """Raises FencedError where another generation was promoted: an idle signaller would not hear of it.
+
+        Asked of brokers that have just answered; where they go away meanwhile, at the next time.
+        """
         now = self._clock_s()
         if now - self._looked_s < PLACE_S:
             return
         self._looked_s = now
-        last = promoted(self._cluster, self._job)
+        try:
+            last = promoted(self._cluster, self._job)
+        except UnavailableError:
+            return
         before = duty.promoting is not None and last and last.generation.number < self._generation.number
         if last is not None and last.generation != self._generation and not before:
             raise FencedError(f"generation {last.generation} was promoted at sequence {last.sequence}")
