@@ -51,7 +51,8 @@ class Claims:
             raise UsageError(
                 f"{wanted} partitions: there are {self._job.shards.shards} shards, and that many at most"
             )
-        return Claim(self._job.name, generation, wire.encode(parent), wanted, rewinds, reason, self._now_ms())
+        back = parent.sequence if rewinds else 0
+        return Claim(self._job.name, generation, wire.encode(parent), wanted, back, reason, self._now_ms())
 
     def start(
         self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication

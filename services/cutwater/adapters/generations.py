@@ -59,11 +59,17 @@ def candidacy(record: wire.Record) -> Candidacy:
 
 
 def parent_of(claim: Claim) -> Milestone:
-    """The milestone that a candidate starts from; raises ProtocolError where the claim holds none."""
+    """The milestone that a candidate starts from, with its cuts as they lie in this region.
+
+    Raises ProtocolError where the claim holds none.
+    """
     record = wire.decode(claim.parent)
     if not isinstance(record, Milestone):
         raise ProtocolError(f"the claim of {claim.generation} names a {type(record).__name__} as its parent")
-    return record
+    if not claim.origin:
+        return record
+    # Nothing of that region's barriers was copied: the candidate's signaller begins with its own.
+    return replace(record, source_cut=claim.source_cut, changelog_cut=claim.changelog_cut, barriers_position=0)
 
 
 def working_for(job: Job, settings: Settings) -> tuple[Job, Settings]:

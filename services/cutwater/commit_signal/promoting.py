@@ -103,7 +103,7 @@ class Promoting:
             candidate, last = self._asked(), self._last(state, candidate)
             if last is None:
                 return None
-        rewinds_to = parent_of(candidate.claim).sequence if candidate.claim.rewinds else 0
+        rewinds_to = candidate.claim.rewinds_to
         state, first = promote(state, last, rewinds_to, self._now_ms(), wire.hash_of)
         self._writer.write(topics.milestones(self._job), [wire.encode(first)])
         reach("promoted")

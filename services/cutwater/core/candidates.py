@@ -116,7 +116,7 @@ def delayed(candidate: Milestone | None, claim: Claim, last: Milestone) -> str |
     """
     if candidate is None:
         return "it has no milestone yet"
-    if claim.rewinds:
+    if claim.rewinds_to:
         return None
     if not candidate.source_cut.covers(last.source_cut):
         behind = sum(max(0, offset - candidate.source_cut.offset(place)) for place, offset in last.source_cut)
@@ -133,7 +133,7 @@ def forbidden(candidate: Candidate, parent: Milestone, last: Milestone) -> str |
         return f"{claim.generation} was given up: {candidate.withdrawn}"
     if claim.generation.number <= last.generation.number:
         return f"{claim.generation} comes too late: {last.generation} was promoted meanwhile"
-    if not claim.rewinds and parent.generation != last.generation:
+    if not claim.rewinds_to and parent.generation != last.generation:
         return (
             f"{claim.generation} was started from {parent.token}, and {last.generation} was promoted meanwhile: "
             "give it up, and start one from a milestone of that"
