@@ -131,11 +131,12 @@ def golden_candidacy(name: str, when: int) -> wire.Record:
     if name == "withdrawal":
         return Withdrawal(**of, reason="late", at_ms=when)
     parent = bytes.fromhex(GOLDEN["records"]["start"])  # any bytes do
-    source, changelog = (
-        Cut.of_topic("flights.events.from-us", [1_490]),
-        Cut.of_topic("flights.changelog.g1-us-00000000", [39]),
-    )
-    here: dict[str, Any] = {"origin": "us", "source_cut": source, "changelog_cut": changelog}
+    here: dict[str, Any] = {
+        "origin": "us",
+        "source_cut": Cut.of_topic("flights.events.from-us", [1_490]),
+        "changelog_cut": Cut.of_topic("flights.changelog.g1-us-00000000", [39]),
+        "origin_cut": Cut.of_topic("flights.events.from-us", [9_010]),
+    }
     return Claim(**of, parent=parent, partitions=6, rewinds_to=3, reason="6 partitions", at_ms=when, **here)
 
 

@@ -15,7 +15,7 @@ from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.origins import claimed
-from cutwater.core.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
+from cutwater.core.records import Candidacy, Claim, Milestone, Promotion, Release, Withdrawal
 from cutwater.core.shards import ShardMap
 
 
@@ -63,13 +63,26 @@ def parent_of(claim: Claim) -> Milestone:
 
     Raises ProtocolError where the claim holds none.
     """
-    record = wire.decode(claim.parent)
-    if not isinstance(record, Milestone):
-        raise ProtocolError(f"the claim of {claim.generation} names a {type(record).__name__} as its parent")
+    record = told_parent(claim)
     if not claim.origin:
         return record
     # Nothing of that region's barriers was copied: the candidate's signaller begins with its own.
     return replace(record, source_cut=claim.source_cut, changelog_cut=claim.changelog_cut, barriers_position=0)
+
+
+def told_parent(claim: Claim) -> Milestone:
+    """The same as its own region tells it. Raises ProtocolError where the claim holds none."""
+    record = wire.decode(claim.parent)
+    if not isinstance(record, Milestone):
+        raise ProtocolError(f"the claim of {claim.generation} names a {type(record).__name__} as its parent")
+    return record
+
+
+def released(cluster: Cluster, job: str) -> Release | None:
+    """The release that ends the commit stream, where one does: another region goes on from there."""
+    wanted = (Milestone, Release)
+    found = newest(cluster, topics.milestones(job), lambda one: one if isinstance(one, wanted) else None)
+    return found if isinstance(found, Release) else None
 
 
 def working_for(job: Job, settings: Settings) -> tuple[Job, Settings]:

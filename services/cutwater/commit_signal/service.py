@@ -151,7 +151,7 @@ class CommitSignal:
             return None
         candidate = candidates(self._cluster, self._job).require(self._generation)
         parent = parent_of(candidate.claim)
-        if last and (why := forbidden(candidate, parent, last)):
+        if why := forbidden(candidate, parent, last):
             raise FencedError(why)
         return parent
 
