@@ -15,7 +15,7 @@ from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.origins import claimed
-from cutwater.core.records import Candidacy, Claim, Milestone, Promotion, Release, Withdrawal
+from cutwater.core.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
 from cutwater.core.shards import ShardMap
 
 
@@ -72,17 +72,15 @@ def parent_of(claim: Claim) -> Milestone:
 
 def told_parent(claim: Claim) -> Milestone:
     """The same as its own region tells it. Raises ProtocolError where the claim holds none."""
-    record = wire.decode(claim.parent)
+    return milestone_in(claim.parent)
+
+
+def milestone_in(parent: bytes) -> Milestone:
+    """Raises ProtocolError for any other record."""
+    record = wire.decode(parent)
     if not isinstance(record, Milestone):
-        raise ProtocolError(f"the claim of {claim.generation} names a {type(record).__name__} as its parent")
+        raise ProtocolError(f"a {type(record).__name__} is named as a generation's parent, and no milestone")
     return record
-
-
-def released(cluster: Cluster, job: str) -> Release | None:
-    """The release that ends the commit stream, where one does: another region goes on from there."""
-    wanted = (Milestone, Release)
-    found = newest(cluster, topics.milestones(job), lambda one: one if isinstance(one, wanted) else None)
-    return found if isinstance(found, Release) else None
 
 
 def working_for(job: Job, settings: Settings) -> tuple[Job, Settings]:
