@@ -148,6 +148,7 @@ def test_foreign_rows_and_a_lost_checkpoint_end_a_generation_and_the_next_one_fo
     wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240)
     assert served(cli) == counting.expected(EVENTS)
     assert shown(cli)["token"].startswith(third)
+    assert json.loads(cli.run("status", "--json").stdout)["stack"]["generation"] == third
     log = (cli.folder / "data/logs/up.log").read_text()
     assert f"no checkpoint fits {second}: {third} follows" in log
 
