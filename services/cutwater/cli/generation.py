@@ -12,6 +12,7 @@ from cutwater.adapters.generations import parent_of, promoted
 from cutwater.adapters.process import now_ms
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, place_of
 from cutwater.cli.output import err, handled, iso, out, print_json, table
+from cutwater.cli.retire import prune
 from cutwater.core.candidates import Candidate, delayed
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
@@ -174,6 +175,7 @@ def _claim(
     settings = place.settings
     if dry_run:
         claim = _claims(place).plan(token, partitions, rewinds, reason)
+        _claims(place).require_kept(claim)
     else:
         # The embedded broker is alone; settings say otherwise only for a user's own.
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
@@ -254,5 +256,6 @@ def _state(one: Candidate, last: Milestone | None) -> str:
 
 
 def register(app: typer.Typer) -> None:
+    group.command("prune")(prune)
     app.add_typer(group)
     app.command("rollback")(rollback)
