@@ -97,6 +97,12 @@ class Settings(BaseSettings):
         default_factory=lambda data: Generation(1, data.get("region", "local")),
         description="The generation that a driver or commit-signal works for, where it is not the promoted one.",
     )
+    keep_generations_hours: int = Field(
+        168,
+        ge=0,
+        le=100_000,
+        description="How long 'cutwater generation prune' keeps a generation that another one took over from, h.",
+    )
     data_dir: Path = Field(
         Path("build/cutwater"),
         description="Folder for state, checkpoints, logs and, with a local driver, Spark's working files.",

@@ -28,6 +28,8 @@ class Candidate:
     """Somebody asked for its promotion."""
     withdrawn: str | None = None
     """Why it was given up."""
+    withdrawn_ms: int = 0
+    """When that was."""
 
     @property
     def open(self) -> bool:
@@ -52,7 +54,7 @@ class Candidates:
             return self._with(replace(known, newest=record))
         if isinstance(record, Promotion):
             return self._with(replace(known, promoting=True))
-        return self._with(replace(known, withdrawn=record.reason))
+        return self._with(replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms))
 
     def _with(self, candidate: Candidate) -> Candidates:
         return Candidates({**self.by_id, candidate.claim.generation: candidate})
