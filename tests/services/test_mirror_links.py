@@ -17,6 +17,9 @@ from loaded import loaded, require_copied
 from mirroring import Events, Running, arrivals, mirroring, wait_arrived
 from test_mirror_verbs import call
 
+from cutwater.adapters.cluster import Cluster
+from cutwater.core.errors import UnavailableError
+from cutwater.core.job import Job
 from links import FROM_BROKER, TO_BROKER, Link, Linked, linked_broker
 
 PATIENCE_S = 150.0
@@ -132,7 +135,52 @@ def test_a_long_way_keeps_a_bounded_lag(broker: Any, linked: Linked, link: Link,
             mirror.until(lambda at=at: load.sequence > at, "the next milestone")
         last = load.end()
         _wait_for_all(mirror, lambda: arrivals(broker.cluster, job)[-1].sequence == last)
-    print("lags", lags)
     assert link.delayed_bytes > 0
     assert max(lags[30:]) <= 30, lags
     require_copied(writing, broker.cluster)
+
+
+STARTS_MAX = 5
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("name", ["cut", "fragile", "answers held back", "half open"])
+def test_the_own_region_is_cut_off(linked: Linked, link: Link, origin: Cluster, tmp_path: Path, name: str) -> None:
+    """The way to the brokers that it writes to: where an outcome is unknown it ends, and is started again."""
+    begin, count = FAULTS[name]
+    job, _ = make_job(tmp_path)
+    writing = Writing(origin, job)
+    with loaded(writing, Events(writing)) as load:
+
+        def script() -> Iterator[None]:
+            while not (found := arrived(linked.near, job)):
+                yield
+            before, at = count(link), load.sequence
+            begin(link)
+            while count(link) == before or load.sequence < at + 20:
+                yield
+            link.mend()
+            last = load.end()
+            while found != last:
+                found = arrived(linked.near, job)
+                yield
+
+        steps = script()
+        for _ in range(STARTS_MAX):
+            try:
+                with mirroring(linked.far, origin, job) as mirror:
+                    _wait_for_all(mirror, lambda: next(steps, True))
+                    break
+            except UnavailableError:
+                pass
+        assert next(steps, True), "it has ended again and again"
+    require_copied(writing, linked.near)
+    writing.close()
+
+
+def arrived(own: Cluster, job: Job) -> int:
+    """The newest arrival's sequence."""
+    try:
+        return max((one.sequence for one in arrivals(own, job)), default=0)
+    except AssertionError:  # the mirror has not made the topic yet
+        return 0

@@ -80,7 +80,7 @@ class Looking:
             return None
         del self._under_way[topic]
         self._next_s[topic] = self._clock_s() + AGAIN_S
-        return look.result(0)
+        return look.result(TIMEOUT_S)  # it is done
 
     def wait(self, timeout_s: float) -> None:
         """Until every look that is under way has ended, or so long."""
