@@ -59,10 +59,27 @@ def candidacy(record: wire.Record) -> Candidacy:
 
 
 def parent_of(claim: Claim) -> Milestone:
-    """The milestone that a candidate starts from; raises ProtocolError where the claim holds none."""
-    record = wire.decode(claim.parent)
+    """The milestone that a candidate starts from, with its cuts as they lie in this region.
+
+    Raises ProtocolError where the claim holds none.
+    """
+    record = told_parent(claim)
+    if not claim.origin:
+        return record
+    # Nothing of that region's barriers was copied: the candidate's signaller begins with its own.
+    return replace(record, source_cut=claim.source_cut, changelog_cut=claim.changelog_cut, barriers_position=0)
+
+
+def told_parent(claim: Claim) -> Milestone:
+    """The same as its own region tells it. Raises ProtocolError where the claim holds none."""
+    return milestone_in(claim.parent)
+
+
+def milestone_in(parent: bytes) -> Milestone:
+    """Raises ProtocolError for any other record."""
+    record = wire.decode(parent)
     if not isinstance(record, Milestone):
-        raise ProtocolError(f"the claim of {claim.generation} names a {type(record).__name__} as its parent")
+        raise ProtocolError(f"a {type(record).__name__} is named as a generation's parent, and no milestone")
     return record
 
 

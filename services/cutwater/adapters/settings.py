@@ -242,6 +242,11 @@ class Settings(BaseSettings):
         description="Share of the changelog, in event time, below the horizon from which windows are cleared; "
         "1 for never.",
     )
+    failover_min_age_s: float = Field(
+        30.0,
+        ge=0,
+        description="A failover is refused while the other region's newest milestone is younger, in seconds.",
+    )
     wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
     registry_url: str = Field("", description="Schema registry, for format confluent; else the job file's.")
     registry_username: str = Field("", description="User for the schema registry.")

@@ -209,7 +209,7 @@ def _claim(
         "generation": str(claim.generation),
         "parent": str(parent_of(claim).token),
         "partitions": claim.partitions,
-        "rewinds": claim.rewinds,
+        "rewinds_to": claim.rewinds_to,
         "claimed": not dry_run,
     }
     if as_json:
@@ -259,7 +259,7 @@ def _told(one: Candidate, last: Milestone | None) -> dict[str, Any]:
         "state": _state(one, last),
         "from": str(parent_of(claim).token),
         "partitions": claim.partitions,
-        "rewinds": claim.rewinds,
+        "rewinds_to": claim.rewinds_to,
         "claimed": iso(claim.at_ms),
         "reason": one.withdrawn if one.withdrawn is not None else claim.reason,
         "epoch": one.newest.epoch if one.newest else None,

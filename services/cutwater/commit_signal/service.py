@@ -43,7 +43,7 @@ from cutwater.core.errors import FencedError, ProtocolError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.origins import claimed
-from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Release, Signal, Start, StreamRecord
 from cutwater.core.trail import Account, unrecorded
 
 POLL_S = 0.1
@@ -151,7 +151,7 @@ class CommitSignal:
             return None
         candidate = candidates(self._cluster, self._job).require(self._generation)
         parent = parent_of(candidate.claim)
-        if last and (why := forbidden(candidate, parent, last)):
+        if why := forbidden(candidate, parent, last):
             raise FencedError(why)
         return parent
 
@@ -269,7 +269,7 @@ def _signal(value: bytes) -> Signal:
 
 def _stream_record(value: bytes) -> StreamRecord:
     record = wire.decode(value)
-    if not isinstance(record, Milestone | Heartbeat):
+    if not isinstance(record, Milestone | Heartbeat | Release):
         raise ProtocolError(
             f"a {type(record).__name__} stands on the commit stream; only commit-signal writes there"
         )
