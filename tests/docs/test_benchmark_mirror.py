@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from cutwater.adapters.cluster import Cluster
 from cutwater.local.jarlock import lock_path, read_lock
 from cutwater.local.jars import SPECS
+from cutwater.local.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,3 +109,76 @@ def test_bytes_per_cpu_second_are_compared_with_every_peer(part: Any) -> None:
     assert found["mirror-records-per-s/mirrormaker2"]["median"] == 1.0
     assert [one.rsplit(": ", 1)[1] for one in b4.verdicts(found)] == ["kept)", "not kept)"]
     assert figures.document("b4", {}, runs, found)["runs"][0]["size"] == 8_000_000
+
+
+def test_a_lag_ends_with_the_milestone_s_own_moment_or_a_later_one(part: Any) -> None:
+    """A milestone without arrival waits for the next; one from before the measured time does not count."""
+    steady = part("mirror.steady")
+    written = [steady.Written(number, 10.0 + number, {}) for number in range(5)]
+    seen = {0: 10.5, 1: 11.5, 3: 13.25}  # 2 has none of its own, 4 none at all
+    assert steady.lags_ms(written, seen, 11.0) == [500.0, 1250.0, 250.0]
+
+
+def test_percentiles_are_by_nearest_rank(part: Any) -> None:
+    """Of a hundred values the 99th; of few the greatest."""
+    percentiles = part("mirror.lag").percentiles
+    assert percentiles([float(one) for one in range(100, 0, -1)]) == {
+        "p50": 50.0, "p99": 99.0, "p99.9": 100.0, "max": 100.0
+    }  # fmt: skip
+    assert percentiles([1.0, 7.0])["p99"] == 7.0
+
+
+def test_a_milestone_is_held_once_all_below_its_cuts_has_come(part: Any) -> None:
+    """One record short in one partition is not held; milestones are held in their order."""
+    steady = part("mirror.steady")
+    stream = SimpleNamespace(written=[steady.Written(n, 0.0, {("t", 0): n, ("t", 1): 2 * n}) for n in (1, 2)])
+    observer = steady.Observer(Cluster("here:2"), stream, {}, None)
+    for place, held in ((("t", 0), []), (("t", 1), []), (("t", 1), [1]), (("t", 0), [1])):
+        observer.seen.counts[place] += 1
+        observer._look()
+        assert list(observer.seen.held) == held
+    observer.seen.counts["t", 1] += 2
+    observer._look()
+    assert list(observer.seen.held) == [1, 2]
+    assert observer.done(2)
+
+
+def test_the_link_hands_on_every_byte_in_order_and_the_end_of_a_side(part: Any) -> None:
+    """Both directions, more than a piece; what comes back takes no less than the round trip."""
+    link = part("mirror.link")
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(1_000):
+            writer.write(piece)
+            await writer.drain()
+        writer.close()
+
+    async def play() -> tuple[bytes, float]:
+        near, far = free_ports(2)
+        server = await asyncio.start_server(echo, "127.0.0.1", far)
+        serving = asyncio.create_task(link.serve(near, far, 0.02))
+        await asyncio.sleep(0.1)
+        reader, writer = await asyncio.open_connection("127.0.0.1", near)
+        began = time.monotonic()
+        writer.write(sent)
+        writer.write_eof()
+        got = await asyncio.wait_for(reader.read(-1), 30)
+        serving.cancel()
+        server.close()
+        return got, time.monotonic() - began
+
+    sent = bytes(range(256)) * 1_000
+    got, took_s = asyncio.run(play())
+    assert got == sent
+    assert took_s >= 0.04
+
+
+def test_the_lag_that_counts_is_until_it_is_said(part: Any) -> None:
+    """Ours until the arrival, a peer's until all is there: half of the peer's p99 is 2."""
+    b4, lag = part("b4"), part("mirror.lag")
+    ours = {"held": {"p99": 100.0}, "arrived": {"p99": 200.0}}
+    runs = [
+        lag.LagRun("cutwater", 1, 50, ours, 1.0, exact=True),
+        lag.LagRun("mirrormaker2", 1, 50, {"held": {"p99": 400.0}}, 1.0, exact=True),
+    ]
+    assert b4.lag_ratios(runs)["mirror-lag-p99/mirrormaker2"]["median"] == 2.0
