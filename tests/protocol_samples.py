@@ -196,6 +196,7 @@ RECORDS = st.one_of(
         origin=NAMES,
         source_cut=CUTS,
         changelog_cut=CUTS,
+        origin_cut=CUTS,
         reason=NAMES,
         at_ms=TIMES_MS,
     ),

@@ -68,7 +68,7 @@ class Lists:
         return late
 
     def _dead(self, me: Writer, range_: Range, counted: Observation) -> DataFrame:
-        key = f"named_struct({_PLACE})"
+        key = f"named_struct({_listed(me)})"
         value = f"named_struct({self._who(me)}, 'reason', __reason, {_EVENT})"
         return (
             _counted(self._events(range_), counted)
@@ -79,7 +79,7 @@ class Lists:
     def _late(self, me: Writer, range_: Range, counted: Observation, read: Observation) -> DataFrame:
         job = self._job
         window = "'key', __key, 'window_start', __window.start, 'window_end', __window.end"
-        key = f"named_struct({_PLACE}, {window})"
+        key = f"named_struct({_listed(me)}, {window})"
         closed = f"timestamp_millis({range_.closed_ms})"
         value = f"named_struct({self._who(me)}, 'watermark_ms', {closed}, 'event_time_ms', __event_time, {_EVENT})"
         return (
@@ -135,6 +135,11 @@ class Lists:
     def _who(self, me: Writer) -> str:
         named = f"'job', {text(self._job.name)}, 'generation', {text(str(me.generation))}"
         return f"{named}, 'attempt', {me.attempt}, 'epoch', {me.epoch}L"
+
+
+def _listed(me: Writer) -> str:
+    # With the generation: another one lists the same event for itself, and neither entry may hide the other.
+    return f"'generation', {text(str(me.generation))}, {_PLACE}"
 
 
 def _entry(topic: str, record: str, key: str, value: str) -> list[str]:

@@ -131,18 +131,20 @@ def golden_candidacy(name: str, when: int) -> wire.Record:
     if name == "withdrawal":
         return Withdrawal(**of, reason="late", at_ms=when)
     parent = bytes.fromhex(GOLDEN["records"]["start"])  # any bytes do
-    source, changelog = (
-        Cut.of_topic("flights.events.from-us", [1_490]),
-        Cut.of_topic("flights.changelog.g1-us-00000000", [39]),
-    )
-    here: dict[str, Any] = {"origin": "us", "source_cut": source, "changelog_cut": changelog}
+    here: dict[str, Any] = {
+        "origin": "us",
+        "source_cut": Cut.of_topic("flights.events.from-us", [1_490]),
+        "changelog_cut": Cut.of_topic("flights.changelog.g1-us-00000000", [39]),
+        "origin_cut": Cut.of_topic("flights.events.from-us", [9_010]),
+    }
     return Claim(**of, parent=parent, partitions=6, rewinds_to=3, reason="6 partitions", at_ms=when, **here)
 
 
 def listed_record(name: str) -> dict[str, Any]:
     """The record of a list whose bytes are fixed in the golden file; times in ms."""
     if name.endswith("_key"):
-        key = {"topic": "flights.events", "partition": 1, "offset": 1_500}
+        event = {"topic": "flights.events", "partition": 1, "offset": 1_500}
+        key = {"generation": "g1-local-00000000", **event}
         window = {"key": "JFK", "window_start": 1_357_002_000_000, "window_end": 1_357_005_600_000}
         return key | window if name == "late_key" else key
     who = {"job": "flights", "generation": "g1-local-00000000", "attempt": 2, "epoch": 7}

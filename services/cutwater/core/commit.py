@@ -123,8 +123,8 @@ def promote(
 ) -> tuple[SignalState, Milestone]:
     """The first milestone of a candidate on the commit stream: its newest one, told again behind `last`.
 
-    `rewinds_to`: the sequence that a rollback goes back to, else 0. Whether it may be promoted is asked before
-    (`cutwater.core.candidates`).
+    `last` is of the origin where a failover begins a stream. `rewinds_to`: the sequence that a rollback goes back
+    to, else 0. Whether it may be promoted is asked before (`cutwater.core.candidates`).
     """
     if state.last is None:
         raise ProtocolError(f"job {state.job}: {state.generation} has no milestone to be promoted with")

@@ -146,6 +146,8 @@ class Claim:
     """In a failover: where the candidate begins to read here, in each of its sources."""
     changelog_cut: Cut = NOWHERE
     """In a failover: where the parent's changelog cut lies in the copy here."""
+    origin_cut: Cut = NOWHERE
+    """In a failover: how far the source was copied then, in offsets of the origin; places by the topic here."""
 
 
 @dataclass(frozen=True)
