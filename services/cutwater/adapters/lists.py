@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from confluent_kafka import Message
@@ -31,16 +31,22 @@ def dead_letters(cluster: Cluster, job: str) -> Choice[Letter]:
     return _read(cluster, job, topics.dead_letters(job), "dead_letter", lambda one: one.rejected, _letter)
 
 
-def late_pairs(cluster: Cluster, job: str) -> Choice[LatePair]:
-    """The late (event, window) pairs that the job's milestones account for."""
-    return _read(cluster, job, topics.late(job), "late", lambda one: one.late, _late_pair)
+def late_pairs(cluster: Cluster, job: str, candidacy: Sequence[Milestone] = ()) -> Choice[LatePair]:
+    """The late (event, window) pairs that the job's milestones account for, and those of a candidacy."""
+    return _read(cluster, job, topics.late(job), "late", lambda one: one.late, _late_pair, candidacy)
 
 
 def _read(
-    cluster: Cluster, job: str, topic: str, name: str, count: Callable[[Milestone], int], parse: Parse[T]
+    cluster: Cluster,
+    job: str,
+    topic: str,
+    name: str,
+    count: Callable[[Milestone], int],
+    parse: Parse[T],
+    more: Sequence[Milestone] = (),
 ) -> Choice[T]:
     # First the milestones: what they account for was listed before them.
-    found = [one for one, _ in milestones(cluster, job)]
+    found = [*more, *(one for one, _ in milestones(cluster, job))]
     told = {(one.generation, one.epoch): Told(one.attempt, count(one)) for one in found if count(one)}
     newest: dict[bytes, tuple[Listed, T]] = {}
     if told:
