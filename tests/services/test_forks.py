@@ -33,6 +33,9 @@ from cutwater.core.replication import UNREPLICATED
 
 CARRIED, FORKED, MISSING, ABORTED = 3, 2, 70, 9
 KNOWN = 35 * CARRIED + 12
+WINDOW = {"window_start": 0, "window_end": 3_600_000}
+EVENT = {"watermark_ms": 7_200_000, "event_time_ms": 5, "event_key": None, "event_value": None}
+EVENT |= {"event_written_ms": 5, "event_headers": []}
 
 
 @dataclass
@@ -74,14 +77,10 @@ class Regions:
         by = {"job": self.writing.job.name, "generation": str(self.claim.generation)}
         for partition, offset in offsets:
             place = {"topic": self.copy, "partition": partition, "offset": offset}
-            key = place | {"key": "shop", "window_start": 0}
-            value = by | {"attempt": attempt, "epoch": epoch} | self._when()
+            key = {"generation": by["generation"]} | place | {"key": "shop", **WINDOW}
+            value = by | {"attempt": attempt, "epoch": epoch} | EVENT
             encoded = protocol_codec("late_key").encode(key), protocol_codec("late").encode(value)
             self._write(topics.late(self.writing.job.name), encoded[1], encoded[0])
-
-    @staticmethod
-    def _when() -> dict[str, int]:
-        return {"window_end": 3_600_000, "event_time_ms": 5, "watermark_ms": 7_200_000}
 
     def _write(self, topic: str, value: bytes, key: bytes | None = None) -> None:
         producer = Producer(self.own.librdkafka())

@@ -57,8 +57,23 @@ class Claims:
     def start(
         self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication
     ) -> Claim:
-        """Reserve a generation, with its changelog. Raises UsageError as `plan` does."""
-        return self.reserve(lambda: self.plan(token, partitions, rewinds, reason), copies)
+        """Reserve a generation, with its changelog. Raises UsageError as `plan` and `require_kept` do."""
+
+        def planned() -> Claim:
+            claim = self.plan(token, partitions, rewinds, reason)
+            self.require_kept(claim)
+            return claim
+
+        return self.reserve(planned, copies)
+
+    def require_kept(self, claim: Claim) -> None:
+        """Raise UsageError where the parent's changelog was removed."""
+        parent = parent_of(claim)
+        changelog = topics.changelog(self._job.name, parent.generation)
+        if not admin.described(self._cluster, [changelog]):
+            raise UsageError(
+                f"{changelog} is gone, and with it the state at {parent.token}: start from a later generation's"
+            )
 
     def reserve(self, plan: Callable[[], Claim], copies: Replication) -> Claim:
         """The same with any claim, planned once nobody else claims any more."""

@@ -112,14 +112,13 @@ class _Loss:
     def __init__(self, own: Cluster, there: Cluster, job: Job, claim: Claim, report: Report) -> None:
         self._own, self._there, self._job, self._claim, self._report = own, there, job, claim, report
         self._copy = from_origin(job.topic, claim.origin)
-        self._candidacy = _candidacy(own, job.name, claim.generation)
 
     def exact(self) -> ExactLoss:
         newest = promoted(self._own, self._job.name)
         read = newest.source_cut if newest else self._claim.source_cut
         partitions = [self._missed(place, copied, read) for place, copied in self._claim.origin_cut]
         copied = {TopicPartition(self._copy, one.place.partition): one.later for one in partitions}
-        late = late_pairs(self._own, self._job.name, self._candidacy)
+        late = late_pairs(self._own, self._job.name)
         return ExactLoss(partitions, late_of(late.entries, copied))
 
     def _missed(self, here: TopicPartition, copied: int, read: Cut) -> Missed:
@@ -172,15 +171,6 @@ class _Loss:
             if count % _REPORT_EVERY == 0:
                 self._report(f"{here.topic}/{here.partition}", count)
             yield Record(int(told[SOURCE_OFFSET]), message.offset())
-
-
-def _candidacy(cluster: Cluster, job: str, generation: Generation) -> list[Milestone]:
-    """A generation's milestones from before it was promoted, as far as they list anything."""
-    return [
-        told.milestone
-        for told in _told(cluster, topics.candidates(job))
-        if told.milestone.generation == generation and told.milestone.late
-    ]
 
 
 def _told(cluster: Cluster, topic: str) -> Iterator[Told]:

@@ -28,6 +28,8 @@ class Candidate:
     """Somebody asked for its promotion."""
     withdrawn: str | None = None
     """Why it was given up."""
+    withdrawn_ms: int = 0
+    """When that was."""
     decision: Decision | None = None
     """Of one that went on from another region's milestone: which line counts, as an operator said last."""
 
@@ -56,7 +58,7 @@ class Candidates:
             return self._with(replace(known, promoting=True))
         if isinstance(record, Decision):
             return self._with(replace(known, decision=record))
-        return self._with(replace(known, withdrawn=record.reason))
+        return self._with(replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms))
 
     def _with(self, candidate: Candidate) -> Candidates:
         return Candidates({**self.by_id, candidate.claim.generation: candidate})
