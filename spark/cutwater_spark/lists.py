@@ -21,6 +21,7 @@ from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.proof import Writer
 from cutwater.core.rejection import Seen, may_hold_late
+from cutwater.core.sources import Sources
 from cutwater_spark.decoding import decode
 from cutwater_spark.query import EARLIEST, window_of
 from cutwater_spark.sql import kafka_options, single_object_bytes, text
@@ -35,11 +36,14 @@ _EVENT = (
 class Lists:
     """Writes the lists of one job."""
 
-    def __init__(self, spark: SparkSession, job: Job, cluster: Cluster, known: Sequence[WriterSchema]) -> None:
+    def __init__(
+        self, spark: SparkSession, job: Job, cluster: Cluster, known: Sequence[WriterSchema], sources: Sources
+    ) -> None:
         self._spark = spark
         self._job = job
         self._cluster = cluster
         self._known = known
+        self._sources = sources
 
     def write(self, me: Writer, range_: Range, seen: Seen) -> int:
         """List what the epoch could not use; returns the number of late (event, window) pairs.
@@ -112,7 +116,7 @@ class Lists:
             .option("includeHeaders", "true")
             .load()
         )
-        return decode(raw, self._job, self._known)
+        return decode(raw, self._job, self._known, self._sources)
 
     def _save(self, records: DataFrame) -> None:
         (

@@ -64,28 +64,54 @@ def candidacy(record: wire.Record) -> Candidacy:
     return record
 
 
-def parent_of(claim: Claim) -> Milestone:
-    """The milestone that a candidate starts from; raises ProtocolError where the claim holds none."""
+def told_parent(claim: Claim) -> Milestone:
+    """The milestone that a candidate starts from, as its own region told it; ProtocolError where there is none."""
     record = wire.decode(claim.parent)
     if not isinstance(record, Milestone):
         raise ProtocolError(f"the claim of {claim.generation} names a {type(record).__name__} as its parent")
     return record
 
 
-def working_for(job: Job, settings: Settings) -> tuple[Job, Settings]:
+def parent_of(claim: Claim) -> Milestone:
+    """The milestone that a candidate starts from, with its cuts as they lie in this region.
+
+    Raises ProtocolError where the claim holds none.
+    """
+    record = told_parent(claim)
+    if not claim.origin:
+        return record
+    # Nothing of that region's barriers was copied: the candidate's signaller begins with its own.
+    return replace(record, source_cut=claim.source_cut, changelog_cut=claim.changelog_cut, barriers_position=0)
+
+
+def told_parent(claim: Claim) -> Milestone:
+    """The same as its own region tells it. Raises ProtocolError where the claim holds none."""
+    return milestone_in(claim.parent)
+
+
+def milestone_in(parent: bytes) -> Milestone:
+    """Raises ProtocolError for any other record."""
+    record = wire.decode(parent)
+    if not isinstance(record, Milestone):
+        raise ProtocolError(f"a {type(record).__name__} is named as a generation's parent, and no milestone")
+    return record
+
+
+def working_for(job: Job, settings: Settings, cluster: Cluster | None = None) -> tuple[Job, Settings]:
     """Job and settings of a process: the generation that it works for, and that one's partitions.
 
     What CUTWATER_GENERATION names, else the promoted one, else the first. The job file says how many partitions
-    the first one has; what comes later says so itself. Asks the brokers.
+    the first one has; what comes later says so itself. Asks the brokers of `cluster`, else of the settings.
     """
+    cluster = cluster or settings.cluster
     try:
-        last = promoted(settings.cluster, job.name)
+        last = promoted(cluster, job.name)
     except UsageError:
         return job, settings  # no topic yet, or no right to it: whoever needs it says so
     if "generation" in settings.model_fields_set:
         if settings.generation == first(settings) or (last and last.generation == settings.generation):
             return _of(job, last, settings.generation), settings
-        claim = candidates(settings.cluster, job.name).require(settings.generation).claim
+        claim = candidates(cluster, job.name).require(settings.generation).claim
         return with_partitions(job, claim.partitions), settings
     if last is None:
         return job, settings

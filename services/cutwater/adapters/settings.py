@@ -97,6 +97,12 @@ class Settings(BaseSettings):
         default_factory=lambda data: Generation(1, data.get("region", "local")),
         description="The generation that a driver or commit-signal works for, where it is not the promoted one.",
     )
+    keep_generations_hours: int = Field(
+        168,
+        ge=0,
+        le=100_000,
+        description="How long 'cutwater generation prune' keeps a generation that another one took over from, h.",
+    )
     data_dir: Path = Field(
         Path("build/cutwater"),
         description="Folder for state, checkpoints, logs and, with a local driver, Spark's working files.",
@@ -241,6 +247,11 @@ class Settings(BaseSettings):
         le=1,
         description="Share of the changelog, in event time, below the horizon from which windows are cleared; "
         "1 for never.",
+    )
+    failover_min_age_s: float = Field(
+        30.0,
+        ge=0,
+        description="A failover is refused while the other region's newest milestone is younger, in seconds.",
     )
     wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
     registry_url: str = Field("", description="Schema registry, for format confluent; else the job file's.")

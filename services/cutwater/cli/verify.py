@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from cutwater.adapters.generations import working_for
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.settings import Settings, environment
-from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
+from cutwater.adapters.settings import environment
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, place_of
 from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, table
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
 from cutwater.core.verification import CHANGELOG, PLACES, STATE, Answer, Difference, Verdict, exit_code
-from cutwater.local import running
 from cutwater.local.jars import connectors
 from cutwater.local.java import find_java
 from cutwater.verify.run import Request, Result
@@ -29,9 +26,7 @@ _COLOURS = {Verdict.EQUAL: "green", Verdict.DIFFERENT: "red", Verdict.UNKNOWN: "
 
 @handled
 def verify(
-    job_file: Annotated[
-        Path | None, typer.Argument(help="The job file, with --bootstrap-servers; else the running stack's.")
-    ] = None,
+    job_file: JobOption = None,
     at: Annotated[
         str | None, typer.Option(help="Token of the milestone; else the newest that the places hold.")
     ] = None,
@@ -63,8 +58,8 @@ def verify(
     unknown = sorted(set(place or ()) - set(PLACES))
     if unknown:
         raise UsageError(f"'{unknown[0]}' is no place; they are: {', '.join(PLACES)}")
-    settings = settings_for(data_dir, bootstrap_servers)
-    request = _request(job_file, settings, bootstrap_servers, api_url, place or PLACES, at, limit, rows_max)
+    found = place_of(job_file, bootstrap_servers, data_dir)
+    request = _request(found, api_url, place or PLACES, at, limit, rows_max)
     with err.status("verifying") as status:
         result = run_verification(request, lambda where, rows: status.update(f"reading {where}: {rows:,} rows"))
     if as_json:
@@ -75,29 +70,19 @@ def verify(
 
 
 def _request(
-    job_file: Path | None,
-    settings: Settings,
-    bootstrap: str | None,
+    place: Place,
     api_url: str | None,
     places: Any,
     at: str | None,
     limit: int,
     rows_max: int,
 ) -> Request:
-    if bootstrap is not None:
-        if job_file is None:
-            raise UsageError("with --bootstrap-servers the job file is needed: cutwater verify JOB_FILE …")
-        cluster, url = settings.cluster, api_url or f"http://{settings.host}:{settings.port}"
-    else:
-        stack = running.require(settings.data_dir)
-        job_file, cluster = job_file or Path(stack.job_file), stack.cluster
-        url, found = api_url or stack.api_url, {"data_dir": Path(stack.data_dir)}
-        brokers = {"bootstrap_servers": cluster.bootstrap, "kafka_security_protocol": cluster.security.protocol}
-        settings = settings.model_copy(update={**found, **brokers})
+    cluster, settings = place.cluster, place.settings
+    url = place.stack.api_url if place.stack else f"http://{settings.host}:{settings.port}"
     token = Token.parse(at) if at else None
     if token:
         settings = settings.model_copy(update={"generation": token.generation})
-    job, settings = working_for(load_job(job_file), settings)
+    job, settings = working_for(place.job, settings)
 
     def spark_env() -> dict[str, str]:
         return {
@@ -111,14 +96,14 @@ def _request(
 
     return Request(
         job=job,
-        job_file=job_file,
+        job_file=place.job_file,
         cluster=cluster,
         generation=settings.generation,
         places=[one for one in PLACES if one in places or one == CHANGELOG],
         at=token,
         limit=limit,
         rows_max=rows_max,
-        api_url=url,
+        api_url=api_url or url,
         api_headers=settings.api_headers,
         spark_env=spark_env,
     )

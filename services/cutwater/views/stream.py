@@ -12,7 +12,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import assign, bounds, make_consumer, raise_read_error, unanswered
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
 from cutwater.core.readers import CLIENT, VIEW, Reader
-from cutwater.core.records import Heartbeat, Milestone
+from cutwater.core.records import Heartbeat, Milestone, Release
 from cutwater.core.restore import Entry
 
 _BATCH = 200
@@ -59,7 +59,9 @@ class MilestoneFeed:
         for message in messages:
             error = message.error()
             if error is None:
-                yield self._record(message)
+                record = self._record(message)
+                if not isinstance(record, Release):  # a reader shows the last milestone before it
+                    yield record
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.at_end = True
             else:
@@ -73,7 +75,7 @@ class MilestoneFeed:
         if unanswered(self._consumer, self.topic, _PROBE_S) is None:
             self.trouble = ""
 
-    def _record(self, message: Message) -> Entry | Heartbeat:
+    def _record(self, message: Message) -> Entry | Heartbeat | Release:
         value = bytes(message.value() or b"")
         place = f"{self.topic}@{message.offset()}"
         try:
@@ -82,6 +84,6 @@ class MilestoneFeed:
             raise ProtocolError(f"{place}: {error}") from None
         if isinstance(record, Milestone):
             return Entry(record, value, message.offset())
-        if isinstance(record, Heartbeat):
+        if isinstance(record, Heartbeat | Release):
             return record
         raise ProtocolError(f"{place}: a {type(record).__name__} stands on the commit stream, where none belongs")
