@@ -112,7 +112,7 @@ def test_each_generation_lists_for_itself_and_the_promoted_ones_line_counts(job:
     job.driver(CUTWATER_GENERATION=str(second))
     caught_up(job, second)
     assert_each_its_own(job, second)
-    replayer = Replayer(job.cluster, job.job.name, now_ms)
+    replayer = Replayer(job.cluster, job.job.name, job.source, now_ms)
     gone = replayer.replay([one for one in letters(job).values() if one.value_bytes])
     replayer.close()
     assert len(gone) == 4

@@ -64,14 +64,6 @@ def candidacy(record: wire.Record) -> Candidacy:
     return record
 
 
-def told_parent(claim: Claim) -> Milestone:
-    """The milestone that a candidate starts from, as its own region told it; ProtocolError where there is none."""
-    record = wire.decode(claim.parent)
-    if not isinstance(record, Milestone):
-        raise ProtocolError(f"the claim of {claim.generation} names a {type(record).__name__} as its parent")
-    return record
-
-
 def parent_of(claim: Claim) -> Milestone:
     """The milestone that a candidate starts from, with its cuts as they lie in this region.
 
