@@ -3,8 +3,8 @@
 //! It is optional, and knows as little as it can. What a changelog is, `cutwater.views.gathering` says: `Gathered`
 //! is the reference, and `cutwater.views.native_gathering` stands between it and this. Here are plain rows only. A
 //! piece of the log with anything else in it (a tombstone, another writer or schema, a long key, a zero byte,
-//! damage) is left alone, for the reference to take or to refuse; what it takes comes back by `put`. Where rows lie
-//! in the store is asked of Python, too, once per window. So each rule stands in one place.
+//! text that is not UTF-8, damage) is left alone, for the reference to take or to refuse; what it takes comes back
+//! by `put`. Where rows lie in the store is asked of Python, too, once per window. So each rule stands in one place.
 //!
 //! No byte of a record is trusted, and nothing here is `unsafe`: what does not fit is an answer, never a panic.
 
@@ -155,7 +155,8 @@ impl Rows {
         if !schema || !writer || !key.starts_with(&self.key_header) || length & 0x81 != 0 || key.contains(&0) {
             return None;
         }
-        key[TEXT_AT..].split_at_checked(usize::from(length / 2))
+        let (text, window) = key[TEXT_AT..].split_at_checked(usize::from(length / 2))?;
+        std::str::from_utf8(text).ok().map(|_| (text, window))
     }
 
     /// Where the parts of a window are; Python is asked of one that is not known.

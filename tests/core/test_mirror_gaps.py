@@ -17,7 +17,7 @@ from cutwater.core.mirror_gaps import (
     in_log,
     in_origin,
 )
-from cutwater.core.mirroring import Place, begun
+from cutwater.core.mirroring import Place, begun, unaccounted
 
 AT = replace(begun("j", "us", Place("t", 0, "id", 2), 0, 0, 0), next=100, local=104)
 
@@ -26,7 +26,8 @@ def test_the_same_topic_is_no_gap() -> None:
     assert in_origin("t", "id", 2, [AT], 2) is None
     assert in_origin("t", "id", 2, [], None) is None
     assert in_log("t", {0: AT}, [0, 1], {0: (100, 100), 1: (0, 7)}, from_zero=True) is None
-    assert in_copy("t", AT, 0, 104, empty=False) is None
+    assert in_copy("t", AT, 0, 104, empty=True) is None
+    assert in_copy("t", AT, 0, 130, empty=True) is None, "behind it lies what was aborted"
     assert in_copy("t", None, 0, 5, empty=True) is None, "what an aborted transaction left is no record"
 
 
@@ -72,3 +73,18 @@ def test_records_without_a_position_and_a_copy_that_was_cut() -> None:
     assert replaced is not None
     assert (unplaced.cause, replaced.cause) == (UNPLACED, REPLACED)
     assert {unplaced.cause, replaced.cause, LOST, ANEW, PARTITIONS} <= CAUSES.keys()
+
+
+def test_records_behind_the_position_are_nobodys() -> None:
+    found = in_copy("t", AT, 0, 109, empty=False)
+    assert found is not None
+    assert found.cause == UNPLACED
+    assert "copied up to offset 104, and from there to its end at 109" in found.text
+
+
+@pytest.mark.parametrize(
+    ("records", "end", "behind"), [(0, 104, 0), (0, 105, 1), (9, 105, 0), (9, 104, -1), (9, 107, 2)]
+)
+def test_what_a_position_does_not_account_for(records: int, end: int, behind: int) -> None:
+    """Its last transaction with records has left a marker behind them."""
+    assert unaccounted(replace(AT, records=records), end) == behind

@@ -214,6 +214,8 @@ def test_what_lies_outside_of_the_slice_is_not_looked_at(made_by: Any) -> None:
         (Put(KEY.header + b"\x80", value()), "no key of the changelog"),
         (Put(KEY.header + b"\x7f", value()), "no key of the changelog"),
         (Put(KEY.header + b"\x08abc", value()), "no key of the changelog"),
+        (Put(zigzags(b"caf\xe9", FLOOR_MS, FLOOR_MS + HOUR_MS), value()), "no key of the changelog"),
+        (Put(zigzags(b"\xc3", FLOOR_MS, FLOOR_MS + HOUR_MS), value()), "no key of the changelog"),
         (Put(key(), None), "tombstone above the horizon"),
     ],
 )

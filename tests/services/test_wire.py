@@ -143,7 +143,8 @@ def golden_candidacy(name: str, when: int) -> wire.Record:
 def listed_record(name: str) -> dict[str, Any]:
     """The record of a list whose bytes are fixed in the golden file; times in ms."""
     if name.endswith("_key"):
-        key = {"topic": "flights.events", "partition": 1, "offset": 1_500}
+        event = {"topic": "flights.events", "partition": 1, "offset": 1_500}
+        key = {"generation": "g1-local-00000000", **event}
         window = {"key": "JFK", "window_start": 1_357_002_000_000, "window_end": 1_357_005_600_000}
         return key | window if name == "late_key" else key
     who = {"job": "flights", "generation": "g1-local-00000000", "attempt": 2, "epoch": 7}

@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from confluent_kafka import KafkaError, KafkaException, Message
+
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import TIMEOUT_S, Batch, TransactionalWriter
-from cutwater.core.errors import DivergenceError, UnavailableError
+from cutwater.adapters.kafka import TIMEOUT_S, Batch, TransactionalWriter, explain
+from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.topics import LISTED_BYTES_MAX
 
 Headers = list[tuple[str, bytes | None]]
@@ -35,6 +37,14 @@ class Copies(NamedTuple):
     records: Sequence[Copied]
 
 
+class NotTakenError(UsageError):
+    """A topic does not take what is written to it: a right is missing, or a record is too large for it."""
+
+    def __init__(self, message: str, topic: str) -> None:
+        super().__init__(message)
+        self.topic = topic
+
+
 class CopyingWriter(TransactionalWriter):
     """Writes copies in transactions. Any older owner of the id is fenced by `initialise`."""
 
@@ -44,29 +54,60 @@ class CopyingWriter(TransactionalWriter):
             "compression.type": "lz4",
             "message.max.bytes": LISTED_BYTES_MAX,
             "queue.buffering.max.messages": 200_000,
+            "delivery.report.only.error": True,
         }
         super().__init__(cluster, transactional_id, **settings | extra)
+        self._failed: tuple[KafkaError, str] | None = None
+        """The first record of a transaction that was not taken, and its topic."""
 
     def copy(self, copies: Sequence[Copies], proof: Callable[[], Sequence[Batch]]) -> None:
         """Write copies, and in the same transaction what `proof` gives, which is asked once they are acknowledged.
 
-        Where `proof` raises DivergenceError nothing is committed. Raises as `write_all` does.
+        Where `proof` raises DivergenceError nothing is committed; neither where a topic does not take its records,
+        which raises NotTakenError. Raises as `write_all` does.
         """
+        self._failed = None
 
         def fill() -> None:
             for one in copies:
                 self._copy(one)
-            if left := self._producer.flush(TIMEOUT_S):
+            if left := self._telling(lambda: self._producer.flush(TIMEOUT_S)):
                 raise UnavailableError(f"{left} copied records were not acknowledged in {TIMEOUT_S:g} s")
+            self._require_taken()
             for batch in proof():
                 self._enqueue(batch)
 
         try:
             self.transact(", ".join(sorted({one.topic for one in copies})) or "positions", fill)
-        except DivergenceError:
-            # Somebody wrote there. If that is a newer owner of this id, it is no divergence: this process leaves.
-            self._call("aborting", lambda: self._producer.abort_transaction(TIMEOUT_S))
+        except (NotTakenError, DivergenceError):
+            # Somebody wrote there? If that is a newer owner of this id, it is no divergence: this process leaves.
+            self._call("aborting", lambda: self._telling(self._abort))
             raise
+
+    def _abort(self) -> int:
+        self._producer.abort_transaction(TIMEOUT_S)
+        return 0
+
+    def _require_taken(self) -> None:
+        """Before the proof: where records are missing that were not taken, it would find that somebody deletes."""
+        if self._failed is None:
+            return
+        error, topic = self._failed
+        explained = explain(error, f"writing to {topic}")
+        raise NotTakenError(str(explained), topic) if isinstance(explained, UsageError) else explained
+
+    def _telling(self, serve: Callable[[], int]) -> int:
+        """Let the client tell of records. CPython makes a SystemError of a fatal error that comes with them."""
+        try:
+            return serve()
+        except SystemError:
+            self._abort()  # says which it was: after it nothing works any more
+            raise UnavailableError("the Kafka client failed while it told which records were not taken") from None
+
+    def _heard(self, error: KafkaError | None, message: Message) -> None:
+        """Of a record that was not taken. The others are left over then, and say less."""
+        if error is not None and self._failed is None:
+            self._failed = error, str(message.topic())
 
     def _copy(self, copies: Copies) -> None:
         deadline = time.monotonic() + TIMEOUT_S
@@ -74,14 +115,25 @@ class CopyingWriter(TransactionalWriter):
             while not self._offered(copies, one):
                 if time.monotonic() > deadline:
                     raise UnavailableError(f"writing to {copies.topic}: no record is taken for {TIMEOUT_S:g} s")
-                self._producer.poll(0.1)
+                self._telling(lambda: self._producer.poll(0.1))
 
     def _offered(self, at: Copies, one: Copied) -> bool:
         """Hand a record to the client; False where its bounded queue is full."""
         try:
+            # Called in `flush` and `poll` only: once those are through, no record is left that it could tell of.
             self._producer.produce(
-                at.topic, one.value, one.key, at.partition, timestamp=one.timestamp_ms, headers=one.headers
+                at.topic,
+                one.value,
+                one.key,
+                at.partition,
+                self._heard,
+                timestamp=one.timestamp_ms,
+                headers=one.headers,
             )
         except BufferError:
             return False
+        except KafkaException as error:
+            if isinstance(explained := explain(error, f"writing to {at.topic}"), UsageError):
+                raise NotTakenError(str(explained), at.topic) from None
+            raise
         return True

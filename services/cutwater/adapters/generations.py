@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from cutwater.adapters import wire
@@ -28,13 +29,18 @@ def promoted(cluster: Cluster, job: str) -> Milestone | None:
 
 def candidates(cluster: Cluster, job: str) -> Candidates:
     """What stands on the candidates topic now."""
+    return folded(candidacies(cluster, job))
+
+
+def candidacies(cluster: Cluster, job: str) -> Iterator[Candidacy]:
+    """The records of the candidates topic up to its present end."""
     topic = topics.candidates(job)
     partition_count(cluster, topic)
     consumer = make_consumer(cluster)
     try:
         low, high = bounds(consumer, topic, 0)
-        messages = read_range(consumer, topic, 0, low) if low < high else ()
-        return folded(candidacy(wire.decode(bytes(one.value()))) for one in messages)
+        for one in read_range(consumer, topic, 0, low) if low < high else ():
+            yield candidacy(wire.decode(bytes(one.value())))
     finally:
         consumer.close()
 

@@ -25,7 +25,9 @@ class Identities:
 
     def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
         self._patience_s = patience_s
-        self._admin: AdminClient = made(cluster, AdminClient, {"log_level": 5})
+        # A connection that answers nothing is given up a little later than the question: not after a minute.
+        settings = {"log_level": 5, "socket.timeout.ms": int(2_000 * patience_s)}
+        self._admin: AdminClient = made(cluster, AdminClient, settings)
 
     def of(self, names: Collection[str]) -> dict[str, Identity]:
         """Those that exist. Raises UnavailableError where the brokers do not answer."""

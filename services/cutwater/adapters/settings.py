@@ -120,6 +120,11 @@ class Settings(BaseSettings):
         False,
         description="This rehydrator only reads: it takes no snapshots and is no peer. A selection makes it one.",
     )
+    replica_of: str = Field(
+        "",
+        pattern=f"^({REGION_PATTERN})?$",
+        description="This rehydrator is a replica of this other region: it shows what a mirror has copied here.",
+    )
     select_partitions: str = Field("", description="It holds only these partitions of the changelog, as 0,2.")
     select_keys: str = Field(
         "", description='It holds only these keys: a,b, or, with commas in keys, a JSON list: ["a,b", "c"].'
@@ -314,6 +319,11 @@ class Settings(BaseSettings):
                 f"CUTWATER_ORIGIN_REGION and CUTWATER_REGION are both {self.region}: no region mirrors itself"
             )
         return self.origin_region
+
+    @property
+    def views_dir(self) -> Path:
+        """Below it lie the rehydrator's views; those of another region apart from this one's."""
+        return self.data_dir / "replicas" / self.replica_of if self.replica_of else self.data_dir
 
     @property
     def slots(self) -> tuple[int, ...]:

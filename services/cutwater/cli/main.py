@@ -7,6 +7,7 @@ import typer
 from cutwater.cli import (
     config,
     demo,
+    demo_regions,
     doctor,
     down,
     export,
@@ -67,6 +68,7 @@ for module in (
     lists,
     produce,
     demo,
+    demo_regions,
     config,
 ):
     module.register(app)

@@ -27,7 +27,7 @@ CAUSES: Mapping[str, str] = {
     ANEW: "the origin's topic was made anew",
     PARTITIONS: "the number of partitions has changed",
     LOST: "the origin's log begins above the position, or ends below it",
-    UNPLACED: "there are records here, and no position",
+    UNPLACED: "there are records here that no position accounts for",
     REPLACED: "the log here ends below what the position says",
     REFUSED: "the origin does not let the mirror read it, or the topic here cannot take it",
     BROKEN: "the copied commit stream contradicts itself: no milestone arrives",
@@ -87,17 +87,23 @@ def in_log(
 
 
 def in_copy(target: str, position: Mirrored | None, partition: int, end: int, empty: bool) -> Gap | None:
-    """Does the log here fit the position? `empty`: no committed record stands there."""
-    if position is None and not empty:
-        return Gap(
-            UNPLACED,
-            f"{target}/{partition} ends at offset {end} and there is no position of it: they were deleted, or "
-            "something else writes there. Delete the topic here, if it is nobody else's",
-        )
+    """Does the log here fit the position? `empty`: no committed record stands there from where that ends on."""
     if position is not None and end < position.local:
         return Gap(
             REPLACED,
             f"{target}/{partition} ends at offset {end} here, and up to {position.local} was copied: the topic "
             "was replaced or cut",
         )
-    return None
+    if empty:
+        return None
+    if position is None:
+        return Gap(
+            UNPLACED,
+            f"{target}/{partition} ends at offset {end} and there is no position of it: they were deleted, or "
+            "something else writes there. Delete the topic here, if it is nobody else's",
+        )
+    return Gap(
+        UNPLACED,
+        f"{target}/{partition} was copied up to offset {position.local}, and from there to its end at {end} are "
+        "records that no position accounts for: somebody else writes there. Find out who, then 'resync'",
+    )

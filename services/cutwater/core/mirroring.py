@@ -149,6 +149,15 @@ def translated(cut: int, runs: Iterable[Run], local: int) -> int:
     return local
 
 
+def unaccounted(position: Mirrored, end: int) -> int:
+    """How many offsets of the log here, which ends at `end`, are behind all that the position accounts for.
+
+    They may be what aborted transactions left, or somebody else's records. The marker of the mirror's own last
+    transaction with records is not among them.
+    """
+    return end - position.local - (1 if position.records else 0)
+
+
 def require_alone(topic: str, partition: int, expected: int, end: int) -> None:
     """Does the log here end where what this mirror has written says? Raises DivergenceError."""
     if end != expected:

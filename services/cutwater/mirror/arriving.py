@@ -78,18 +78,21 @@ class Arriving:
         if self._positions:
             self._positions.close()
 
+    def listen(self) -> None:
+        """Take what slots and operators have said since."""
+        self._take_positions()
+        self._metrics.stands(self.ledger)
+
     def step(self) -> None:
-        """Take what is new, and announce what has arrived. Raises DivergenceError where the stream is broken."""
+        """Announce what has arrived since. Raises DivergenceError where the copied stream is broken."""
         for one in self._feed.poll(0.0) if self._feed else ():
             if isinstance(one, Entry):
                 self._require_origins(one.milestone.generation)
                 self.generations.add(one.milestone.generation)
                 self.ledger.milestone_copied(one)
-        self._take_positions()
         now = self._now_ms()
         if self._writer and self._knows:
             self._announce(self._writer, list(self.ledger.arrivals(now)))
-        self._metrics.stands(self.ledger)
 
     def _take_positions(self) -> None:
         for message in self._positions.consume(POSITIONS, timeout=0) if self._positions else ():

@@ -9,20 +9,21 @@ from typing import Any
 
 from cutwater.adapters import replicas
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.copying import NotTakenError
 from cutwater.adapters.ends import Ends
-from cutwater.adapters.fetching import Fetcher
 from cutwater.adapters.identities import Identity
 from cutwater.adapters.kafka import TIMEOUT_S
-from cutwater.core import mirrored, topics
+from cutwater.core.absences import Absences
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError, UsageError
-from cutwater.core.mirror_gaps import ANEW, GONE, LOST, PARTITIONS, REFUSED, Gap, in_copy, in_log, in_origin
+from cutwater.core.mirror_gaps import ANEW, GONE, LOST, PARTITIONS, REFUSED, Gap, in_log, in_origin
 from cutwater.core.mirrored import SLOTS, Mirrored, slot_of
-from cutwater.core.mirroring import Place, Read, begun
+from cutwater.core.mirroring import Read
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.mirror.followed import Followed, Taken, gathered
+from cutwater.mirror.looking import Looking, Stop
 from cutwater.mirror.metrics import Metrics
-from cutwater.mirror.origin import Origin, copy_of, ensure, is_empty, lag_ms
+from cutwater.mirror.origin import Origin
 from cutwater.mirror.slot import Slot
 
 RECORDS = 8_000
@@ -32,14 +33,6 @@ LOOK_S = 1.0
 """How often the identity of quiet topics is asked."""
 WRITE_S = 6 * TIMEOUT_S
 """A transaction's own time-outs end before."""
-
-
-class _Stop(Exception):
-    """A topic cannot be copied on."""
-
-    def __init__(self, gap: Gap) -> None:
-        super().__init__(gap.text)
-        self.gap = gap
 
 
 class Copier:
@@ -62,12 +55,12 @@ class Copier:
         self._clock_s, self._looked_s = clock_s, clock_s()
         self._own, self._origin = own, origin
         self._job, self._region = job, region
-        self._now_ms, self._log, self._metrics = now_ms, log, metrics
-        self._replication = replication
-        self._ends = Ends(own)
-        self._slots = {one: Slot(own, job, region, one, self._ends, now_ms) for one in slots}
+        self._log, self._metrics = log, metrics
+        ends = Ends(own)
+        self._slots = {one: Slot(own, job, region, one, ends, now_ms) for one in slots}
+        self._looking = Looking(own, origin, job, region, now_ms, self._slots.keys(), replication, clock_s)
+        self._absences = Absences(TIMEOUT_S)
         self._followed: dict[str, Followed] = {}
-        self._known: dict[TopicPartition, Mirrored] = {}
         self._pool = ThreadPoolExecutor(len(self._slots), "slot")
         self.stopped: dict[str, Gap] = {}
         """Topics that stand still, and why."""
@@ -78,9 +71,9 @@ class Copier:
         """Fence older owners of the slots, then read how far they came; the topics that they copied."""
         for slot in self._slots.values():
             slot.open()
-        self._known = self._positions()
+        self._looking.known = self._positions()
         self.ready = True
-        return {place.topic for place in self._known}
+        return {place.topic for place in self._looking.known}
 
     def close(self) -> None:
         for one in self._followed.values():
@@ -90,22 +83,33 @@ class Copier:
     def follow(self, topic: str) -> None:
         """Copy a topic of the origin too. Where it cannot be copied without a gap, it is among `stopped`.
 
-        While brokers do not answer nothing changes: ask again.
+        It is looked at meanwhile, and again while brokers do not answer: say so each round.
         """
         if topic in self._followed or topic in self.stopped:
             return
         try:
-            one = self._begin(topic)
-        except _Stop as stop:
+            one = self._looking.found(topic)
+        except Stop as stop:
             self.stop(topic, stop.gap)
             return
         except UnavailableError as error:
             self._log.warning("waiting", topic=topic, reason=str(error))
             return
+        if one is None:
+            return
         if one.positions:
             one.begin()
         self._followed[topic] = one
         self._log.info("copying", topic=topic, to=one.target, partitions=sorted(one.positions))
+
+    def looked(self, timeout_s: float) -> None:
+        """Wait until the looks that are under way have ended, or so long."""
+        self._looking.wait(timeout_s)
+
+    @property
+    def busy(self) -> bool:
+        """Is there anything to copy from? Without it a round waits for nothing."""
+        return any(one.positions for one in self._followed.values())
 
     def round(self, wait_s: float) -> int:
         """Copy what has come, waiting up to so long for something; how many bytes that were.
@@ -114,22 +118,40 @@ class Copier:
         """
         taken = self._gather(wait_s)
         try:
-            self._require_same(self._due() | {one.followed.name for one in taken.values() if one.records})
+            doubtful = self._doubtful(self._due() | {one.followed.name for one in taken.values() if one.records})
         except UnavailableError as error:
             # What was read is not proved to be of the topic that is followed: read it again.
             self._log.warning("waiting", reason=str(error), brokers=self._origin.cluster.bootstrap)
             for one in self._followed.values():
+                self._absences.broken(one.name)
                 one.begin()
             return 0
-        pieces = [one for one in taken.values() if one.followed.name in self._followed]
-        by_slot = {slot: [one for one in pieces if self._slot(one) == slot] for slot in self._slots}
-        running = [self._pool.submit(self._slots[slot].write, some) for slot, some in by_slot.items() if some]
-        failures = [failure for one in running if (failure := one.exception(WRITE_S)) is not None]
-        if failures:
-            raise failures[0]
-        for piece in pieces:
+        pieces = [one for one in taken.values() if one.followed.name in self._followed.keys() - doubtful]
+        written = self._write(pieces)
+        for piece in written:
             self._metrics.copied(piece)
-        return _size(_read(pieces))
+        return _size(_read(written))
+
+    def _write(self, pieces: list[Taken]) -> list[Taken]:
+        """Those that were committed."""
+        by_slot = {slot: [one for one in pieces if self._slot(one) == slot] for slot in self._slots}
+        running = [(self._pool.submit(self._slots[at].write, some), some) for at, some in by_slot.items() if some]
+        failures = [(failure, some) for one, some in running if (failure := one.exception(WRITE_S)) is not None]
+        for failure, some in failures:
+            if not isinstance(failure, NotTakenError):
+                raise failure
+            self._not_taken(failure, some)
+        failed = [id(one) for _, some in failures for one in some]
+        return [one for one in pieces if id(one) not in failed]
+
+    def _not_taken(self, failure: NotTakenError, pieces: list[Taken]) -> None:
+        """A topic here cannot be written. What was with it in the transaction is looked at and read again."""
+        for one in {one.followed.name: one.followed for one in pieces}.values():
+            self._leave(one.name)
+            places = {TopicPartition(one.name, number): at for number, at in one.positions.items()}
+            self._looking.known = self._looking.known | places
+            if one.target == failure.topic and one.name not in self.stopped:
+                self.stop(one.name, Gap(REFUSED, str(failure)))
 
     def _slot(self, one: Taken) -> int:
         return slot_of(one.followed.name, one.partition)
@@ -166,9 +188,9 @@ class Copier:
         try:
             found = self._origin.identities([one.name]).get(one.name)
             if found is None:
-                return Gap(GONE, f"{one.name} does not exist in {self._region} any more")
+                return self._gone(one.name)
             gap = in_origin(one.name, *found, one.positions.values(), one.partitions)
-            kept = self._origin.kept(one.name, one.positions)
+            kept = self._origin.kept(one.name, one.positions, briefly=True)
         except CutwaterError:
             return None  # its brokers are away, or it goes right now: the next look finds out
         gap = gap or in_log(one.name, one.positions, one.positions, kept, from_zero=False)
@@ -181,68 +203,63 @@ class Copier:
         self._looked_s = self._clock_s()
         return set(self._followed)
 
-    def _require_same(self, names: set[str]) -> None:
-        """What was read is of the topics that are followed, and of no others of their names: asked afterwards."""
-        found = self._origin.identities(names)
+    def _doubtful(self, names: set[str]) -> set[str]:
+        """Is what was read of the topics that are followed, and of no others of their names? Asked afterwards.
+
+        Those of which that is not known are read again; those that cannot be copied on are stopped.
+        """
+        found, refused = self._identities(names)
+        doubtful = set()
         for name in names:
             one, now = self._followed[name], found.get(name)
-            if now is None:
-                self.stop(name, Gap(GONE, f"{name} does not exist in {self._region} any more"))
+            if now is not None:
+                self._absences.broken(name)
+            if name in refused:
+                self.stop(name, refused[name])
+            elif now is None:
+                if (gone := self._gone(name)) is not None:
+                    self.stop(name, gone)
+                else:
+                    doubtful.add(name)
+                    one.begin()
             elif now != Identity(one.topic_id, one.partitions):
                 gap = in_origin(name, *now, one.positions.values(), one.partitions)
                 self.stop(name, gap or Gap(ANEW if now.topic_id != one.topic_id else PARTITIONS, str(now)))
+        return doubtful
+
+    def _identities(self, names: set[str]) -> tuple[dict[str, Identity], dict[str, Gap]]:
+        """Of those that exist; and those that we may not look at."""
+        try:
+            return self._origin.identities(names), {}
+        except UsageError:
+            pass  # of one of them: which?
+        found: dict[str, Identity] = {}
+        refused = {}
+        for name in sorted(names):
+            try:
+                found |= self._origin.identities([name])
+            except UsageError as error:
+                refused[name] = Gap(REFUSED, str(error))
+        return found, refused
+
+    def _gone(self, topic: str) -> Gap | None:
+        """The origin says that it has no such topic: None until that is believed."""
+        if self._absences.said(topic, self._clock_s()):
+            return Gap(GONE, f"{topic} does not exist in {self._region} any more")
+        self._log.warning("waiting", topic=topic, reason=f"{self._region} says that it does not exist")
+        return None
 
     def stop(self, topic: str, gap: Gap) -> None:
         """Copy nothing more of a topic; the others go on."""
-        one = self._followed.pop(topic, None)
-        if one is not None:
-            one.fetcher.close()
+        self._leave(topic)
         self.stopped[topic] = gap
         self._metrics.stopped(topic, gap.cause)
         self._log.error("stopped", topic=topic, cause=gap.cause, reason=gap.text)
 
-    def _begin(self, topic: str) -> Followed:
-        """Look at a topic in both clusters; raises _Stop."""
-        found, identity = self._origin.described(topic), self._origin.identities([topic]).get(topic)
-        if found is None or identity is None:
-            raise _Stop(Gap(GONE, f"{topic} does not exist in {self._region}"))
-        changelog = topic.startswith(topics.changelog_prefix(self._job))
-        held = [one for one in range(identity.partitions) if slot_of(topic, one) in self._slots]
-        positions = {place.partition: one for place, one in self._known.items() if place.topic == topic}
-        target = mirrored.target(self._job, topic, self._region)
-        try:
-            here = ensure(self._own, copy_of(found, target, self._job), self._replication)
-        except UsageError as error:
-            raise _Stop(Gap(REFUSED, str(error))) from None
-        self._require(in_origin(topic, *identity, positions.values(), here))
-        kept = self._origin.kept(topic, held)
-        self._require(in_log(topic, positions, held, kept, from_zero=changelog))
-        bases = self._ends.of(target, here)
-        for partition in held:
-            known = positions.get(partition)
-            empty = known is not None or is_empty(self._own, target, partition)
-            self._require(in_copy(target, known, partition, bases[partition], empty))
-        return Followed(
-            name=topic,
-            target=target,
-            topic_id=identity.topic_id,
-            partitions=identity.partitions,
-            lag_ms=lag_ms(found),
-            plain=topic == topics.milestones(self._job),
-            positions={
-                one: positions.get(one) or self._first(Place(topic, one, *identity), kept[one][0], bases[one])
-                for one in held
-            },
-            bases=bases,
-            fetcher=self._origin.cluster.reader(Fetcher, topic),
-        )
-
-    def _first(self, place: Place, first: int, base: int) -> Mirrored:
-        return begun(self._job, self._region, place, first, base, self._now_ms())
-
-    def _require(self, gap: Gap | None) -> None:
-        if gap is not None:
-            raise _Stop(gap)
+    def _leave(self, topic: str) -> None:
+        one = self._followed.pop(topic, None)
+        if one is not None:
+            one.fetcher.close()
 
     def _positions(self) -> dict[TopicPartition, Mirrored]:
         """The newest of each partition of this origin that this process holds."""

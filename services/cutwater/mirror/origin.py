@@ -43,9 +43,9 @@ class Origin:
     def described(self, name: str) -> FoundTopic | None:
         return describe_topics(self.cluster, [name]).get(name)
 
-    def kept(self, topic: str, partitions: Collection[int]) -> dict[int, tuple[int, int]]:
-        """First offset and end of each."""
-        return self._ends.kept(topic, partitions)
+    def kept(self, topic: str, partitions: Collection[int], briefly: bool = False) -> dict[int, tuple[int, int]]:
+        """First offset and end of each. `briefly`: somebody waits who has more to do."""
+        return (self._glance if briefly else self._ends).kept(topic, partitions)
 
     def ends(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Of each, in one short question: somebody else's patience is longer."""
@@ -85,11 +85,12 @@ def ensure(cluster: Cluster, spec: TopicSpec, replication: Replication) -> int:
     return there.partitions
 
 
-def is_empty(cluster: Cluster, topic: str, partition: int) -> bool:
-    """Is there no committed record? What a transaction has left that was aborted does not count."""
+def is_empty(cluster: Cluster, topic: str, partition: int, first: int = 0) -> bool:
+    """Is there no committed record from `first` on? What an aborted transaction has left does not count."""
     consumer = make_consumer(cluster)
     try:
         low, high = bounds(consumer, topic, partition)
-        return low >= high or next(read_range(consumer, topic, partition, low), None) is None
+        first = max(low, first)
+        return first >= high or next(read_range(consumer, topic, partition, first), None) is None
     finally:
         consumer.close()

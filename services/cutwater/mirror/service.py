@@ -35,6 +35,8 @@ from cutwater.mirror.origin import Origin
 from cutwater.mirror.standing import Standing
 
 WAIT_S = 0.05
+LOOKED_S = 5.0
+"""The start waits so long for what it has to tell of the topics; it goes on without."""
 
 
 class Mirror:
@@ -65,7 +67,7 @@ class Mirror:
         self._throttle, self._clock_s = Throttle(bytes_per_s), clock_s
         there = Origin(origin)
         self._standing = Standing(there, region, clock)
-        self.copier = Copier(own, there, job.name, region, clock, log, metrics, slots, replication)
+        self.copier = Copier(own, there, job.name, region, clock, log, metrics, slots, replication, clock_s)
         self.arriving = Arriving(own, job.name, job.topic, region, clock, log, metrics, writes=0 in slots)
 
     def stop(self, *_signal: object) -> None:
@@ -91,6 +93,9 @@ class Mirror:
             self._topics |= self.copier.open()
         with start.step("reading the last arrival"):
             self.arriving.open()
+        with start.step("looking at the topics"):
+            self._follow()
+            self.copier.looked(LOOKED_S)
         self._follow()
         last = self.arriving.ledger.arrived
         start.found(arrival=last.token if last else "none", stopped=", ".join(sorted(self.copier.stopped)))
@@ -98,7 +103,7 @@ class Mirror:
 
     def _round(self) -> None:
         self._announce()
-        if self.arriving.paused or not self._throttle.free(self._clock_s()):
+        if self.arriving.paused or not self.copier.busy or not self._throttle.free(self._clock_s()):
             self._stop.wait(WAIT_S)
         else:
             self._throttle.took(self.copier.round(WAIT_S), self._clock_s())
@@ -113,7 +118,8 @@ class Mirror:
             self.copier.follow(topic)
 
     def _announce(self) -> None:
-        """Where the stream contradicts itself nothing arrives any more; the copies go on."""
+        """Where the stream contradicts itself nothing arrives any more; the copies go on, and can be paused."""
+        self.arriving.listen()
         stream = topics.milestones(self._job.name)
         known = self.copier.stopped.get(stream)
         if known is not None and known.cause == BROKEN:

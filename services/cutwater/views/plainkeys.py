@@ -5,7 +5,7 @@ Rows come by the million, so work that depends on a window is done once per wind
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from operator import itemgetter
 
 from cutwater.adapters.avro import HEADER_BYTES
@@ -23,11 +23,20 @@ _WINDOWS_MAX = 100_000
 def all_plain(keys: Collection[bytes]) -> bool:
     """Are they? Raises IndexError for what is no key at all."""
     # A zero byte is escaped in a storage key; a window of 1970 has one, too, and is looked at closely.
-    return max(map(_length, keys), default=0) < _SHORT and b"\0" not in b"".join(keys)
+    return max(map(_length, keys), default=0) < _SHORT and b"\0" not in b"".join(keys) and _are_texts(keys)
 
 
 def is_plain(key: bytes) -> bool:
-    return key[HEADER_BYTES] < _SHORT and b"\0" not in key
+    return key[HEADER_BYTES] < _SHORT and b"\0" not in key and _are_texts([key])
+
+
+def _are_texts(keys: Iterable[bytes]) -> bool:
+    """Is each UTF-8? What is not is left to Avro's reader, which refuses it."""
+    try:
+        b"\0".join([key[_TEXT_AT : _TEXT_AT + (key[HEADER_BYTES] >> 1)] for key in keys]).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class Windows(dict[bytes, tuple[bytes, bytes] | None]):

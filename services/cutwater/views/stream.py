@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from confluent_kafka import KafkaError, Message
 
@@ -10,13 +11,49 @@ from cutwater.adapters import wire
 from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import assign, bounds, make_consumer, raise_read_error, unanswered
+from cutwater.core import topics
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
 from cutwater.core.readers import CLIENT, VIEW, Reader
 from cutwater.core.records import Heartbeat, Milestone, Release
-from cutwater.core.restore import Entry
+from cutwater.core.restore import Entry, Missed
 
 _BATCH = 200
 _PROBE_S = 1.0
+
+
+class Feed(Protocol):
+    """A commit stream that is being read."""
+
+    topic: str
+
+    @property
+    def trouble(self) -> str: ...
+
+    @property
+    def at_end(self) -> bool: ...
+
+    def poll(self, timeout_s: float) -> Iterator[Entry | Missed | Heartbeat]: ...
+
+    def close(self) -> None: ...
+
+
+class Stream(Protocol):
+    """Which commit stream a view follows."""
+
+    topic: str
+
+    def open(self, cluster: Cluster, known: Entry | None) -> Feed:
+        """From the last milestone known on, which is read again; raises as `MilestoneFeed` does."""
+
+
+class OwnStream:
+    """The region's own."""
+
+    def __init__(self, job: str) -> None:
+        self.topic = topics.milestones(job)
+
+    def open(self, cluster: Cluster, known: Entry | None) -> Feed:
+        return MilestoneFeed(cluster, self.topic, known.offset if known else None)
 
 
 class MilestoneFeed:
