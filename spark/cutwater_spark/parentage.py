@@ -15,6 +15,8 @@ from cutwater.adapters.ends import Ends
 from cutwater.adapters.generations import candidates, parent_of, promoted, told_parent
 from cutwater.adapters.kafka import make_consumer, read_range
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.streams import release
+from cutwater.core import topics
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError, ProtocolError
 from cutwater.core.job import Job
@@ -25,6 +27,7 @@ from cutwater.core.origins import (
     require_mergeable,
     require_own_changelog,
     require_startable,
+    require_unreleased,
 )
 from cutwater.core.records import Milestone
 from cutwater.core.seeds import may_be_overtaken, require_contained, require_state
@@ -43,6 +46,7 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
     cluster, generation = settings.cluster, settings.generation
     candidate = candidates(cluster, job.name).by_id.get(generation) if claimed(generation) else None
     require_at_work(generation, promoted(cluster, job.name), candidate)
+    require_unreleased(generation, release(cluster, topics.milestones(job.name)))
     if not claimed(generation):
         return None
     if candidate is None:

@@ -24,8 +24,9 @@ from cutwater.core.origins import (
     require_mergeable,
     require_own_changelog,
     require_startable,
+    require_unreleased,
 )
-from cutwater.core.records import Claim, Milestone
+from cutwater.core.records import Claim, Milestone, Release
 from cutwater.core.rejection import MAX_EVENT_BYTES
 from cutwater.core.shards import ShardMap
 from cutwater.core.windows import WindowSpec
@@ -166,3 +167,12 @@ def test_the_parents_cut_is_of_its_own_changelog() -> None:
     for parent in (PARENT, replace(PARENT, changelog_cut=Cut())):
         with pytest.raises(UsageError, match="another job"):
             require_own_changelog("ships" if parent is PARENT else JOB, parent)
+
+
+def test_a_driver_of_a_released_job_leaves() -> None:
+    """And one of the generation that comes back later does not."""
+    released = Release("flights", Generation(2, "eu", "5f0c21aa"), 7, "us", 1)
+    with pytest.raises(FencedError, match="released to region us behind milestone g2-eu-5f0c21aa:7"):
+        require_unreleased(released.generation, released)
+    require_unreleased(Generation(4, "eu", "5f0c21ab"), released)
+    require_unreleased(released.generation, None)

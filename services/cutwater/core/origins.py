@@ -13,7 +13,7 @@ from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations import ROOT_PARENT, Generation
 from cutwater.core.job import Job
 from cutwater.core.measures import VALUE, unmergeable
-from cutwater.core.records import Milestone
+from cutwater.core.records import Milestone, Release
 from cutwater.core.sources import copied_region
 from cutwater.core.windows import horizon_ms
 
@@ -80,6 +80,14 @@ def require_at_work(generation: Generation, last: Milestone | None, candidate: C
         raise FencedError(f"{generation} was given up ({candidate.withdrawn}); this driver leaves")
     if last is not None and generation.number < last.generation.number:
         raise FencedError(f"{generation} is at its end: {last.generation} is promoted; this driver leaves")
+
+
+def require_unreleased(generation: Generation, released: Release | None) -> None:
+    """Raise FencedError where the generation's job was given up for another region, which goes on from there."""
+    if released is not None and released.generation == generation:
+        raise FencedError(
+            f"the job was released to region {released.to} behind milestone {released.token}; this driver leaves"
+        )
 
 
 def require_mergeable(job: Job) -> None:
