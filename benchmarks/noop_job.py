@@ -24,6 +24,7 @@ from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings, load_settings
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
+from cutwater.core.sources import only
 from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events
 from cutwater_spark.session import open_session
 
@@ -40,7 +41,8 @@ def start(
     sink: Callable[[DataFrame, int], None] = to_nowhere,
 ) -> StreamingQuery:
     """The driver's query with another sink."""
-    events = decode(read_events(spark, job, settings.cluster), job, known_schemas(job, None), settings.region)
+    sources = only(job.topic, settings.region)
+    events = decode(read_events(spark, job, settings.cluster, sources), job, known_schemas(job, None), sources)
     return (
         aggregate(events, job)
         .writeStream.outputMode("update")

@@ -119,23 +119,22 @@ def events(first: int, count: int) -> list[dict[str, Any]]:
 
 
 class Second:
-    """A second generation of a flow's job, claimed from a milestone."""
+    """A second generation of a flow's job, claimed from a milestone; `places`: what a failover's claim says."""
 
-    def __init__(self, job: Flow, parent: Milestone, partitions: int) -> None:
+    def __init__(
+        self, job: Flow, parent: Milestone, partitions: int, region: str = "local", **places: Any
+    ) -> None:
         self.job = job
         self.parent = parent
-        self.generation = Generation(2, "local", wire.hash_of(parent).hex()[:8])
+        self.generation = Generation(2, region, wire.hash_of(parent).hex()[:8])
         self.partitions = partitions
         self.env = {"CUTWATER_GENERATION": str(self.generation)}
         owned = topics.owned(job.job.name, self.generation, partitions)
         ensure_topics(job.cluster, [one for one in owned if one.name == self.changelog])
         self.writer = TransactionalWriter(job.cluster, topics.claims_id(job.job.name))
         self.writer.initialise()
-        self.tell(
-            Claim(
-                job.job.name, self.generation, wire.encode(parent), partitions, False, "a test", parent.written_ms
-            )
-        )
+        claimed = (job.job.name, self.generation, wire.encode(parent), partitions, 0, "a test", parent.written_ms)
+        self.tell(Claim(*claimed, **places))
 
     @property
     def changelog(self) -> str:

@@ -11,7 +11,9 @@ from cutwater.core import rejection
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.measures import TIMES
+from cutwater.core.sources import Sources
 from cutwater_spark.formats import EVENT, REASON, with_events
+from cutwater_spark.sources import OFFSET, placing
 from cutwater_spark.sql import name, text
 
 _WHOLE, _WHY = "__whole", "__why"
@@ -20,15 +22,17 @@ _WHOLE, _WHY = "__whole", "__why"
 _FIRST_TIME, _LAST_TIME = "0200-01-01 00:00:00", "9800-01-01 00:00:00"
 
 
-def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema]) -> DataFrame:
-    """Raw Kafka records with two columns more, of which exactly one is null.
+def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources) -> DataFrame:
+    """Raw Kafka records, where each stands in the order, and two columns more, of which exactly one is null.
 
     `event` is a struct of the job's event schema, `__reason` a word of `cutwater.core.rejection`. `known` are the
     schemas that events may be written with.
     """
+    raw = raw.selectExpr("*", *placing(sources))
+    unplaced = f"when {OFFSET} is null then {text(rejection.NO_SOURCE_OFFSET)}" if sources.copies else ""
     # Milliseconds, as Kafka's: a producer may give a timestamp so large that an interval more would overflow.
     key, time = (f"{EVENT}.{name(field)}" for field in (job.key_field, job.time_field))
-    reason = f"""case
+    reason = f"""case {unplaced}
         when octet_length(value) > {job.max_event_bytes} then {text(rejection.TOO_LARGE)}
         when {REASON} is not null then {REASON}
         when {key} is null then {text(rejection.NO_KEY)}

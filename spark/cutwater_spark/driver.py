@@ -30,6 +30,7 @@ from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.rejection import Seen, skew_warning
+from cutwater.core.sources import Sources, only
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.epochs import EpochWriter
 from cutwater_spark.failures import explaining
@@ -38,6 +39,7 @@ from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events, 
 from cutwater_spark.scratch import scratch
 from cutwater_spark.seeding import read_seed
 from cutwater_spark.session import open_session
+from cutwater_spark.sources import partitions_of
 
 
 class Driver:
@@ -48,7 +50,7 @@ class Driver:
         self._settings = settings
         self._log = log
         self._stop = threading.Event()
-        self._partitions = 0
+        self._sources = only(job.topic, settings.generation.region)
         self._skewed = False
 
     def stop(self, *_signal: object) -> None:
@@ -66,9 +68,8 @@ class Driver:
         decoding = Decoding.of(job, self._known_schemas())
         with start.step("waiting for the brokers"):
             await_brokers(cluster, settings.wait_ms / 1000, self._log)
-        self._partitions = partition_count(cluster, job.topic)
-        for listed in (topics.dead_letters(job.name), topics.late(job.name)):
-            partition_count(cluster, listed)
+        for needed in (job.topic, topics.dead_letters(job.name), topics.late(job.name)):
+            partition_count(cluster, needed)
         with start.step("starting Spark"):
             spark = open_session(job, settings, location_of(job, settings), self._scratch())
         listen(self)  # Spark has put its own handler for Ctrl-C in place of ours
@@ -106,9 +107,11 @@ class Driver:
         self, spark: SparkSession, epochs: EpochWriter, decoding: Decoding, attempt: Attempt
     ) -> StreamingQuery:
         job, cluster = decoding.applied(self._job), self._settings.cluster
-        epochs.steps.lists = Lists(spark, job, cluster, decoding.known)
-        raw = read_events(spark, job, cluster, starting_offsets(job, attempt.origin, self._partitions))
-        events = decode(raw, job, decoding.known, self._settings.generation.region, self._partitions)
+        region, counts = self._settings.generation.region, partitions_of(cluster, job, attempt.origin.source_cut)
+        sources = self._sources = Sources(job.topic, region, counts)
+        epochs.steps.lists = Lists(spark, job, cluster, decoding.known, sources)
+        raw = read_events(spark, job, cluster, sources, starting_offsets(sources, attempt.origin))
+        events = decode(raw, job, decoding.known, sources)
         seed = read_seed(spark, attempt.seed) if attempt.seed else None
         return (
             aggregate(events, job, seed, attempt.origin.floor_ms)
@@ -126,7 +129,7 @@ class Driver:
         if found.isEmpty():
             return Seen()  # an epoch without data executes no source
         # As text: a call to the JVM for each value would be many, in every epoch.
-        seen = seen_of(json.loads(found.get().json()))
+        seen = seen_of(json.loads(found.get().json()), self._sources)
         self._watch_skew(seen.skew_ms)
         return seen
 

@@ -21,6 +21,7 @@ from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.proof import Writer
 from cutwater.core.rejection import Seen, may_hold_late
+from cutwater.core.sources import Sources
 from cutwater_spark.decoding import decode
 from cutwater_spark.query import EARLIEST, window_of
 from cutwater_spark.sql import kafka_options, single_object_bytes, text
@@ -35,11 +36,14 @@ _EVENT = (
 class Lists:
     """Writes the lists of one job."""
 
-    def __init__(self, spark: SparkSession, job: Job, cluster: Cluster, known: Sequence[WriterSchema]) -> None:
+    def __init__(
+        self, spark: SparkSession, job: Job, cluster: Cluster, known: Sequence[WriterSchema], sources: Sources
+    ) -> None:
         self._spark = spark
         self._job = job
         self._cluster = cluster
         self._known = known
+        self._sources = sources
 
     def write(self, me: Writer, range_: Range, seen: Seen) -> int:
         """List what the epoch could not use; returns the number of late (event, window) pairs.
@@ -64,7 +68,7 @@ class Lists:
         return late
 
     def _dead(self, me: Writer, range_: Range, counted: Observation) -> DataFrame:
-        key = f"named_struct({_PLACE})"
+        key = f"named_struct({_listed(me)})"
         value = f"named_struct({self._who(me)}, 'reason', __reason, {_EVENT})"
         return (
             _counted(self._events(range_), counted)
@@ -75,7 +79,7 @@ class Lists:
     def _late(self, me: Writer, range_: Range, counted: Observation, read: Observation) -> DataFrame:
         job = self._job
         window = "'key', __key, 'window_start', __window.start, 'window_end', __window.end"
-        key = f"named_struct({_PLACE}, {window})"
+        key = f"named_struct({_listed(me)}, {window})"
         closed = f"timestamp_millis({range_.closed_ms})"
         value = f"named_struct({self._who(me)}, 'watermark_ms', {closed}, 'event_time_ms', __event_time, {_EVENT})"
         return (
@@ -112,7 +116,7 @@ class Lists:
             .option("includeHeaders", "true")
             .load()
         )
-        return decode(raw, self._job, self._known)
+        return decode(raw, self._job, self._known, self._sources)
 
     def _save(self, records: DataFrame) -> None:
         (
@@ -131,6 +135,11 @@ class Lists:
     def _who(self, me: Writer) -> str:
         named = f"'job', {text(self._job.name)}, 'generation', {text(str(me.generation))}"
         return f"{named}, 'attempt', {me.attempt}, 'epoch', {me.epoch}L"
+
+
+def _listed(me: Writer) -> str:
+    # With the generation: another one lists the same event for itself, and neither entry may hide the other.
+    return f"'generation', {text(str(me.generation))}, {_PLACE}"
 
 
 def _entry(topic: str, record: str, key: str, value: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
@@ -11,10 +12,12 @@ from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.ends import Ends
-from cutwater.adapters.generations import candidates, parent_of, promoted
-from cutwater.adapters.kafka import make_consumer, partition_count, read_range
+from cutwater.adapters.generations import candidates, parent_of, promoted, told_parent
+from cutwater.adapters.kafka import make_consumer, read_range
 from cutwater.adapters.settings import Settings
-from cutwater.core.cuts import Cut
+from cutwater.adapters.streams import release
+from cutwater.core import topics
+from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError, ProtocolError
 from cutwater.core.job import Job
 from cutwater.core.origins import (
@@ -24,15 +27,18 @@ from cutwater.core.origins import (
     require_mergeable,
     require_own_changelog,
     require_startable,
+    require_unreleased,
 )
 from cutwater.core.records import Milestone
 from cutwater.core.seeds import may_be_overtaken, require_contained, require_state
+from cutwater.core.sources import origin_cut_at
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.seeding import write_seed
+from cutwater_spark.sources import partitions_of
 
 
 def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
-    """The milestone that the generation starts from; None for a job's first generation.
+    """The milestone that the generation starts from, with its cuts here; None for a job's first generation.
 
     Raises FencedError where nobody is to work for the generation any more, UsageError where the job's state cannot
     go on from its parent's.
@@ -40,6 +46,7 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
     cluster, generation = settings.cluster, settings.generation
     candidate = candidates(cluster, job.name).by_id.get(generation) if claimed(generation) else None
     require_at_work(generation, promoted(cluster, job.name), candidate)
+    require_unreleased(generation, release(cluster, topics.milestones(job.name)))
     if not claimed(generation):
         return None
     if candidate is None:
@@ -47,8 +54,9 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
     require_mergeable(job)
     parent = parent_of(candidate.claim)
     require_own_changelog(job.name, parent)
-    require_startable(job, crc64(job.state_schema).hex(), parent, partition_count(cluster, job.topic))
-    return parent
+    partitions = partitions_of(cluster, job, parent.source_cut)
+    require_startable(job, crc64(job.state_schema).hex(), parent, partitions)
+    return replace(parent, origin_cut=origin_cut_at(job.topic, candidate.claim, told_parent(candidate.claim)))
 
 
 def seed_of(
@@ -71,8 +79,7 @@ def seed_of(
         raise DivergenceError(
             f"the checkpoint {checkpoint.location} has epochs and no seed: it is another generation's, or damaged"
         )
-    ends = Ends(cluster)
-    require_kept(parent, ends.kept(job.topic, range(partition_count(cluster, job.topic))))
+    require_kept(parent, kept_behind(cluster, parent.source_cut))
     checkpoint.drop_seeds()
     folder = checkpoint.seed_folder(attempt)
     read = write_seed(spark, cluster, job, parent, folder)
@@ -83,6 +90,18 @@ def seed_of(
     checkpoint.keep_seed(attempt)
     reach("seed-kept")
     return folder
+
+
+def kept_behind(cluster: Cluster, cut: Cut) -> dict[TopicPartition, tuple[int, int]]:
+    """First offset and end of each partition that a cut names."""
+    ends, named = Ends(cluster), dict[str, list[int]]()
+    for place, _ in cut:
+        named.setdefault(place.topic, []).append(place.partition)
+    return {
+        TopicPartition(topic, number): bounds
+        for topic, numbers in named.items()
+        for number, bounds in ends.kept(topic, numbers).items()
+    }
 
 
 def first_above_ms(cluster: Cluster, cut: Cut) -> dict[int, int | None]:

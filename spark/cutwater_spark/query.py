@@ -16,14 +16,16 @@ from pyspark.sql import functions as F
 
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
-from cutwater.core.cuts import TopicPartition
+from cutwater.core.errors import UnavailableError
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.measures import SEED
 from cutwater.core.origins import FIRST, Origin
 from cutwater.core.proof import WRITER_HEADER, Writer
 from cutwater.core.rejection import SKEW_SLOTS, Seen
+from cutwater.core.sources import Sources, only
 from cutwater_spark import decoding
+from cutwater_spark.sources import NUMBER, OFFSET, ORIGIN
 from cutwater_spark.sql import binary, framed_bytes, kafka_options, single_object_bytes, text
 
 INPUT_METRICS = "cutwater_input"
@@ -34,21 +36,28 @@ EARLIEST = -2
 """Kafka's word for the first offset that is kept: where Spark begins with a partition that is new to it."""
 
 
-def starting_offsets(job: Job, origin: Origin, partitions: int) -> str:
+def starting_offsets(sources: Sources, origin: Origin) -> str:
     """Where a new query begins to read, as Spark's source wants it: behind what the seed holds."""
     if origin == FIRST:
         return "earliest"
-    places = (TopicPartition(job.topic, number) for number in range(partitions))
-    firsts = {str(place.partition): origin.source_cut.offset(place, EARLIEST) for place in places}
-    return json.dumps({job.topic: firsts})
+    firsts: dict[str, dict[str, int]] = {}
+    for place in sources.places:
+        offset = origin.source_cut.offset(place, EARLIEST)
+        firsts.setdefault(place.topic, {})[str(place.partition)] = offset
+    return json.dumps(firsts)
 
 
-def read_events(spark: SparkSession, job: Job, cluster: Cluster, starting: str = "earliest") -> DataFrame:
-    """The source topic from where a new query is to begin; Spark's checkpoint holds the position afterwards."""
+def read_events(
+    spark: SparkSession, job: Job, cluster: Cluster, sources: Sources | None = None, starting: str = "earliest"
+) -> DataFrame:
+    """The sources from where a new query is to begin; Spark's checkpoint holds the position afterwards."""
+    sources = sources or only(job.topic, "")
     return (
         spark.readStream.format("kafka")
         .options(**kafka_options(cluster))
-        .option("subscribe", job.topic)
+        .option("subscribe", ",".join(sources.partitions))
+        # Only copies say something there, and Spark makes objects of each.
+        .option("includeHeaders", str(bool(sources.copies)).lower())
         .option("startingOffsets", starting)
         .option("failOnDataLoss", "true")
         # Spark's default reads aborted records.
@@ -58,45 +67,66 @@ def read_events(spark: SparkSession, job: Job, cluster: Cluster, starting: str =
     )
 
 
-def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], origin: str, partitions: int = 0) -> DataFrame:
-    """Usable events as columns, beside their place in the source; what cannot be used is observed and left out.
+def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources) -> DataFrame:
+    """Usable events as columns, beside their place in the order; what cannot be used is observed and left out.
 
-    `known` are the schemas that events may be written with; `partitions` of the source are observed for their
-    newest event times.
+    `known` are the schemas that events may be written with. The partitions of the sources are observed for their
+    newest event times, and those of copies for how far they were read.
     """
-    placed = decoding.decode(raw, job, known).select(
+    placed = decoding.decode(raw, job, known, sources).select(
         "event.*",
         F.col(f"event.{job.key_field}").cast("string").alias("__key"),
         F.col(f"event.{job.time_field}").alias("__event_time"),
-        F.lit(origin).alias("__origin"),
+        ORIGIN,
         F.col("partition").alias("__partition"),
-        F.col("offset").alias("__offset"),
+        OFFSET,
+        NUMBER,
         "__reason",
     )
-    slots = min(partitions, SKEW_SLOTS)
+    slots = min(len(sources.places), SKEW_SLOTS)
     newest = [
-        f"unix_millis(max(case when __partition % {slots} = {slot} then __event_time end))"
-        for slot in range(slots)
+        f"unix_millis(max(case when {NUMBER} % {slots} = {slot} then __event_time end))" for slot in range(slots)
     ]
+    copied = [number for number, place in enumerate(sources.places) if place.topic in sources.copies]
     observed = [
         F.expr("count(1) as events"),
         F.expr("count_if(__reason is not null) as rejected"),
         F.expr("unix_millis(min(__event_time)) as oldest"),
         *(F.expr(f"{one} as newest_{slot}") for slot, one in enumerate(newest)),
+        *([F.expr(f"count_if({NUMBER} is null) as unknown")] if copied else []),
+        *(F.expr(f"max(case when {NUMBER} = {number} then {OFFSET} end) as copied_{number}") for number in copied),
     ]
     # The observation also keeps the filter above the decoding: below it, events would be decoded twice.
-    return placed.observe(INPUT_METRICS, *observed).filter("__reason is null")
+    return placed.observe(INPUT_METRICS, *observed).filter("__reason is null").drop(NUMBER)
 
 
-def seen_of(metrics: Mapping[str, Any]) -> Seen:
-    """The observation on the input, from its metrics by name."""
-    newest = {int(name[7:]): value for name, value in metrics.items() if name.startswith("newest_")}
+def seen_of(metrics: Mapping[str, Any], sources: Sources) -> Seen:
+    """The observation on the input, from its metrics by name.
+
+    Raises UnavailableError where there were events of partitions that the query does not know.
+    """
+    if metrics.get("unknown"):
+        raise UnavailableError(
+            f"one of {', '.join(sources.copies)} has more partitions than when the query began: how far they were "
+            "read is not known, and the next attempt runs the epoch again"
+        )
+    copied = _numbered(metrics, "copied_")
     return Seen(
         events=metrics["events"],
         rejected=metrics["rejected"],
         oldest_ms=metrics["oldest"],
-        newest_ms={slot: value for slot, value in newest.items() if value is not None},
+        newest_ms=_numbered(metrics, "newest_"),
+        copied={sources.places[number]: offset + 1 for number, offset in copied.items()},
     )
+
+
+def _numbered(metrics: Mapping[str, Any], prefix: str) -> dict[int, int]:
+    """The metrics of one kind that have a value, by their numbers."""
+    return {
+        int(name.removeprefix(prefix)): value
+        for name, value in metrics.items()
+        if name.startswith(prefix) and value is not None
+    }
 
 
 def aggregate(events: DataFrame, job: Job, seed: DataFrame | None = None, floor_ms: int = 0) -> DataFrame:

@@ -42,7 +42,7 @@ def read_seed(spark: SparkSession, folder: str) -> DataFrame:
 
 
 def _records(spark: SparkSession, cluster: Cluster, parent: Milestone) -> DataFrame:
-    """The records of the parent's changelog below the cut, aborted ones too: there are no transactions."""
+    """The records of the parent's changelog below the cut."""
     ends: dict[str, dict[str, int]] = {}
     for place, end in parent.changelog_cut:
         ends.setdefault(place.topic, {})[str(place.partition)] = end
@@ -54,6 +54,8 @@ def _records(spark: SparkSession, cluster: Cluster, parent: Milestone) -> DataFr
         .option("startingOffsets", json.dumps(firsts))
         .option("endingOffsets", json.dumps(ends))
         .option("failOnDataLoss", "true")
+        # A copy is written in transactions: what an aborted one has left below the cut may be of later epochs.
+        .option("kafka.isolation.level", "read_committed")
         .option("includeHeaders", "true")
         .load()
     )

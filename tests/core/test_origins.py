@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.candidates import Candidate
-from cutwater.core.cuts import Cut
+from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations import Generation
@@ -24,14 +24,16 @@ from cutwater.core.origins import (
     require_mergeable,
     require_own_changelog,
     require_startable,
+    require_unreleased,
 )
-from cutwater.core.records import Claim, Milestone
+from cutwater.core.records import Claim, Milestone, Release
 from cutwater.core.rejection import MAX_EVENT_BYTES
 from cutwater.core.shards import ShardMap
 from cutwater.core.windows import WindowSpec
 from protocol_samples import GENERATION, JOB, OTHER, milestone
 
 PARENT = milestone(5)
+SOURCE = "flights.events"
 FINGERPRINT = PARENT.schema_fingerprint
 COUNT = build("n", "count", None, None, HllSketches())
 THIRD = Generation(3, "local", "0badcafe")
@@ -40,7 +42,7 @@ THIRD = Generation(3, "local", "0badcafe")
 def job(*measures: object) -> Job:
     return Job(
         name=JOB,
-        topic="flights.events",
+        topic=SOURCE,
         event_schema={},
         key_field="key",
         time_field="at",
@@ -58,7 +60,7 @@ def job(*measures: object) -> Job:
 
 
 def claim(generation: Generation = OTHER, withdrawn: str | None = None) -> Candidate:
-    return Candidate(Claim(JOB, generation, b"", 3, False, "why", 0), withdrawn=withdrawn)
+    return Candidate(Claim(JOB, generation, b"", 3, 0, "why", 0), withdrawn=withdrawn)
 
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
@@ -128,20 +130,33 @@ def test_a_query_of_ones_own_cannot_be_seeded() -> None:
 
 def test_a_generation_goes_on_with_its_parents_measures_and_source() -> None:
     """Else its state would mix what does not belong together."""
-    require_startable(job(), FINGERPRINT, PARENT, 2)
+    require_startable(job(), FINGERPRINT, PARENT, {SOURCE: 2})
     with pytest.raises(UsageError, match="measures say other"):
-        require_startable(job(), "other", PARENT, 2)
-    with pytest.raises(UsageError, match="with 1 partitions"):
-        require_startable(job(), FINGERPRINT, PARENT, 1)
+        require_startable(job(), "other", PARENT, {SOURCE: 2})
+    with pytest.raises(UsageError, match=f"{SOURCE} has 1 partitions"):
+        require_startable(job(), FINGERPRINT, PARENT, {SOURCE: 1})
     with pytest.raises(UsageError, match="the job file's source is others"):
-        require_startable(replace(job(), topic="others"), FINGERPRINT, PARENT, 2)
+        require_startable(replace(job(), topic="others"), FINGERPRINT, PARENT, {SOURCE: 2})
+
+
+def test_a_generation_may_read_copies_of_its_source_too() -> None:
+    """Of that source alone, and only where they are."""
+    copy = f"{SOURCE}.from-us"
+    parent = replace(PARENT, source_cut=Cut.of({**PARENT.source_cut.as_dict(), TopicPartition(copy, 0): 3}))
+    require_startable(job(), FINGERPRINT, parent, {SOURCE: 2, copy: 1})
+    with pytest.raises(UsageError, match=f"there is no topic {copy} here"):
+        require_startable(job(), FINGERPRINT, parent, {SOURCE: 2})
+    for topic in ("others.from-us", f"{SOURCE}.from-", f"{SOURCE}.from-us.from-eu"):
+        other = replace(parent, source_cut=Cut.of_topic(topic, [3]))
+        with pytest.raises(UsageError, match=f"the job file's source is {SOURCE}"):
+            require_startable(job(), FINGERPRINT, other, {SOURCE: 2, topic: 1})
 
 
 def test_events_behind_the_milestone_must_be_kept() -> None:
     """From its source cut on, with nothing deleted between, and on the topic that it names."""
-    (_, first), (_, second) = PARENT.source_cut
-    require_kept(PARENT, {0: (0, first), 1: (second, second + 9)})
-    for kept in ({0: (first + 1, first + 9), 1: (0, second)}, {0: (0, first), 1: (0, second - 1)}):
+    (one, first), (other, second) = PARENT.source_cut
+    require_kept(PARENT, {one: (0, first), other: (second, second + 9)})
+    for kept in ({one: (first + 1, first + 9), other: (0, second)}, {one: (0, first), other: (0, second - 1)}):
         with pytest.raises(UsageError, match="from a later milestone"):
             require_kept(PARENT, kept)
 
@@ -152,3 +167,12 @@ def test_the_parents_cut_is_of_its_own_changelog() -> None:
     for parent in (PARENT, replace(PARENT, changelog_cut=Cut())):
         with pytest.raises(UsageError, match="another job"):
             require_own_changelog("ships" if parent is PARENT else JOB, parent)
+
+
+def test_a_driver_of_a_released_job_leaves() -> None:
+    """And one of the generation that comes back later does not."""
+    released = Release("flights", Generation(2, "eu", "5f0c21aa"), 7, "us", 1)
+    with pytest.raises(FencedError, match="released to region us behind milestone g2-eu-5f0c21aa:7"):
+        require_unreleased(released.generation, released)
+    require_unreleased(Generation(4, "eu", "5f0c21ab"), released)
+    require_unreleased(released.generation, None)

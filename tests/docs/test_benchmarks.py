@@ -38,7 +38,7 @@ def test_arguments_have_defaults_and_bounds(part: Any, capsys: pytest.CaptureFix
     assert "is not a number from 1,000 to 10,000,000" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["b1", "b2", "b5", "publish"])
+@pytest.mark.parametrize("name", ["b1", "b2", "b4", "b5", "publish"])
 def test_a_benchmark_that_cannot_run_says_why_and_gives_the_error_s_code(
     part: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

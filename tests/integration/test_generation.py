@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from confluent_kafka import Producer
 
@@ -116,25 +118,39 @@ def test_six_partitions_instead_of_two_under_load_and_back(cli: Cli) -> None:
     assert cli.run("milestones", "--check").returncode == 0
 
 
+def promoted(cli: Cli, number: int) -> str:
+    """Waits for the promotion of the generation of that number; returns its id."""
+
+    def found() -> str | None:
+        told = [one["generation"] for one in cli.json("generation", "list") if one["state"] == "promoted"]
+        return told[0] if told and told[0].startswith(f"g{number}-local-") else None
+
+    return wait_until(found, f"generation {number} promoted; logs in {cli.folder}", 240)
+
+
 @pytest.mark.rotating
-def test_foreign_rows_end_a_generation_and_the_next_one_follows(cli: Cli) -> None:
-    """By itself, from the last milestone: nothing foreign is shown, and everything is right at the end."""
+def test_foreign_rows_and_a_lost_checkpoint_end_a_generation_and_the_next_one_follows(cli: Cli) -> None:
+    """By itself, from the last milestone, and again behind that: everything is right at the end."""
     produce(cli, EVENTS[:1_000])
     wait_until(lambda: cli.json("status")["milestone"], "a first milestone")
     stack = json.loads((cli.folder / "data/stack.json").read_text())
     producer = Producer({"bootstrap.servers": stack["bootstrap_servers"]})
     producer.produce(f"counts.changelog.{stack['generation']}", key=b"zombie", value=b"old", partition=0)
     assert producer.flush(10) == 0
-    produce(cli, EVENTS[1_000:])
-
-    def followed() -> str | None:
-        found = [one["generation"] for one in cli.json("generation", "list") if one["state"] == "promoted"]
-        return found[0] if found else None
-
-    generation = wait_until(followed, f"a generation that follows; logs in {cli.folder}", 240)
-    assert generation.startswith("g2-local-")
+    produce(cli, EVENTS[1_000:2_000])
+    second = promoted(cli, 2)
+    for process in psutil.process_iter(["cmdline"]):
+        if (process.info["cmdline"] or [])[1:] == ["-m", "cutwater_spark.driver", cli.job_file]:
+            process.kill()
+    shutil.rmtree(cli.folder / "data/checkpoints/counts" / second)
+    produce(cli, EVENTS[2_000:])
+    third = promoted(cli, 3)
     wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240)
     assert served(cli) == counting.expected(EVENTS)
+    assert shown(cli)["token"].startswith(third)
+    assert json.loads(cli.run("status", "--json").stdout)["stack"]["generation"] == third
+    log = (cli.folder / "data/logs/up.log").read_text()
+    assert f"no checkpoint fits {second}: {third} follows" in log
 
 
 def verified(cli: Cli) -> set[str]:

@@ -224,6 +224,31 @@ def test_a_crashing_child_is_restarted_within_bounds_then_given_up(tmp_path: Pat
     assert steady.pids() == []
 
 
+@pytest.mark.parametrize("ready", [True, False])
+def test_the_others_go_on_without_a_child_only_where_there_is_a_reason(ready: bool, tmp_path: Path) -> None:
+    """The reason is told, whether it ended before it was ready or later; without one, all end."""
+    leaving = make(tmp_path, "raise SystemExit(6)", name="leaving")
+    steady = make(tmp_path, "import time; time.sleep(600)", name="steady")
+    lines: list[str] = []
+    without: list[int] = []
+
+    def reason(exit_code: int) -> str | None:
+        without.append(exit_code)
+        return "another is at work" if len(without) == 1 else None
+
+    member = Supervised(leaving, ready=lambda: ready, without=reason)
+    with Supervisor([member, Supervised(steady)], report=lines.append) as supervisor:
+        assert supervisor.start(threading.Event())
+        assert eventually(lambda: supervisor.check() or member.finished)
+        assert steady.poll() is None
+        assert "exit code 6 and is not restarted: another is at work; the others go on" in lines[-1]
+        member.finished = False
+        with pytest.raises(FencedError, match="leaving ended with exit code 6"):
+            supervisor.run(threading.Event())
+    assert without == [6, 6]
+    assert steady.pids() == []
+
+
 def test_run_ends_when_all_have_finished(tmp_path: Path) -> None:
     """Children that exit with 0 are not restarted, and a supervisor with no child left returns."""
     child = make(tmp_path, "print('done')", QUICK)

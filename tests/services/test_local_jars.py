@@ -16,9 +16,9 @@ from cutwater.local import jars as jars_module
 from cutwater.local.jarlock import LockedJar, lock_path, read_lock
 from cutwater.local.jars import SPECS, jars, jars_from
 
+PEERS = Path(__file__).parents[2] / "benchmarks" / "jars"
 ALL_SPECS = [
-    *(path for path in SPECS.glob("*.toml") if not path.name.endswith(".lock.toml")),
-    Path(__file__).parents[2] / "benchmarks" / "jars" / "kafka-streams.toml",
+    path for folder in (SPECS, PEERS) for path in folder.glob("*.toml") if not path.name.endswith(".lock.toml")
 ]
 
 
@@ -37,7 +37,8 @@ def small_spec(tmp_path: Path) -> Path:
 
 def test_committed_locks_hold_hashes_and_no_hosts() -> None:
     """Every locked jar has a SHA-256, and neither specification nor lock names a repository or a path."""
-    assert {spec.stem for spec in ALL_SPECS} == {"kafka", "spark", "s3", "objectstore", "kafka-streams"}
+    known = {"kafka", "spark", "s3", "objectstore", "kafka-streams", "mirrormaker"}
+    assert {spec.stem for spec in ALL_SPECS} == known
     for spec in ALL_SPECS:
         text = spec.read_text() + lock_path(spec).read_text()
         assert "://" not in text

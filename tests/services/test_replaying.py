@@ -39,7 +39,7 @@ class Desk:
         settings = {"message.max.bytes": 10_000_000, "enable.idempotence": True}
         producer = Producer({**cluster.librdkafka(), **settings})
         for offset, value in enumerate(self.values):
-            key = {"topic": self.source, "partition": 1, "offset": offset}
+            key = {"generation": str(GENERATION), "topic": self.source, "partition": 1, "offset": offset}
             producer.produce(
                 topics.dead_letters(name),
                 key=protocol_codec("dead_letter_key").encode(key),

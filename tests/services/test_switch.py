@@ -197,7 +197,7 @@ def test_changes_begin_anew(writing: Writing, tmp_path: Path) -> None:
 
 
 def test_a_generation_that_cannot_be_shown_leaves_the_one_before(writing: Writing, tmp_path: Path) -> None:
-    """Rows that are not what its milestone proves: the last good one stays, and it is said why."""
+    """Rows that are not what its milestone proves: the last good one stays, and it is said why, until the next."""
     with serving(writing, tmp_path) as served:
         until(lambda: served.shown() == 1, "the first generation")
         writing.promote(5, [Sold("s1", 1, 11)], digest=1)
@@ -205,3 +205,23 @@ def test_a_generation_that_cannot_be_shown_leaves_the_one_before(writing: Writin
         health = served.get("/readyz")
         assert (health.status_code, served.shown()) == (503, 1)
         assert str(writing.generation) in health.json()["reason"]
+        writing.promote(4, [Sold("s1", 1, 12)])
+        until(lambda: served.shown() == writing.last.sequence, "the one behind it, without a restart")
+        assert served.get("/readyz").json()["status"] == "following"
+
+
+def test_a_view_that_has_stopped_takes_the_next_generation(writing: Writing, tmp_path: Path) -> None:
+    """It stops at a milestone that does not hold, twice, and follows the one that is promoted behind it."""
+    with serving(writing, tmp_path) as served:
+        for partitions in (4, 5):
+            until(lambda: served.shown() == writing.last.sequence, "a generation")
+            good = writing.last.sequence
+            writing.epoch([Sold("s1", 1, 11)], digest=1)
+            until(lambda: served.get("/readyz").json()["status"] == "stopped", "it to stop")
+            assert served.shown() == good
+            writing.promote(partitions, [Sold("s1", 1, 12)])
+        until(lambda: served.shown() == writing.last.sequence, "the last generation")
+        assert served.get("/v1/state/s1").json()["rows"][0]["pieces"] == 12
+        views = tmp_path / "data" / "views" / writing.job.name
+        here = [str(writing.generation)]
+        until(lambda: [one.name for one in views.glob("g*") if one.is_dir()] == here, "the others to be deleted")

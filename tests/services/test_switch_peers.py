@@ -164,3 +164,6 @@ def test_more_peers_than_partitions_leave_the_generation_before(writing: Writing
         until(lambda: one.get("/readyz").status_code == 503, "it to stop")
         assert "cannot share 1 partitions" in one.get("/healthz").json()["reason"]
         assert set(check_keys(one, writing)) == {1}
+        writing.promote(4)
+        for each in (one, other):
+            until(lambda: each.shown() == writing.last.sequence, "one that they can share")  # noqa: B023

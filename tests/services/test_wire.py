@@ -38,6 +38,7 @@ from cutwater.core.records import (
     Heartbeat,
     Milestone,
     Promotion,
+    Release,
     Start,
     Withdrawal,
 )
@@ -60,6 +61,7 @@ TYPES: dict[str, type[wire.Record]] = {
     "claim": Claim,
     "promotion": Promotion,
     "withdrawal": Withdrawal,
+    "release": Release,
     "mirrored": Mirrored,
     "arrival": Arrival,
     "steering": Steering,
@@ -85,6 +87,8 @@ def golden_record(name: str) -> wire.Record:
         "committed": Committed(**written, epoch=7, at_ms=when + 300),
         "heartbeat": Heartbeat(**written, epoch=7, at_ms=when + 2_300),
     }
+    if name == "release":
+        return Release("flights", Generation(1, "local"), sequence=8, to="eu", at_ms=when)
     if name in brief:
         return brief[name]
     told = written | {
@@ -106,6 +110,7 @@ def golden_record(name: str) -> wire.Record:
         "collected": (20, 0, 150, 1),
         "partition_rows": (40, 0, 280, 1),
         "partition_digests": (-81_985_529_216_486_896 ^ 6, 0, 2, 4),
+        "origin_cut": Cut.of_topic("flights.events.from-us", [9_000]),
     }
     if name == "barrier":
         return Barrier(**told)
@@ -126,13 +131,20 @@ def golden_candidacy(name: str, when: int) -> wire.Record:
     if name == "withdrawal":
         return Withdrawal(**of, reason="late", at_ms=when)
     parent = bytes.fromhex(GOLDEN["records"]["start"])  # any bytes do
-    return Claim(**of, parent=parent, partitions=6, rewinds=False, reason="6 partitions", at_ms=when)
+    here: dict[str, Any] = {
+        "origin": "us",
+        "source_cut": Cut.of_topic("flights.events.from-us", [1_490]),
+        "changelog_cut": Cut.of_topic("flights.changelog.g1-us-00000000", [39]),
+        "origin_cut": Cut.of_topic("flights.events.from-us", [9_010]),
+    }
+    return Claim(**of, parent=parent, partitions=6, rewinds_to=3, reason="6 partitions", at_ms=when, **here)
 
 
 def listed_record(name: str) -> dict[str, Any]:
     """The record of a list whose bytes are fixed in the golden file; times in ms."""
     if name.endswith("_key"):
-        key = {"topic": "flights.events", "partition": 1, "offset": 1_500}
+        event = {"topic": "flights.events", "partition": 1, "offset": 1_500}
+        key = {"generation": "g1-local-00000000", **event}
         window = {"key": "JFK", "window_start": 1_357_002_000_000, "window_end": 1_357_005_600_000}
         return key | window if name == "late_key" else key
     who = {"job": "flights", "generation": "g1-local-00000000", "attempt": 2, "epoch": 7}

@@ -169,11 +169,11 @@ class Promotions:
 
     def _check_first(self, first: Milestone, last: Milestone, known: Candidates, order: list[Any]) -> None:
         claim = known.require(first.generation).claim
-        if first.rewinds_to != (parent_of(claim).sequence if claim.rewinds else 0):
+        if first.rewinds_to != claim.rewinds_to:
             raise Anomaly("a promotion says what it is not", str(first.token))
-        if not claim.rewinds and not first.source_cut.covers(last.source_cut):
+        if not claim.rewinds_to and not first.source_cut.covers(last.source_cut):
             raise Anomaly("a candidate was promoted that had not caught up", str(first.token))
-        if not claim.rewinds and parent_of(claim).generation != last.generation:
+        if not claim.rewinds_to and parent_of(claim).generation != last.generation:
             raise Anomaly("a candidate was promoted that is of another line", str(first.token))
         if not any(isinstance(one, Promotion) and one.generation == first.generation for one in order):
             raise Anomaly("a candidate was promoted that nobody asked for", str(first.token))

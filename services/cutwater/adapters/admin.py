@@ -35,6 +35,14 @@ def brokers(cluster: Cluster) -> int:
         raise explain(error, f"asking {cluster.bootstrap} for its brokers") from None
 
 
+def names(cluster: Cluster) -> list[str]:
+    """Of all topics that we may see; raises UnavailableError when no broker answers."""
+    try:
+        return list(admin_client(cluster).list_topics(timeout=TIMEOUT_S).topics)
+    except KafkaException as error:
+        raise explain(error, f"asking {cluster.bootstrap} for its topics") from None
+
+
 def cluster_id(cluster: Cluster) -> str:
     """The identity of the cluster, whatever name it is reached by."""
     try:

@@ -51,14 +51,34 @@ class Claims:
             raise UsageError(
                 f"{wanted} partitions: there are {self._job.shards.shards} shards, and that many at most"
             )
-        return Claim(self._job.name, generation, wire.encode(parent), wanted, rewinds, reason, self._now_ms())
+        back = parent.sequence if rewinds else 0
+        return Claim(self._job.name, generation, wire.encode(parent), wanted, back, reason, self._now_ms())
 
     def start(
         self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication
     ) -> Claim:
-        """Reserve a generation, with its changelog. Raises UsageError as `plan` does."""
+        """Reserve a generation, with its changelog. Raises UsageError as `plan` and `require_kept` do."""
+
+        def planned() -> Claim:
+            claim = self.plan(token, partitions, rewinds, reason)
+            self.require_kept(claim)
+            return claim
+
+        return self.reserve(planned, copies)
+
+    def require_kept(self, claim: Claim) -> None:
+        """Raise UsageError where the parent's changelog was removed."""
+        parent = parent_of(claim)
+        changelog = topics.changelog(self._job.name, parent.generation)
+        if not admin.described(self._cluster, [changelog]):
+            raise UsageError(
+                f"{changelog} is gone, and with it the state at {parent.token}: start from a later generation's"
+            )
+
+    def reserve(self, plan: Callable[[], Claim], copies: Replication) -> Claim:
+        """The same with any claim, planned once nobody else claims any more."""
         writer = self._alone()
-        claim = self.plan(token, partitions, rewinds, reason)
+        claim = plan()
         changelog = topics.changelog(self._job.name, claim.generation)
         specs = topics.owned(self._job.name, claim.generation, claim.partitions, self._job.output)
         # Before the claim: whoever finds that finds the topic. Left over, it is taken by the next one of this id.
@@ -69,9 +89,9 @@ class Claims:
     def promote(self, generation: Generation) -> None:
         """Ask for it: the candidate's own commit-signal does it, as soon as it may. Asked twice is asked once."""
         writer = self._alone()
-        last, known = self._last(), candidates(self._cluster, self._job.name)
+        last, known = promoted(self._cluster, self._job.name), candidates(self._cluster, self._job.name)
         candidate = known.require(generation)
-        if last.generation == generation:
+        if last and last.generation == generation:
             return
         why = forbidden(candidate, parent_of(candidate.claim), last)
         if why is not None:
@@ -91,7 +111,8 @@ class Claims:
         if candidate.open:
             self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
             TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
-        if candidate.promoting and generation.number > self._last().generation.number:
+        last = promoted(self._cluster, self._job.name)
+        if candidate.promoting and (last is None or generation.number > last.generation.number):
             # Who promotes it may have looked before the record came: no more after this, and what was done shows.
             TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
             self._require_unpromoted(generation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from cutwater.adapters import wire
@@ -28,13 +29,18 @@ def promoted(cluster: Cluster, job: str) -> Milestone | None:
 
 def candidates(cluster: Cluster, job: str) -> Candidates:
     """What stands on the candidates topic now."""
+    return folded(candidacies(cluster, job))
+
+
+def candidacies(cluster: Cluster, job: str) -> Iterator[Candidacy]:
+    """The records of the candidates topic up to its present end."""
     topic = topics.candidates(job)
     partition_count(cluster, topic)
     consumer = make_consumer(cluster)
     try:
         low, high = bounds(consumer, topic, 0)
-        messages = read_range(consumer, topic, 0, low) if low < high else ()
-        return folded(candidacy(wire.decode(bytes(one.value()))) for one in messages)
+        for one in read_range(consumer, topic, 0, low) if low < high else ():
+            yield candidacy(wire.decode(bytes(one.value())))
     finally:
         consumer.close()
 
@@ -59,27 +65,45 @@ def candidacy(record: wire.Record) -> Candidacy:
 
 
 def parent_of(claim: Claim) -> Milestone:
-    """The milestone that a candidate starts from; raises ProtocolError where the claim holds none."""
-    record = wire.decode(claim.parent)
+    """The milestone that a candidate starts from, with its cuts as they lie in this region.
+
+    Raises ProtocolError where the claim holds none.
+    """
+    record = told_parent(claim)
+    if not claim.origin:
+        return record
+    # Nothing of that region's barriers was copied: the candidate's signaller begins with its own.
+    return replace(record, source_cut=claim.source_cut, changelog_cut=claim.changelog_cut, barriers_position=0)
+
+
+def told_parent(claim: Claim) -> Milestone:
+    """The same as its own region tells it. Raises ProtocolError where the claim holds none."""
+    return milestone_in(claim.parent)
+
+
+def milestone_in(parent: bytes) -> Milestone:
+    """Raises ProtocolError for any other record."""
+    record = wire.decode(parent)
     if not isinstance(record, Milestone):
-        raise ProtocolError(f"the claim of {claim.generation} names a {type(record).__name__} as its parent")
+        raise ProtocolError(f"a {type(record).__name__} is named as a generation's parent, and no milestone")
     return record
 
 
-def working_for(job: Job, settings: Settings) -> tuple[Job, Settings]:
+def working_for(job: Job, settings: Settings, cluster: Cluster | None = None) -> tuple[Job, Settings]:
     """Job and settings of a process: the generation that it works for, and that one's partitions.
 
     What CUTWATER_GENERATION names, else the promoted one, else the first. The job file says how many partitions
-    the first one has; what comes later says so itself. Asks the brokers.
+    the first one has; what comes later says so itself. Asks the brokers of `cluster`, else of the settings.
     """
+    cluster = cluster or settings.cluster
     try:
-        last = promoted(settings.cluster, job.name)
+        last = promoted(cluster, job.name)
     except UsageError:
         return job, settings  # no topic yet, or no right to it: whoever needs it says so
     if "generation" in settings.model_fields_set:
         if settings.generation == first(settings) or (last and last.generation == settings.generation):
             return _of(job, last, settings.generation), settings
-        claim = candidates(settings.cluster, job.name).require(settings.generation).claim
+        claim = candidates(cluster, job.name).require(settings.generation).claim
         return with_partitions(job, claim.partitions), settings
     if last is None:
         return job, settings

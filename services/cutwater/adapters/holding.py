@@ -28,7 +28,7 @@ def holding_of(settings: Settings, shards: ShardMap) -> tuple[Holding, bool]:
     Raises UsageError for settings that cannot be, or not together.
     """
     asked = (settings.select_partitions, settings.select_keys, settings.select_prefixes, settings.select_since)
-    if not (any(asked) or settings.replica):
+    if not (any(asked) or settings.replica or settings.replica_of):
         return Holding(settings.held(shards.partitions)), False
     if settings.peers:
         raise UsageError("CUTWATER_PEERS: a replica, or one that holds a selection, is no peer: unset one of both")

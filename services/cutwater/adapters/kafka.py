@@ -179,6 +179,16 @@ def _offset(consumer: Consumer, place: TopicPartition) -> int:
     return int(found.offset)
 
 
+def first_since(consumer: Consumer, topic: str, partition: int, at_ms: int) -> int:
+    """The offset of the first record of that time or later; the end of the partition where there is none."""
+    found = patiently(
+        f"reading the offsets of {topic}/{partition}",
+        lambda: _offset(consumer, TopicPartition(topic, partition, at_ms)),
+        lambda: consumer.list_topics(topic, timeout=_ANEW_S),
+    )
+    return found if found >= 0 else bounds(consumer, topic, partition)[1]
+
+
 def unanswered(consumer: Consumer, topic: str, timeout_s: float) -> KafkaError | None:
     """Ask the brokers for a topic: None where they answer and know it, else what is wrong.
 

@@ -1,4 +1,7 @@
-"""The dead-letter and late topics, read whole: the newest record of each key, without the events' bytes."""
+"""The dead-letter and late topics, read whole: the newest record of each key, without the events' bytes.
+
+What is listed is one line: that of the promoted generation, if no other is asked for.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,16 @@ from confluent_kafka import Message
 
 from cutwater.adapters.avro import protocol_codec
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import candidacies, parent_of
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.streams import milestones
 from cutwater.adapters.wire import millis
 from cutwater.core import topics
+from cutwater.core.ancestry import Accounts, Ancestry
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.listing import Choice, LatePair, Letter, Listed, Place, Told, choose
-from cutwater.core.records import Milestone
+from cutwater.core.listing import Choice, LatePair, Letter, Listed, Place, carried, choose
+from cutwater.core.records import Claim, Milestone
 
 ENTRIES_MAX = 2_000_000
 """More entries than this do not fit into the memory of one command."""
@@ -26,24 +31,43 @@ Record = Mapping[str, Any]
 Parse = Callable[[Message, Record, Record, Listed], T]
 
 
-def dead_letters(cluster: Cluster, job: str) -> Choice[Letter]:
-    """The dead letters that the job's milestones account for."""
-    return _read(cluster, job, topics.dead_letters(job), "dead_letter", lambda one: one.rejected, _letter)
+def dead_letters(cluster: Cluster, job: str, generation: Generation | None = None) -> Choice[Letter]:
+    """The dead letters that the milestones of a generation's line account for; of the promoted one by default.
+
+    Raises UsageError for a generation that the job does not have.
+    """
+    entries, accounts = _read(
+        cluster, job, generation, topics.dead_letters(job), "dead_letter", lambda one: one.rejected, _letter
+    )
+    marks = {one.event: one.replayed for _, one in entries if one.replayed}
+    found = _counted(entries, accounts)
+    return Choice(carried(found.entries, marks), found.problems)
 
 
-def late_pairs(cluster: Cluster, job: str) -> Choice[LatePair]:
-    """The late (event, window) pairs that the job's milestones account for."""
-    return _read(cluster, job, topics.late(job), "late", lambda one: one.late, _late_pair)
+def late_pairs(cluster: Cluster, job: str, generation: Generation | None = None) -> Choice[LatePair]:
+    """The late (event, window) pairs that the milestones of a generation's line account for; as `dead_letters`."""
+    topic = topics.late(job)
+    return _counted(*_read(cluster, job, generation, topic, "late", lambda one: one.late, _late_pair))
+
+
+def _counted(entries: list[tuple[Listed, T]], accounts: Accounts) -> Choice[T]:
+    found = choose(entries, accounts.told)
+    return Choice(found.entries, [*accounts.problems, *found.problems])
 
 
 def _read(
-    cluster: Cluster, job: str, topic: str, name: str, count: Callable[[Milestone], int], parse: Parse[T]
-) -> Choice[T]:
+    cluster: Cluster,
+    job: str,
+    generation: Generation | None,
+    topic: str,
+    name: str,
+    count: Callable[[Milestone], int],
+    parse: Parse[T],
+) -> tuple[list[tuple[Listed, T]], Accounts]:
     # First the milestones: what they account for was listed before them.
-    found = [one for one, _ in milestones(cluster, job)]
-    told = {(one.generation, one.epoch): Told(one.attempt, count(one)) for one in found if count(one)}
+    accounts = _ancestry(cluster, job, count).accounts(generation)
     newest: dict[bytes, tuple[Listed, T]] = {}
-    if told:
+    if accounts.told:
         keys, values = protocol_codec(f"{name}_key"), protocol_codec(name)
         for message in _records(cluster, topic):
             value = values.decode(message.value())
@@ -51,7 +75,19 @@ def _read(
             newest[message.key()] = (by, parse(message, keys.decode(message.key()), value, by))
             if len(newest) > ENTRIES_MAX:
                 raise UsageError(f"{topic} holds more than {ENTRIES_MAX:,} entries: read it with a consumer")
-    return choose(newest.values(), told)
+    return list(newest.values()), accounts
+
+
+def _ancestry(cluster: Cluster, job: str, count: Callable[[Milestone], int]) -> Ancestry:
+    found = Ancestry(count)
+    for milestone, _ in milestones(cluster, job):
+        found.follow(milestone)
+    for record in candidacies(cluster, job):
+        if isinstance(record, Claim):
+            found.claim(record.generation, parent_of(record))
+        elif isinstance(record, Milestone):
+            found.take(record)
+    return found
 
 
 def _records(cluster: Cluster, topic: str) -> Iterator[Message]:

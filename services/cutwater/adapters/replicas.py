@@ -10,9 +10,11 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.core import mirrored
+from cutwater.core.chain import link
 from cutwater.core.cuts import TopicPartition
+from cutwater.core.errors import DivergenceError
 from cutwater.core.mirrored import Arrival, Mirrored, Steering, place_of
-from cutwater.core.records import Milestone
+from cutwater.core.records import Milestone, Release
 
 
 class Positions:
@@ -67,6 +69,42 @@ def has_mirror(cluster: Cluster, job: str) -> bool:
 def last_arrival(cluster: Cluster, job: str, origin: str) -> Arrival | None:
     topic = mirrored.arrivals(job, origin)
     return streams.newest(cluster, topic, lambda one: one if isinstance(one, Arrival) else None)
+
+
+def arrived_milestone(cluster: Cluster, arrival: Arrival) -> bytes:
+    """The milestone that has arrived, as its region wrote it. Raises DivergenceError where it is not there."""
+    topic = mirrored.milestones_from(arrival.job, arrival.origin)
+    value = next(_copied(cluster, topic, arrival.stream_offset), b"")
+    if link(value) != arrival.milestone_hash:
+        raise DivergenceError(
+            f"{topic}@{arrival.stream_offset} is not milestone {arrival.token}, whose arrival was announced: the "
+            "copy was replaced. 'cutwater mirror resync' begins it anew"
+        )
+    return value
+
+
+def milestones_from(cluster: Cluster, job: str, origin: str, offset: int) -> Iterator[Milestone]:
+    """Those that are copied, from this offset of the copy on."""
+    for value in _copied(cluster, mirrored.milestones_from(job, origin), offset):
+        record = wire.decode(value)
+        if isinstance(record, Milestone):
+            yield record
+
+
+def _copied(cluster: Cluster, topic: str, offset: int) -> Iterator[bytes]:
+    consumer = make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, topic, 0)
+        first = max(low, offset)
+        for message in read_range(consumer, topic, 0, first) if first < high else ():
+            yield bytes(message.value())
+    finally:
+        consumer.close()
+
+
+def last_release(cluster: Cluster, job: str, origin: str) -> Release | None:
+    """Of the copied stream, where one ends it."""
+    return streams.release(cluster, mirrored.milestones_from(job, origin))
 
 
 def newest_milestone(cluster: Cluster, job: str, origin: str) -> Milestone | None:

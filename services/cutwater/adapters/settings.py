@@ -97,6 +97,12 @@ class Settings(BaseSettings):
         default_factory=lambda data: Generation(1, data.get("region", "local")),
         description="The generation that a driver or commit-signal works for, where it is not the promoted one.",
     )
+    keep_generations_hours: int = Field(
+        168,
+        ge=0,
+        le=100_000,
+        description="How long 'cutwater generation prune' keeps a generation that another one took over from, h.",
+    )
     data_dir: Path = Field(
         Path("build/cutwater"),
         description="Folder for state, checkpoints, logs and, with a local driver, Spark's working files.",
@@ -113,6 +119,11 @@ class Settings(BaseSettings):
     replica: bool = Field(
         False,
         description="This rehydrator only reads: it takes no snapshots and is no peer. A selection makes it one.",
+    )
+    replica_of: str = Field(
+        "",
+        pattern=f"^({REGION_PATTERN})?$",
+        description="This rehydrator is a replica of this other region: it shows what a mirror has copied here.",
     )
     select_partitions: str = Field("", description="It holds only these partitions of the changelog, as 0,2.")
     select_keys: str = Field(
@@ -242,6 +253,11 @@ class Settings(BaseSettings):
         description="Share of the changelog, in event time, below the horizon from which windows are cleared; "
         "1 for never.",
     )
+    failover_min_age_s: float = Field(
+        30.0,
+        ge=0,
+        description="A failover is refused while the other region's newest milestone is younger, in seconds.",
+    )
     wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
     registry_url: str = Field("", description="Schema registry, for format confluent; else the job file's.")
     registry_username: str = Field("", description="User for the schema registry.")
@@ -303,6 +319,11 @@ class Settings(BaseSettings):
                 f"CUTWATER_ORIGIN_REGION and CUTWATER_REGION are both {self.region}: no region mirrors itself"
             )
         return self.origin_region
+
+    @property
+    def views_dir(self) -> Path:
+        """Below it lie the rehydrator's views; those of another region apart from this one's."""
+        return self.data_dir / "replicas" / self.replica_of if self.replica_of else self.data_dir
 
     @property
     def slots(self) -> tuple[int, ...]:

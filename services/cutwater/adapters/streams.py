@@ -25,7 +25,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.output import Published
-from cutwater.core.records import Barrier, Milestone, Start
+from cutwater.core.records import Barrier, Milestone, Release, Start
 from cutwater.core.streamcheck import Barriers
 
 T = TypeVar("T")
@@ -76,6 +76,13 @@ def newest(cluster: Cluster, topic: str, wanted: Callable[[wire.Record], T | Non
     finally:
         consumer.close()
     return found[-1] if found else None
+
+
+def release(cluster: Cluster, topic: str) -> Release | None:
+    """The release that ends a commit stream, where one does: another region goes on from there."""
+    kinds = (Milestone, Release)
+    found = newest(cluster, topic, lambda one: one if isinstance(one, kinds) else None)
+    return found if isinstance(found, Release) else None
 
 
 def newest_start_ms(cluster: Cluster, job: str) -> int | None:

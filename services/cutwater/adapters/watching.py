@@ -19,7 +19,7 @@ from cutwater.core.errors import CutwaterError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.output import Published
-from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Release, Start
 from cutwater.core.verdicts import Limits
 from cutwater.core.watched import Watched
 from cutwater.core.watching import take_alert, take_published, take_signal, take_stream, take_unreadable
@@ -75,7 +75,7 @@ def take(state: Watched, read: Read) -> Watched:
         return take_unreadable(state, topic, offset)
     if topic == topics.barriers(state.job) and isinstance(record, Start | Barrier | Committed | Heartbeat):
         return take_signal(state, topic, offset, record)
-    if topic == topics.milestones(state.job) and isinstance(record, Milestone | Heartbeat):
+    if topic == topics.milestones(state.job) and isinstance(record, Milestone | Heartbeat | Release):
         return take_stream(state, topic, offset, record)
     if topic == topics.alerts(state.job) and isinstance(record, Alert):
         return take_alert(state, topic, offset, record)

@@ -21,6 +21,7 @@ from cutwater.core.records import (
     Heartbeat,
     Milestone,
     Promotion,
+    Release,
     Start,
     Withdrawal,
 )
@@ -34,6 +35,7 @@ Record = (
     | Claim
     | Promotion
     | Withdrawal
+    | Release
     | End
     | Published
     | Alert
@@ -54,6 +56,7 @@ _TYPES: dict[str, type[Record]] = {
     "claim": Claim,
     "promotion": Promotion,
     "withdrawal": Withdrawal,
+    "release": Release,
     "mirrored": Mirrored,
     "arrival": Arrival,
     "steering": Steering,

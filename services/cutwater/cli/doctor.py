@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from cutwater.adapters import cluster_facts
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import working_for
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
@@ -20,7 +21,7 @@ from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, clu
 from cutwater.cli.output import err, handled, out, print_json, table
 from cutwater.core import acls, replication, topics
 from cutwater.core.cluster_checks import ClusterFacts, check_cluster, check_topics
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.findings import Finding, Level, error, ok, skipped, worst
 from cutwater.core.job import Job
 from cutwater.core.machine_checks import Need, check_machine
@@ -108,6 +109,10 @@ def _cluster(cluster: Cluster, job: Job | None, settings: Settings, probe: bool)
 
 
 def _topics(cluster: Cluster, facts: ClusterFacts, job: Job, settings: Settings) -> Iterator[Finding]:
+    try:
+        job, settings = working_for(job, settings, cluster)
+    except CutwaterError as wrong:
+        yield error("generation", str(wrong), "until then the first generation's topics are checked")
     copies = replication.decide(facts.brokers, settings.replication_factor, settings.min_insync_replicas)
     specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output)
     facts = cluster_facts.look(cluster, facts, job.topic, specs, copies)

@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from rich.markup import escape
 
 from cutwater.cli.output import iso, out, print_json, say, table
+from cutwater.core.generations import Generation
 from cutwater.core.listing import LatePair, Letter, Place
 
 T = TypeVar("T", Letter, LatePair)
@@ -25,12 +26,17 @@ def show(
     title: str, chosen: Sequence[T], problems: Sequence[str], form: Form[T], limit: int, as_json: bool
 ) -> int:
     """The newest entries, and what is wrong with the list; returns the exit code."""
-    shown = sorted(chosen, key=lambda one: (one.by.epoch, one.event))[-limit:]
+    shown = sorted(chosen, key=age)[-limit:]
     if as_json:
         print_json({"total": len(chosen), "problems": problems, "entries": [form.json(one) for one in shown]})
     else:
         out.print(table(f"{title}: {len(shown)} of {len(chosen)}", form.columns, map(form.row, shown)))
     return say_problems(problems)
+
+
+def age(one: T) -> tuple[Generation, int, Place]:
+    """By which entries are sorted: epochs count from 0 in each generation, and the numbers of those rise."""
+    return one.by.generation, one.by.epoch, one.event
 
 
 def say_problems(problems: Sequence[str]) -> int:
@@ -76,17 +82,21 @@ def _late_json(one: LatePair) -> dict[str, Any]:
     }
 
 
+def _told_by(one: T) -> tuple[str, int]:
+    return f"g{one.by.generation.number}", one.by.epoch
+
+
 def _letter_row(one: Letter) -> tuple[object, ...]:
     key = escape(_text(one.key) or "")
-    return one.event, one.reason, key, one.value_bytes, iso(one.written_ms), one.by.epoch, one.replayed
+    return one.event, one.reason, key, one.value_bytes, iso(one.written_ms), *_told_by(one), one.replayed
 
 
 def _late_row(one: LatePair) -> tuple[object, ...]:
     times = (one.window_start_ms, one.window_end_ms, one.event_time_ms, one.watermark_ms)
-    return one.event, escape(one.key), *map(iso, times), one.by.epoch
+    return one.event, escape(one.key), *map(iso, times), *_told_by(one)
 
 
 LETTER = Form(
-    ("event", "reason", "key", "bytes", "written", "epoch", "produced again as"), _letter_row, letter_json
+    ("event", "reason", "key", "bytes", "written", "by", "epoch", "produced again as"), _letter_row, letter_json
 )
-LATE = Form(("event", "key", "window from", "to", "event time", "watermark", "epoch"), _late_row, _late_json)
+LATE = Form(("event", "key", "window from", "to", "event time", "watermark", "by", "epoch"), _late_row, _late_json)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 from cutwater.adapters.claiming import Claims, copies_of
-from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import parent_of, promoted
-from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
-from cutwater.adapters.settings import Settings
-from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, place_of
 from cutwater.cli.output import err, handled, iso, out, print_json, table
+from cutwater.cli.retire import prune
 from cutwater.core.candidates import Candidate, delayed
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.job import Job
 from cutwater.core.records import Claim, Milestone
-from cutwater.local import running
 
 LOOK_S = 0.5
 PROMOTE_S = 600.0
@@ -33,9 +28,6 @@ group = typer.Typer(
     "cutwater generation promote g2-local-5f0c21aa",
     no_args_is_help=True,
 )
-JobOption = Annotated[
-    Path | None, typer.Argument(help="The job file, with --bootstrap-servers; else the running stack's.")
-]
 GenerationArgument = Annotated[str, typer.Argument(help="The generation's id, as 'generation list' shows it.")]
 ReasonOption = Annotated[str, typer.Option(help="Why, for people: it stands in the list.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
@@ -43,18 +35,6 @@ PartitionsOption = Annotated[
     int | None, typer.Option(min=1, help="Partitions of its changelog; else those of its parent.")
 ]
 WaitOption = Annotated[float, typer.Option(min=0, help="Seconds to wait for it; 0 returns at once.")]
-
-
-class Place(NamedTuple):
-    """Where a job runs."""
-
-    job: Job
-    cluster: Cluster
-    settings: Settings
-
-    @property
-    def claims(self) -> Claims:
-        return Claims(self.cluster, self.job, self.settings.region, now_ms)
 
 
 @group.command("start")
@@ -79,7 +59,7 @@ def start(
     Examples:  cutwater generation start --partitions 6  ·  cutwater generation start --from g1-local-00000000:42
     ·  cutwater generation start job.yaml --bootstrap-servers kafka-1:9092 --dry-run --json
     """
-    place = _place(job_file, bootstrap_servers, data_dir)
+    place = place_of(job_file, bootstrap_servers, data_dir)
     _claim(place, from_, partitions, False, reason, dry_run, as_json)
 
 
@@ -105,10 +85,10 @@ def rollback(
     Examples:  cutwater rollback --to g1-local-00000000:42
     ·  cutwater rollback --to g1-local-00000000:42 --dry-run
     """
-    place = _place(job_file, bootstrap_servers, data_dir)
+    place = place_of(job_file, bootstrap_servers, data_dir)
     claim = _claim(place, to, partitions, True, reason or f"rollback to {to}", dry_run, as_json)
     if not dry_run:
-        place.claims.promote(claim.generation)
+        _claims(place).promote(claim.generation)
         _await_promotion(place, claim.generation, wait)
 
 
@@ -133,12 +113,12 @@ def promote(
     Examples:  cutwater generation promote g2-local-5f0c21aa
     ·  cutwater generation promote g2-local-5f0c21aa --dry-run
     """
-    place = _place(job_file, bootstrap_servers, data_dir)
+    place = place_of(job_file, bootstrap_servers, data_dir)
     wanted = Generation.parse(generation)
     if not dry_run:
-        place.claims.promote(wanted)
+        _claims(place).promote(wanted)
         _await_promotion(place, wanted, wait)
-    _show(place, [place.claims.known().require(wanted)], as_json)
+    _show(place, [_claims(place).known().require(wanted)], as_json)
 
 
 @group.command("abort")
@@ -157,10 +137,10 @@ def abort(
 
     Example:  cutwater generation abort g2-local-5f0c21aa --reason "the other plan"
     """
-    place = _place(job_file, bootstrap_servers, data_dir)
+    place = place_of(job_file, bootstrap_servers, data_dir)
     wanted = Generation.parse(generation)
-    place.claims.abort(wanted, reason or "given up by hand")
-    _show(place, [place.claims.known().require(wanted)], as_json)
+    _claims(place).abort(wanted, reason or "given up by hand")
+    _show(place, [_claims(place).known().require(wanted)], as_json)
 
 
 @group.command("list")
@@ -175,18 +155,12 @@ def list_(
 
     Examples:  cutwater generation list  ·  cutwater generation list --json
     """
-    place = _place(job_file, bootstrap_servers, data_dir)
-    _show(place, list(place.claims.known().by_id.values()), as_json)
+    place = place_of(job_file, bootstrap_servers, data_dir)
+    _show(place, list(_claims(place).known().by_id.values()), as_json)
 
 
-def _place(job_file: Path | None, bootstrap: str | None, data_dir: Path | None) -> Place:
-    settings = settings_for(data_dir, bootstrap)
-    if bootstrap is not None:
-        if job_file is None:
-            raise UsageError("with --bootstrap-servers the job file is needed, before the options")
-        return Place(load_job(job_file), settings.cluster, settings)
-    stack = running.require(settings.data_dir)
-    return Place(load_job(Path(stack.job_file)), stack.cluster, settings)
+def _claims(place: Place) -> Claims:
+    return Claims(place.cluster, place.job, place.settings.region, now_ms)
 
 
 def _claim(
@@ -200,16 +174,17 @@ def _claim(
 ) -> Claim:
     settings = place.settings
     if dry_run:
-        claim = place.claims.plan(token, partitions, rewinds, reason)
+        claim = _claims(place).plan(token, partitions, rewinds, reason)
+        _claims(place).require_kept(claim)
     else:
         # The embedded broker is alone; settings say otherwise only for a user's own.
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
-        claim = place.claims.start(token, partitions, rewinds, reason, copies)
+        claim = _claims(place).start(token, partitions, rewinds, reason, copies)
     told = {
         "generation": str(claim.generation),
         "parent": str(parent_of(claim).token),
         "partitions": claim.partitions,
-        "rewinds": claim.rewinds,
+        "rewinds_to": claim.rewinds_to,
         "claimed": not dry_run,
     }
     if as_json:
@@ -227,7 +202,7 @@ def _await_promotion(place: Place, generation: Generation, wait_s: float) -> Non
     deadline = time.monotonic() + wait_s
     with err.status(f"promoting {generation}") as status:
         while (last := promoted(place.cluster, place.job.name)) is None or last.generation != generation:
-            candidate = place.claims.known().require(generation)
+            candidate = _claims(place).known().require(generation)
             why = delayed(candidate.newest, candidate.claim, last) if last else "there is no milestone"
             if candidate.withdrawn is not None:
                 raise UsageError(f"{generation} was given up: {candidate.withdrawn}")
@@ -259,7 +234,7 @@ def _told(one: Candidate, last: Milestone | None) -> dict[str, Any]:
         "state": _state(one, last),
         "from": str(parent_of(claim).token),
         "partitions": claim.partitions,
-        "rewinds": claim.rewinds,
+        "rewinds_to": claim.rewinds_to,
         "claimed": iso(claim.at_ms),
         "reason": one.withdrawn if one.withdrawn is not None else claim.reason,
         "epoch": one.newest.epoch if one.newest else None,
@@ -281,5 +256,6 @@ def _state(one: Candidate, last: Milestone | None) -> str:
 
 
 def register(app: typer.Typer) -> None:
+    group.command("prune")(prune)
     app.add_typer(group)
     app.command("rollback")(rollback)

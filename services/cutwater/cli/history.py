@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.trail import history as read_history
-from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, place_of
 from cutwater.cli.output import err, handled, iso, out, print_json, table
 from cutwater.core.errors import UsageError
 from cutwater.core.moments import iso_ms
 from cutwater.core.trail import Recovery, chosen
-from cutwater.local import running
 
 SERVICES = ("driver", "commit-signal", "rehydrator", "publisher", "mirror")
 READ_MAX = 10_000
@@ -29,9 +25,7 @@ _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 @handled
 def history(
-    job_file: Annotated[
-        Path | None, typer.Argument(help="The job file, with --bootstrap-servers; else the running stack's.")
-    ] = None,
+    job_file: JobOption = None,
     service: Annotated[str | None, typer.Option(help=f"Only of this one: {', '.join(SERVICES)}.")] = None,
     since: Annotated[
         str | None, typer.Option(help="Only starts after this: 30m, 12h, 7d ago, or ISO 8601 (UTC).")
@@ -51,24 +45,14 @@ def history(
     if service is not None and service not in SERVICES:
         raise UsageError(f"'{service}' is no service; they are: {', '.join(SERVICES)}")
     since_ms = _moment_ms(since, now_ms()) if since else None
-    job, cluster = _place(job_file, bootstrap_servers, data_dir)
+    place = place_of(job_file, bootstrap_servers, data_dir)
     with err.status("reading the recovery trail"):
-        found = chosen(read_history(cluster, job, READ_MAX), service, since_ms)[-limit:]
+        found = chosen(read_history(place.cluster, place.job.name, READ_MAX), service, since_ms)[-limit:]
     if as_json:
         print_json([as_object(one) for one in found])
         return
     columns = ("begun", "service", "process", "outcome", "found", "decided", "steps")
-    out.print(table(f"starts of job {job}: {len(found)}", columns, map(_row, found)))
-
-
-def _place(job_file: Path | None, bootstrap: str | None, data_dir: Path | None) -> tuple[str, Cluster]:
-    settings = settings_for(data_dir, bootstrap)
-    if bootstrap is not None:
-        if job_file is None:
-            raise UsageError("with --bootstrap-servers the job file is needed: cutwater history JOB_FILE …")
-        return load_job(job_file).name, settings.cluster
-    stack = running.require(settings.data_dir)
-    return stack.job, stack.cluster
+    out.print(table(f"starts of job {place.job.name}: {len(found)}", columns, map(_row, found)))
 
 
 def _moment_ms(text: str, now: int) -> int:

@@ -12,10 +12,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from cutwater.adapters.lists import dead_letters, late_pairs
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.replaying import Replayer
-from cutwater.cli.entries import LATE, LETTER, letter_json, place_json, say_problems, show
+from cutwater.cli.entries import LATE, LETTER, age, letter_json, place_json, say_problems, show
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import err, handled, out, print_json
 from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
 from cutwater.core.listing import Letter, Place
 from cutwater.core.rejection import REASONS
 from cutwater.local import running
@@ -35,24 +36,33 @@ LimitOption = Annotated[int, typer.Option(min=1, max=1_000_000, help="At most th
 ReasonOption = Annotated[
     list[str] | None, typer.Option(help=f"Only this reason; may be repeated: {', '.join(REASONS)}.")
 ]
+GenerationOption = Annotated[
+    str | None, typer.Option(help="Of this generation's line, a candidate's too; else of the promoted one.")
+]
+EpochOption = Annotated[int | None, typer.Option(min=0, help="Only of this epoch, of every generation listed.")]
 
 
 @letters_app.command("list")
 @handled
 def list_letters(
     reason: ReasonOption = None,
-    epoch: Annotated[int | None, typer.Option(min=0, help="Only of this epoch.")] = None,
+    epoch: EpochOption = None,
     unreplayed: Annotated[bool, typer.Option("--unreplayed", help="Only those not produced again yet.")] = False,
+    generation: GenerationOption = None,
     limit: LimitOption = 100,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """List the events that could not be used, by epoch. Exit 1 when the list is not what the milestones count.
 
+    Of the promoted generation: what it has listed, and what those that it goes on from had up to its parent
+    milestone.
+
     Examples:  cutwater dead-letters list --limit 10  ·  cutwater dead-letters list --reason "no key" --json
+    ·  cutwater dead-letters list --generation g2-local-5f0c21aa
     """
     stack = running.require(settings_for(data_dir).data_dir)
-    found = dead_letters(stack.cluster, stack.job)
+    found = dead_letters(stack.cluster, stack.job, _parsed(generation))
     chosen = [one for one in _with_reason(found.entries, reason) if epoch is None or one.by.epoch == epoch]
     chosen = [one for one in chosen if not (unreplayed and one.replayed)]
     code = show(f"dead letters of {stack.job}", chosen, found.problems, LETTER, limit, as_json)
@@ -84,7 +94,7 @@ def replay(
     try:
         found = dead_letters(stack.cluster, stack.job)
         open_letters = [one for one in _with_reason(found.entries, reason) if one.replayed is None]
-        chosen = sorted(open_letters, key=lambda one: (one.by.epoch, one.event))[:limit]
+        chosen = sorted(open_letters, key=age)[:limit]
         gone = _replay(replayer, chosen, quiet=as_json) if replayer else {}
     finally:
         if replayer:
@@ -104,19 +114,28 @@ def replay(
 @handled
 def list_late(
     key: Annotated[str | None, typer.Option(help="Only of this group key.")] = None,
-    epoch: Annotated[int | None, typer.Option(min=0, help="Only of this epoch.")] = None,
+    epoch: EpochOption = None,
+    generation: GenerationOption = None,
     limit: LimitOption = 100,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """List the (event, window) pairs that came too late, by epoch. Exit 1 when they are not what milestones count.
 
+    Of the promoted generation: what it has listed, and what those that it goes on from had up to its parent
+    milestone.
+
     Examples:  cutwater late list --limit 10  ·  cutwater late list --key JFK --json
+    ·  cutwater late list --generation g2-local-5f0c21aa
     """
     stack = running.require(settings_for(data_dir).data_dir)
-    found = late_pairs(stack.cluster, stack.job)
+    found = late_pairs(stack.cluster, stack.job, _parsed(generation))
     chosen = [one for one in found.entries if key in (None, one.key) and epoch in (None, one.by.epoch)]
     return show(f"late (event, window) pairs of {stack.job}", chosen, found.problems, LATE, limit, as_json)
+
+
+def _parsed(generation: str | None) -> Generation | None:
+    return Generation.parse(generation) if generation else None
 
 
 def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[Place, Place]:

@@ -7,9 +7,11 @@ import typer
 from cutwater.cli import (
     config,
     demo,
+    demo_regions,
     doctor,
     down,
     export,
+    failover,
     generation,
     history,
     init,
@@ -56,6 +58,7 @@ for module in (
     snapshots,
     history,
     regions,
+    failover,
     mirror,
     restore,
     export,
@@ -65,6 +68,7 @@ for module in (
     lists,
     produce,
     demo,
+    demo_regions,
     config,
 ):
     module.register(app)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings, load_settings
+from cutwater.core.errors import UsageError
+from cutwater.core.job import Job
 from cutwater.local import running
+from cutwater.local.running import RunningStack
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DataDirOption = Annotated[
@@ -21,6 +25,38 @@ BootstrapOption = Annotated[
     str | None,
     typer.Option(help="Your Kafka brokers, host:port, comma separated; TLS and SASL by CUTWATER_KAFKA_*."),
 ]
+JobOption = Annotated[
+    Path | None, typer.Argument(help="The job file, with --bootstrap-servers; else the running stack's.")
+]
+
+
+class Place(NamedTuple):
+    """Where a job runs."""
+
+    job: Job
+    job_file: Path
+    cluster: Cluster
+    settings: Settings
+    """Those of the environment; brokers and data folder are the place's."""
+    stack: RunningStack | None
+    """None where brokers are named."""
+
+
+def place_of(job_file: Path | None, bootstrap: str | None, data_dir: Path | None) -> Place:
+    """The brokers named with their job file, else the running stack.
+
+    Raises UsageError where there is neither; UnavailableError where the stack is still starting.
+    """
+    settings = settings_for(data_dir, bootstrap)
+    if bootstrap is not None:
+        if job_file is None:
+            raise UsageError("with --bootstrap-servers the job file is needed: name it before the options")
+        return Place(load_job(job_file), job_file, settings.cluster, settings, None)
+    stack = running.require(settings.data_dir)
+    cluster, path = stack.cluster, job_file or Path(stack.job_file)
+    found = {"data_dir": Path(stack.data_dir), "bootstrap_servers": cluster.bootstrap}
+    settings = settings.model_copy(update={**found, "kafka_security_protocol": cluster.security.protocol})
+    return Place(load_job(path), path, cluster, settings, stack)
 
 
 def settings_for(data_dir: Path | None, bootstrap: str | None = None) -> Settings:

@@ -10,6 +10,7 @@ import typer
 
 from cutwater.adapters import admin
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import working_for
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.measured import measure
@@ -37,8 +38,8 @@ def plan(
 ) -> None:
     """Print the topics, rights, disk and network that a job will add. Nothing is written.
 
-    With brokers named, what exists there counts, and where the job ran the bytes per row are measured. Without,
-    three brokers are assumed. docs/OPERATING.md gives the formula.
+    With brokers named, what exists there counts, the promoted generation with its partitions too, and where the
+    job ran the bytes per row are measured. Without, three brokers are assumed. docs/OPERATING.md has the formula.
 
     Exit 2: the job file, a setting or an option is wrong. 4: the named brokers do not answer.
 
@@ -57,10 +58,12 @@ def plan(
 
 
 def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: tuple[float, int, int]) -> Plan:
+    if cluster:
+        wait_for_broker(cluster, ANSWER_S)
+        job, settings = working_for(job, settings, cluster)
     specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output)
     brokers, existing, source_partitions, measured = replication.FACTOR_WANTED, frozenset[str](), None, None
     if cluster:
-        wait_for_broker(cluster, ANSWER_S)
         brokers = admin.brokers(cluster)
         found = admin.describe_topics(cluster, [*([job.topic] if job.topic else []), *(one.name for one in specs)])
         existing = frozenset(found)

@@ -9,10 +9,11 @@ import typer
 
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.framing import written_subjects
+from cutwater.adapters.generations import working_for
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.registry import registry_for
 from cutwater.adapters.schemafiles import schema_files, schema_files_at
-from cutwater.adapters.settings import load_settings
+from cutwater.cli.options import BootstrapOption, DataDirOption, cluster_for, settings_for
 from cutwater.cli.output import handled, out, print_json, say
 from cutwater.core.compatibility import BACKWARD
 from cutwater.core.errors import UsageError
@@ -93,20 +94,28 @@ def _shown(schema: dict[str, Any]) -> dict[str, Any]:
 
 @app.command()
 @handled
-def register(job_file: JobFile, as_json: JsonFlag = False) -> None:
+def register(
+    job_file: JobFile,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
     """Register the schemas of a job in its registry: of events, changelog and output, where confluent is theirs.
 
-    The changelog's subject is that of the region's first generation (CUTWATER_REGION).
+    The changelog's subject is that of the promoted generation. Where no brokers are named and no stack runs, it is
+    that of the region's first one (CUTWATER_REGION).
 
-    Exit 2: no format of the job is confluent, or the registry refuses a schema. 4: the registry does not answer.
+    Exit 2: no format of the job is confluent, or the registry refuses a schema. 4: registry or brokers are away.
 
     Examples:  cutwater schemas register job.yaml  ·  cutwater schemas register job.yaml --json
     """
-    job, settings = load_job(job_file), load_settings()
+    job, settings = load_job(job_file), settings_for(data_dir, bootstrap_servers)
     registry = registry_for(job, settings)
     if registry is None:
         raise UsageError(f"{job_file}: no format in it is confluent, and only that has a registry")
     with registry:
+        if cluster := cluster_for(settings, bootstrap_servers):
+            _, settings = working_for(job, settings, cluster)
         made = [
             {"subject": subject, "id": registry.register(subject, schema)}
             for subject, schema in written_subjects(job, settings.generation)

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -145,6 +146,8 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> int:
     settings = settings_for(data_dir)
     stack = running.require(settings.data_dir)
     newest = streams.milestones(stack.cluster, stack.job, limit=1)
+    if newest:  # the file says what the stack began with
+        stack = replace(stack, generation=str(newest[-1][0].generation))
     view = _view(stack, settings)
     published = _published(stack)
     found_now = standing(stack, settings, view)

@@ -14,7 +14,7 @@ from cutwater.adapters.settings import Settings
 from cutwater.adapters.watching import SourceEnds
 from cutwater.cli.output import out, table
 from cutwater.core.alerts import on, plain
-from cutwater.core.generations import Token
+from cutwater.core.generations import Generation, Token
 from cutwater.core.parts import parts
 from cutwater.core.watched import drift
 from cutwater.core.watching import observe_end, observe_view
@@ -22,10 +22,13 @@ from cutwater.local.running import RunningStack
 
 
 def standing(stack: RunningStack, settings: Settings, view: dict[str, object]) -> dict[str, Any]:
-    """Drift, parts and the alerts that are on, as plain values. Raises CutwaterError as any read does."""
+    """Drift, parts and the alerts that are on, as plain values. Raises CutwaterError as any read does.
+
+    `stack` names the generation that is asked about.
+    """
     job = load_job(Path(stack.job_file))
     limits = watching.limits_of(job, settings)
-    state = watching.recover(stack.cluster, job, settings.generation, limits.window_ms)
+    state = watching.recover(stack.cluster, job, Generation.parse(stack.generation), limits.window_ms)
     now = now_ms()
     ends = SourceEnds(stack.cluster, job.topic, patience_s=TIMEOUT_S)
     state = observe_end(state, ends.ask(state), now, limits.window_ms)

@@ -7,29 +7,21 @@ import os
 import sys
 from datetime import datetime
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
 
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.jobfile import load_job
-from cutwater.cli.options import BootstrapOption, DataDirOption, settings_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, place_of
 from cutwater.cli.output import handled, iso, out, table
 from cutwater.client import CommittedMilestone, committed
-from cutwater.core.errors import UsageError
-from cutwater.core.job import Job
-from cutwater.local import running
 from cutwater.local.supervisor import stop_on_signals
 from cutwater.views.rows import plain
 
 
 @handled
 def tail(
-    job_file: Annotated[
-        Path | None, typer.Argument(help="The job file, with --bootstrap-servers; else the running stack's.")
-    ] = None,
+    job_file: JobOption = None,
     after: Annotated[
         str | None, typer.Option(help="Go on behind this token; else the oldest that is kept.")
     ] = None,
@@ -55,10 +47,10 @@ def tail(
     Examples:  cutwater tail --limit 3  ·  cutwater tail --after g1-local-00000000:42 --json
     ·  cutwater tail job.yaml --bootstrap-servers kafka-1:9092 --changelog
     """
-    job, cluster = _place(job_file, bootstrap_servers, data_dir)
+    place = place_of(job_file, bootstrap_servers, data_dir)
     source: Literal["output", "changelog"] = "changelog" if changelog else "output"
     with stop_on_signals() as stop:
-        found = committed(job, cluster, source=source, after=after, stop=stop.is_set, idle_s=idle)
+        found = committed(place.job, place.cluster, source=source, after=after, stop=stop.is_set, idle_s=idle)
         try:
             for milestone in islice(found, limit):
                 if as_json:
@@ -67,16 +59,6 @@ def tail(
                     _show(milestone, rows)
         except BrokenPipeError:  # `| head` has what it wanted; nothing is left to flush at the end
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _place(job_file: Path | None, bootstrap: str | None, data_dir: Path | None) -> tuple[Job, Cluster]:
-    settings = settings_for(data_dir, bootstrap)
-    if bootstrap is not None:
-        if job_file is None:
-            raise UsageError("with --bootstrap-servers the job file is needed: cutwater tail JOB_FILE …")
-        return load_job(job_file), settings.cluster
-    stack = running.require(settings.data_dir)
-    return load_job(job_file or Path(stack.job_file)), stack.cluster
 
 
 def as_object(milestone: CommittedMilestone) -> dict[str, Any]:

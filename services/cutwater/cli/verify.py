@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from cutwater.adapters.generations import working_for
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.settings import Settings, environment
-from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
-from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, table
+from cutwater.adapters.settings import environment
+from cutwater.cli import verify_regions
+from cutwater.cli.options import (
+    BootstrapOption,
+    DataDirOption,
+    JobOption,
+    JsonOption,
+    Place,
+    place_of,
+)
+from cutwater.cli.output import err, handled, milestone_json, out, print_json, table
+from cutwater.cli.verified import difference_json, difference_row, sum_json
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
-from cutwater.core.verification import CHANGELOG, PLACES, STATE, Answer, Difference, Verdict, exit_code
-from cutwater.local import running
+from cutwater.core.verification import CHANGELOG, PLACES, STATE, Answer, Verdict, exit_code
 from cutwater.local.jars import connectors
 from cutwater.local.java import find_java
 from cutwater.verify.run import Request, Result
@@ -29,9 +35,7 @@ _COLOURS = {Verdict.EQUAL: "green", Verdict.DIFFERENT: "red", Verdict.UNKNOWN: "
 
 @handled
 def verify(
-    job_file: Annotated[
-        Path | None, typer.Argument(help="The job file, with --bootstrap-servers; else the running stack's.")
-    ] = None,
+    job_file: JobOption = None,
     at: Annotated[
         str | None, typer.Option(help="Token of the milestone; else the newest that the places hold.")
     ] = None,
@@ -43,6 +47,19 @@ def verify(
         int, typer.Option(min=1, max=10**9, help="Most rows of one place; they lie on disk meanwhile.")
     ] = 5_000_000,
     api_url: Annotated[str | None, typer.Option(help="The rehydrator, with --bootstrap-servers.")] = None,
+    region: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare that region's changelog with its copy here; CUTWATER_ORIGIN_* name its brokers."
+        ),
+    ] = None,
+    bytes_per_s: Annotated[
+        int,
+        typer.Option(min=0, help="With --region: bytes read a second, of both sides together; 0: no bound."),
+    ] = 0,
+    every: Annotated[
+        str | None, typer.Option(help="With --region: look again after this time (60s, 5m), until Ctrl-C.")
+    ] = None,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
@@ -53,18 +70,28 @@ def verify(
     a row that differs, the places that most others contradict are named. Spark's state has open windows only.
     It is read by a Spark process of its own, from the checkpoint that the settings name; that keeps 100 epochs.
 
+    With --region the copy here is compared with what it was copied from, at a milestone that has arrived: digests
+    by shard, and rows of the shards that differ.
+
     Exit 0: all places are equal. 1: a place differs. 2: no stack runs, or the token is not on the stream. 4: a
     place does not answer or cannot be compared; trying again may work.
 
     Examples:  cutwater verify  ·  cutwater verify --place changelog --place output --json
     ·  cutwater verify job.yaml --bootstrap-servers kafka-1:9092 --api-url http://view:8321
-    ·  cutwater verify --at g1-local-00000000:42 --limit 100
+    ·  cutwater verify --at g1-local-00000000:42 --limit 100  ·  cutwater verify job.yaml --region us --every 60s
     """
+    if region is not None:
+        if place or api_url or data_dir:
+            raise UsageError("--region compares changelogs: without --place, --api-url and --data-dir")
+        asked = verify_regions.request(job_file, region, bootstrap_servers, at, limit, rows_max)
+        return verify_regions.run(asked, bytes_per_s, every, as_json)
+    if bytes_per_s or every:
+        raise UsageError("--bytes-per-s and --every are of a comparison between regions: name one with --region")
     unknown = sorted(set(place or ()) - set(PLACES))
     if unknown:
         raise UsageError(f"'{unknown[0]}' is no place; they are: {', '.join(PLACES)}")
-    settings = settings_for(data_dir, bootstrap_servers)
-    request = _request(job_file, settings, bootstrap_servers, api_url, place or PLACES, at, limit, rows_max)
+    found = place_of(job_file, bootstrap_servers, data_dir)
+    request = _request(found, api_url, place or PLACES, at, limit, rows_max)
     with err.status("verifying") as status:
         result = run_verification(request, lambda where, rows: status.update(f"reading {where}: {rows:,} rows"))
     if as_json:
@@ -75,29 +102,19 @@ def verify(
 
 
 def _request(
-    job_file: Path | None,
-    settings: Settings,
-    bootstrap: str | None,
+    place: Place,
     api_url: str | None,
     places: Any,
     at: str | None,
     limit: int,
     rows_max: int,
 ) -> Request:
-    if bootstrap is not None:
-        if job_file is None:
-            raise UsageError("with --bootstrap-servers the job file is needed: cutwater verify JOB_FILE …")
-        cluster, url = settings.cluster, api_url or f"http://{settings.host}:{settings.port}"
-    else:
-        stack = running.require(settings.data_dir)
-        job_file, cluster = job_file or Path(stack.job_file), stack.cluster
-        url, found = api_url or stack.api_url, {"data_dir": Path(stack.data_dir)}
-        brokers = {"bootstrap_servers": cluster.bootstrap, "kafka_security_protocol": cluster.security.protocol}
-        settings = settings.model_copy(update={**found, **brokers})
+    cluster, settings = place.cluster, place.settings
+    url = place.stack.api_url if place.stack else f"http://{settings.host}:{settings.port}"
     token = Token.parse(at) if at else None
     if token:
         settings = settings.model_copy(update={"generation": token.generation})
-    job, settings = working_for(load_job(job_file), settings)
+    job, settings = working_for(place.job, settings)
 
     def spark_env() -> dict[str, str]:
         return {
@@ -111,14 +128,14 @@ def _request(
 
     return Request(
         job=job,
-        job_file=job_file,
+        job_file=place.job_file,
         cluster=cluster,
         generation=settings.generation,
         places=[one for one in PLACES if one in places or one == CHANGELOG],
         at=token,
         limit=limit,
         rows_max=rows_max,
-        api_url=url,
+        api_url=api_url or url,
         api_headers=settings.api_headers,
         spark_env=spark_env,
     )
@@ -130,25 +147,14 @@ def as_object(result: Result) -> dict[str, Any]:
         "milestone": milestone_json(result.milestone),
         "places": [_answer_json(one) for one in result.answers],
         "differing_rows": result.differing_rows,
-        "differences": [
-            {
-                "key": one.name.key,
-                "window_start": iso(one.name.start_ms),
-                "window_end": iso(one.name.end_ms),
-                "shard": one.shard,
-                "values": one.values,
-                "suspects": list(one.suspects),
-            }
-            for one in result.differences
-        ],
+        "differences": [difference_json(one) for one in result.differences],
     }
 
 
 def _answer_json(one: Answer) -> dict[str, Any]:
     plain = asdict(one)
     for name in ("found", "expected"):
-        rows, digest = getattr(one, name)
-        plain[name] = {"rows": rows, "digest": f"{digest:016x}"}
+        plain[name] = sum_json(getattr(one, name))
     return plain
 
 
@@ -162,7 +168,7 @@ def _show(result: Result) -> None:
     shown = len(result.differences)
     title = f"rows that differ: {shown:,} of {result.differing_rows:,}"
     out.print(
-        table(title, ("key", "window from", "to", "suspected", "values"), map(_difference, result.differences))
+        table(title, ("key", "window from", "to", "suspected", "values"), map(difference_row, result.differences))
     )
 
 
@@ -179,15 +185,6 @@ def _row(one: Answer) -> tuple[str, ...]:
         f"{one.expected.digest:016x}",
     )
     return one.place, *sums, verdict, reason
-
-
-def _difference(one: Difference) -> tuple[str, ...]:
-    values = "\n".join(f"{place}: {value or '(no row)'}" for place, value in one.values.items())
-    name = one.name
-    return (
-        *(escape(name.key), iso(name.start_ms), iso(name.end_ms)),
-        *(", ".join(one.suspects), escape(values)),
-    )
 
 
 def register(app: typer.Typer) -> None:

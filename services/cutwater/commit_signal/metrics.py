@@ -7,7 +7,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from cutwater.core.commit import SignalState
-from cutwater.core.records import Milestone, StreamRecord
+from cutwater.core.records import Heartbeat, Milestone, StreamRecord
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
@@ -44,5 +44,5 @@ class Metrics:
         if isinstance(record, Milestone):
             self._milestones.inc()
             self._delay.observe(max(0, record.committed_ms - record.written_ms) / 1000)
-        else:
+        elif isinstance(record, Heartbeat):
             self._heartbeats.inc()

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
-from cutwater.adapters.generations import candidacy, parent_of, promoted
+from cutwater.adapters.generations import candidacy, parent_of, promoted, told_parent
 from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.adapters.streams import Tail
 from cutwater.core import topics
-from cutwater.core.candidates import Candidate, Candidates, delayed, forbidden
+from cutwater.core.candidates import Candidate, Candidates, delayed, forbidden, goes_back_to
 from cutwater.core.commit import SignalState, promote
 from cutwater.core.errors import FencedError, UnavailableError
 from cutwater.core.generations import Generation
@@ -103,19 +103,16 @@ class Promoting:
             candidate, last = self._asked(), self._last(state, candidate)
             if last is None:
                 return None
-        rewinds_to = parent_of(candidate.claim).sequence if candidate.claim.rewinds else 0
-        state, first = promote(state, last, rewinds_to, self._now_ms(), wire.hash_of)
+        state, first = promote(state, last, goes_back_to(candidate.claim, last), self._now_ms(), wire.hash_of)
         self._writer.write(topics.milestones(self._job), [wire.encode(first)])
         reach("promoted")
         self._log.info("promoted", token=str(first.token), behind=str(last.token), epoch=first.epoch)
         return Promoted(state, self._writer)
 
     def _last(self, state: SignalState, candidate: Candidate) -> Milestone | None:
-        """The newest milestone of the stream, where the candidate may follow it now; None to wait."""
+        """The milestone that the candidate may follow now: the stream's newest, or its parent; None to wait."""
         last = promoted(self._cluster, self._job)
-        if last is None:
-            raise UnavailableError(f"{topics.milestones(self._job)} holds no milestone to go on behind")
-        if last.generation == self._generation:
+        if last and last.generation == self._generation:
             raise UnavailableError(
                 f"{self._generation} was promoted by an earlier life of this process: it goes on after a restart"
             )
@@ -127,4 +124,4 @@ class Promoting:
         if waits and not self._waits:
             self._log.info("waiting to be promoted", reason=waits)
         self._waits = waits
-        return None if waits else last
+        return None if waits else (last or told_parent(candidate.claim))

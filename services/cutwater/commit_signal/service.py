@@ -31,6 +31,7 @@ from cutwater.adapters.kafka import (
 from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.streams import release
 from cutwater.adapters.trail import account
 from cutwater.adapters.waiting import await_brokers
 from cutwater.commit_signal.brokers import Brokers
@@ -43,7 +44,7 @@ from cutwater.core.errors import FencedError, ProtocolError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.origins import claimed
-from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Release, Signal, Start, StreamRecord
 from cutwater.core.trail import Account, unrecorded
 
 POLL_S = 0.1
@@ -151,7 +152,7 @@ class CommitSignal:
             return None
         candidate = candidates(self._cluster, self._job).require(self._generation)
         parent = parent_of(candidate.claim)
-        if last and (why := forbidden(candidate, parent, last)):
+        if why := forbidden(candidate, parent, last):
             raise FencedError(why)
         return parent
 
@@ -226,8 +227,11 @@ class CommitSignal:
         self._looked_s = now
         try:
             last = promoted(self._cluster, self._job)
+            released = release(self._cluster, topics.milestones(self._job))
         except UnavailableError:
             return
+        if released is not None and duty.promoting is None:
+            raise FencedError(f"the job was released to region {released.to} behind milestone {released.token}")
         before = duty.promoting is not None and last and last.generation.number < self._generation.number
         if last is not None and last.generation != self._generation and not before:
             raise FencedError(f"generation {last.generation} was promoted at sequence {last.sequence}")
@@ -269,7 +273,7 @@ def _signal(value: bytes) -> Signal:
 
 def _stream_record(value: bytes) -> StreamRecord:
     record = wire.decode(value)
-    if not isinstance(record, Milestone | Heartbeat):
+    if not isinstance(record, Milestone | Heartbeat | Release):
         raise ProtocolError(
             f"a {type(record).__name__} stands on the commit stream; only commit-signal writes there"
         )

@@ -28,6 +28,8 @@ class Candidate:
     """Somebody asked for its promotion."""
     withdrawn: str | None = None
     """Why it was given up."""
+    withdrawn_ms: int = 0
+    """When that was."""
 
     @property
     def open(self) -> bool:
@@ -52,7 +54,7 @@ class Candidates:
             return self._with(replace(known, newest=record))
         if isinstance(record, Promotion):
             return self._with(replace(known, promoting=True))
-        return self._with(replace(known, withdrawn=record.reason))
+        return self._with(replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms))
 
     def _with(self, candidate: Candidate) -> Candidates:
         return Candidates({**self.by_id, candidate.claim.generation: candidate})
@@ -63,10 +65,12 @@ class Candidates:
         asked = [one for one in self.by_id.values() if one.promoting and one.open]
         return asked[-1] if asked else None
 
-    def promoting_behind(self, last: Milestone) -> Candidate | None:
+    def promoting_behind(self, last: Milestone | None) -> Candidate | None:
         """The one that is to follow `last`, the newest milestone of the commit stream."""
         asked = self.promoting
-        return asked if asked and asked.claim.generation.number > last.generation.number else None
+        if asked is None or last is None:
+            return asked
+        return asked if asked.claim.generation.number > last.generation.number else None
 
     def contests(self, generation: Generation) -> bool:
         """May somebody have taken its place for a moment who leaves it again?
@@ -95,9 +99,9 @@ class Candidates:
         known = {one for one in self.by_id if one.number < generation.number}
         return sorted(known, key=lambda one: one.number)[-most:]
 
-    def next_id(self, region: str, parent_hash: bytes, promoted: Generation) -> Generation:
-        """The id of the next claim in a region: above every number that was claimed or promoted."""
-        taken = [promoted.number, *(one.number for one in self.by_id)]
+    def next_id(self, region: str, parent_hash: bytes, *before: Generation) -> Generation:
+        """The id of the next claim in a region: above every number that was claimed, promoted or its parent's."""
+        taken = [one.number for one in (*before, *self.by_id)]
         return Generation(max(taken) + 1, region, parent_hash.hex()[:PARENT_DIGITS])
 
 
@@ -109,15 +113,15 @@ def folded(records: Iterable[Candidacy]) -> Candidates:
     return found
 
 
-def delayed(candidate: Milestone | None, claim: Claim, last: Milestone) -> str | None:
+def delayed(candidate: Milestone | None, claim: Claim, last: Milestone | None) -> str | None:
     """Why a candidate cannot be promoted behind `last`, the newest milestone of the commit stream; None: it can.
 
     Time mends what is named here. `forbidden` says what time does not mend.
     """
     if candidate is None:
         return "it has no milestone yet"
-    if claim.rewinds:
-        return None
+    if claim.rewinds_to or claim.origin or last is None:
+        return None  # each of its milestones is past its parent, and no other is to be reached
     if not candidate.source_cut.covers(last.source_cut):
         behind = sum(max(0, offset - candidate.source_cut.offset(place)) for place, offset in last.source_cut)
         return f"it is {behind:,} events behind milestone {last.token}"
@@ -126,14 +130,29 @@ def delayed(candidate: Milestone | None, claim: Claim, last: Milestone) -> str |
     return None
 
 
-def forbidden(candidate: Candidate, parent: Milestone, last: Milestone) -> str | None:
+def goes_back_to(claim: Claim, last: Milestone) -> int:
+    """What the first milestone behind `last` says in `rewinds_to`.
+
+    Where another region went on from the newest one here, nothing was gone back behind.
+    """
+    return 0 if claim.origin and claim.rewinds_to >= last.sequence else claim.rewinds_to
+
+
+def forbidden(candidate: Candidate, parent: Milestone, last: Milestone | None) -> str | None:
     """Why a candidate must never be promoted behind `last`; None where it may be."""
     claim = candidate.claim
     if candidate.withdrawn is not None:
         return f"{claim.generation} was given up: {candidate.withdrawn}"
+    if last is None:
+        return None if claim.origin else f"{parent.token} is gone from the commit stream, which holds no milestone"
     if claim.generation.number <= last.generation.number:
         return f"{claim.generation} comes too late: {last.generation} was promoted meanwhile"
-    if not claim.rewinds and parent.generation != last.generation:
+    if claim.origin and not claim.rewinds_to:
+        return (
+            f"{claim.generation} was claimed while this region had no milestone, and {last.token} stands here "
+            "now: give it up, and fail over again"
+        )
+    if not claim.rewinds_to and parent.generation != last.generation:
         return (
             f"{claim.generation} was started from {parent.token}, and {last.generation} was promoted meanwhile: "
             "give it up, and start one from a milestone of that"

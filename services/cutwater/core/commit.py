@@ -20,7 +20,7 @@ from enum import Enum
 from cutwater.core.chain import FIRST_SEQUENCE, ROOT_HASH
 from cutwater.core.errors import DivergenceError, FencedError, ProtocolError
 from cutwater.core.generations import Generation
-from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Release, Signal, Start, StreamRecord
 
 
 class Phase(Enum):
@@ -108,6 +108,11 @@ def resume(job: str, generation: Generation, tail: list[StreamRecord], hash_of: 
             continue  # of before it was promoted
         if isinstance(record, Heartbeat):
             state = replace(state, heartbeat_ms=record.at_ms)
+        elif isinstance(record, Release):
+            raise FencedError(
+                f"job {job}: {generation} was released to region {record.to} behind milestone {record.token}: "
+                "nothing of it may follow. To come back, fail over from that region"
+            )
         else:
             state = replace(state, last=record, last_hash=hash_of(record), attempt=record.attempt)
     return state
@@ -118,8 +123,8 @@ def promote(
 ) -> tuple[SignalState, Milestone]:
     """The first milestone of a candidate on the commit stream: its newest one, told again behind `last`.
 
-    `rewinds_to`: the sequence that a rollback goes back to, else 0. Whether it may be promoted is asked before
-    (`cutwater.core.candidates`).
+    `last` is of the origin where a failover begins a stream. `rewinds_to`: the sequence that a rollback goes back
+    to, else 0. Whether it may be promoted is asked before (`cutwater.core.candidates`).
     """
     if state.last is None:
         raise ProtocolError(f"job {state.job}: {state.generation} has no milestone to be promoted with")
@@ -260,5 +265,6 @@ def _commit(state: SignalState, position: int, now_ms: int, hash_of: Hash) -> tu
         collected=barrier.collected,
         partition_rows=barrier.partition_rows,
         partition_digests=barrier.partition_digests,
+        origin_cut=barrier.origin_cut,
     )
     return replace(state, last=milestone, last_hash=hash_of(milestone), prepared=None), milestone

@@ -55,3 +55,7 @@ class Cut:
         """How many offsets lie between `earlier` and this cut."""
         before = earlier.as_dict()
         return sum(offset - before.get(place, 0) for place, offset in self)
+
+
+NOWHERE = Cut()
+"""The cut that names no partition."""

@@ -11,6 +11,7 @@ from cutwater.core.origins import FIRST, Origin
 from cutwater.core.proof import Writer, Written
 from cutwater.core.records import Barrier
 from cutwater.core.rejection import Seen
+from cutwater.core.sources import moved_on
 
 
 class Epochs:
@@ -101,6 +102,7 @@ class Epochs:
             collected=self._clearing.collected if self._clearing else (),
             partition_rows=tuple(written.rows[number] for number in sorted(written.rows)),
             partition_digests=tuple(written.digests[number] for number in sorted(written.digests)),
+            origin_cut=moved_on(before.origin_cut if before else self._origin.origin_cut, seen.copied),
         )
         self._reached("rows-proved")
         self._barriers.write(barrier)

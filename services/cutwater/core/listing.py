@@ -3,14 +3,15 @@
 A list is not transactional. A killed attempt may have listed events of an epoch that a later attempt listed
 again, or, under another job file, did not reject at all. So an entry counts if the attempt that wrote it won its
 epoch's milestone. Where a zombie's equal entry has overwritten the winner's, that one stands for it: the milestone
-says how many there must be.
+says how many there must be. Each generation lists for itself: `cutwater.core.ancestry` says whose
+epochs are asked.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from cutwater.core.generations import Generation
@@ -105,3 +106,11 @@ def choose(entries: Iterable[tuple[Listed, T]], told: Mapping[Epoch, Told]) -> C
             )
     kept.sort(key=lambda pair: pair[0])
     return Choice([entry for _, entry in kept], problems)
+
+
+def carried(letters: Iterable[Letter], marks: Mapping[Place, Place]) -> list[Letter]:
+    """The letters with where their events went, by whichever generation's letter that was.
+
+    A replay is of the event: the source holds it again for every generation.
+    """
+    return [replace(one, replayed=one.replayed or marks.get(one.event)) for one in letters]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cutwater.core import topics
 from cutwater.core.candidates import Candidate
-from cutwater.core.cuts import Cut
+from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan, Range
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations import ROOT_PARENT, Generation
 from cutwater.core.job import Job
 from cutwater.core.measures import VALUE, unmergeable
-from cutwater.core.records import Milestone
+from cutwater.core.records import Milestone, Release
+from cutwater.core.sources import copied_region
 from cutwater.core.windows import horizon_ms
 
 
@@ -26,10 +28,12 @@ class Origin:
     """The parent's watermark: what comes for windows that end at or below it is late."""
     horizon_ms: int = 0
     """The parent's: no seed is below it, whatever the retention says now."""
+    origin_cut: Cut = field(default_factory=Cut)
+    """Where the source cut lies in the regions whose sources are read as copies."""
 
     @staticmethod
     def of(parent: Milestone) -> Origin:
-        return Origin(parent.source_cut, parent.watermark_ms, parent.horizon_ms)
+        return Origin(parent.source_cut, parent.watermark_ms, parent.horizon_ms, parent.origin_cut)
 
     def range(self, plan: Plan, before: Plan | None) -> Range:
         """The offsets of an epoch, of which `before` planned the one before it.
@@ -78,6 +82,14 @@ def require_at_work(generation: Generation, last: Milestone | None, candidate: C
         raise FencedError(f"{generation} is at its end: {last.generation} is promoted; this driver leaves")
 
 
+def require_unreleased(generation: Generation, released: Release | None) -> None:
+    """Raise FencedError where the generation's job was given up for another region, which goes on from there."""
+    if released is not None and released.generation == generation:
+        raise FencedError(
+            f"the job was released to region {released.to} behind milestone {released.token}; this driver leaves"
+        )
+
+
 def require_mergeable(job: Job) -> None:
     """Raise UsageError where a measure comes from a query of the user's own: what it merges to is not known."""
     for measure in job.measures:
@@ -85,10 +97,10 @@ def require_mergeable(job: Job) -> None:
             raise unmergeable(measure.name)
 
 
-def require_startable(job: Job, fingerprint: str, parent: Milestone, source_partitions: int) -> None:
+def require_startable(job: Job, fingerprint: str, parent: Milestone, partitions: Mapping[str, int]) -> None:
     """Raise UsageError where the job's state cannot go on from the parent's.
 
-    `fingerprint` is that of the job's state, `source_partitions` how many its source topic has now.
+    `fingerprint` is that of the job's state, `partitions` how many each source topic that exists has now.
     """
     if parent.schema_fingerprint != fingerprint:
         raise UsageError(
@@ -96,20 +108,30 @@ def require_startable(job: Job, fingerprint: str, parent: Milestone, source_part
             f"say {fingerprint}: a generation goes on with its parent's measures. Put the job file back"
         )
     for place, _ in parent.source_cut:
-        if place.topic != job.topic or place.partition >= source_partitions:
+        read = f"{parent.token} has read {place.topic}/{place.partition}"
+        if place.topic != job.topic and copied_region(job.topic, place.topic) is None:
             raise UsageError(
-                f"{parent.token} has read {place.topic}/{place.partition}, and the job file's source is "
-                f"{job.topic} with {source_partitions} partitions: a generation goes on with its parent's source"
+                f"{read}, and the job file's source is {job.topic}: a generation goes on with its parent's sources"
+            )
+        if place.topic not in partitions:
+            raise UsageError(
+                f"{read}, and there is no topic {place.topic} here: a generation goes on with its parent's "
+                "sources. Start it from a milestone whose events are here"
+            )
+        if place.partition >= partitions[place.topic]:
+            raise UsageError(
+                f"{read}, and {place.topic} has {partitions[place.topic]} partitions: a generation goes on with "
+                "its parent's sources"
             )
 
 
-def require_kept(parent: Milestone, kept: dict[int, tuple[int, int]]) -> None:
-    """Raise UsageError where the source no longer holds the events behind the parent's cut.
+def require_kept(parent: Milestone, kept: Mapping[TopicPartition, tuple[int, int]]) -> None:
+    """Raise UsageError where a source no longer holds the events behind the parent's cut.
 
-    `kept`: first offset and end of each partition of the source.
+    `kept`: first offset and end of each partition of the sources.
     """
     for place, offset in parent.source_cut:
-        first, end = kept[place.partition]
+        first, end = kept[place]
         if not first <= offset <= end:
             raise UsageError(
                 f"{parent.token} ends at offset {offset} of {place.topic}/{place.partition}, which holds {first} "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutwater.core.cuts import Cut
+from cutwater.core.cuts import NOWHERE, Cut
 from cutwater.core.generations import Generation, Token
 
 
@@ -54,6 +54,8 @@ class Barrier:
     """Per partition of the changelog: its part of `rows`."""
     partition_digests: tuple[int, ...] = ()
     """Per partition of the changelog: its part of `digest`, so that a view of some partitions proves its own."""
+    origin_cut: Cut = NOWHERE
+    """Of the source partitions that are copies of another region's: the next offset there, by the place here."""
 
     def same_content(self, other: Barrier | Milestone) -> bool:
         """Do two tellings of one epoch agree on what was read and written?"""
@@ -114,6 +116,7 @@ class Milestone:
     partition_digests: tuple[int, ...] = ()
     rewinds_to: int = 0
     """Of the first milestone of a rollback: the sequence whose state it goes back to; 0 for none."""
+    origin_cut: Cut = NOWHERE
 
     @property
     def token(self) -> Token:
@@ -130,10 +133,21 @@ class Claim:
     """The parent milestone, as it stands on the commit stream."""
     partitions: int
     """Of the candidate's changelog."""
-    rewinds: bool
-    """A rollback: promoted although its source cut is below the newest milestone's."""
+    rewinds_to: int
+    """Of a rollback: the sequence whose state it goes back to, whatever the newest milestone has read.
+
+    With an origin: the last sequence of this region that the parent's line goes on from. 0 for none.
+    """
     reason: str
     at_ms: int
+    origin: str = ""
+    """The region whose milestone the parent is, in a failover; empty for one of this region's commit stream."""
+    source_cut: Cut = NOWHERE
+    """In a failover: where the candidate begins to read here, in each of its sources."""
+    changelog_cut: Cut = NOWHERE
+    """In a failover: where the parent's changelog cut lies in the copy here."""
+    origin_cut: Cut = NOWHERE
+    """In a failover: how far the source was copied then, in offsets of the origin; places by the topic here."""
 
 
 @dataclass(frozen=True)
@@ -155,10 +169,26 @@ class Withdrawal:
     at_ms: int
 
 
+@dataclass(frozen=True)
+class Release:
+    """A region gives a job up behind its newest milestone, for another one that goes on from there."""
+
+    job: str
+    generation: Generation
+    sequence: int
+    to: str
+    """The region that is to go on."""
+    at_ms: int
+
+    @property
+    def token(self) -> Token:
+        return Token(self.generation, self.sequence)
+
+
 Signal = Start | Barrier | Committed | Heartbeat
 """What the barriers topic carries."""
 
-StreamRecord = Milestone | Heartbeat
+StreamRecord = Milestone | Heartbeat | Release
 """What the commit stream carries."""
 
 Candidacy = Claim | Promotion | Withdrawal | Milestone

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cutwater.core.cuts import TopicPartition
 from cutwater.core.windows import WindowSpec
 
+NO_SOURCE_OFFSET = "no source offset"
 NO_VALUE = "no value"
 UNKNOWN_SCHEMA = "unknown schema"
 UNDECODABLE = "undecodable"
@@ -18,7 +20,16 @@ TOO_LARGE = "too large"
 NO_KEY = "no key"
 NO_EVENT_TIME = "no event time"
 TOO_FAR_AHEAD = "event time too far ahead"
-REASONS = (NO_VALUE, UNKNOWN_SCHEMA, UNDECODABLE, TOO_LARGE, NO_KEY, NO_EVENT_TIME, TOO_FAR_AHEAD)
+REASONS = (
+    NO_SOURCE_OFFSET,
+    NO_VALUE,
+    UNKNOWN_SCHEMA,
+    UNDECODABLE,
+    TOO_LARGE,
+    NO_KEY,
+    NO_EVENT_TIME,
+    TOO_FAR_AHEAD,
+)
 """Why an event cannot be used: the words of dead letters."""
 
 MAX_EVENT_BYTES = 512 * 1024
@@ -38,6 +49,8 @@ class Seen:
     """The smallest event time of the usable events."""
     newest_ms: Mapping[int, int] = field(default_factory=dict)
     """The largest event time of the usable events by source partition (or slot), where there were any."""
+    copied: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Of copies of other regions' sources, where there were events: the offset there that follows the newest."""
 
     @property
     def skew_ms(self) -> int:

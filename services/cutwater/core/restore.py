@@ -36,6 +36,14 @@ class Entry(NamedTuple):
     """Its bytes as written: what the next milestone's parent hash is taken of."""
     offset: int
     """Its offset on the commit stream."""
+    arrived: int | None = None
+    """Of another region's milestone: where its arrival stands, whose changelog cut it has instead of its own."""
+
+
+class Missed(NamedTuple):
+    """A milestone of another region that has not arrived here, and will not: a later one has."""
+
+    entry: Entry
 
 
 @dataclass(frozen=True)
@@ -98,8 +106,12 @@ class Backlog:
     @property
     def position(self) -> int | None:
         """Where to read the stream from: at the last milestone known, which must stand there again."""
-        known = self._last or self._applied
-        return known.offset if known else None
+        return self.known.offset if self.known else None
+
+    @property
+    def known(self) -> Entry | None:
+        """The last milestone known."""
+        return self._last or self._applied
 
     def add(self, entry: Entry) -> None:
         """Take the next milestone of the stream, or the last one again after a pause.
@@ -126,6 +138,23 @@ class Backlog:
         if len(self._pending) > self._pending_max:
             self._pending = deque([entry])
             self._gap = True
+        return None
+
+    def missed(self, entry: Entry) -> None:
+        """The next milestone of the stream, which cannot be read here. Only a jump leads past it.
+
+        Raises as `add` does.
+        """
+        if self._last and entry.offset == self._last.offset:
+            return self._check_same(entry, self._last)
+        if self.successor:
+            return None
+        self._check(entry)
+        self._last = entry
+        milestone = entry.milestone
+        if milestone.generation.number <= self._generation.number:
+            self.lineage = self.lineage.after(milestone)
+        self._gap |= milestone.generation == self._generation and milestone.sequence > self._sequence
         return None
 
     def end_of_stream(self) -> None:

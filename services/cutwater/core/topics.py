@@ -152,8 +152,8 @@ def owned(job: str, generation: Generation, partitions: int, output: Output = EV
         TopicSpec(milestones(job), 1, kept),
         TopicSpec(candidates(job), 1, kept),
         TopicSpec(changelog(job, generation), partitions, rows),
-        TopicSpec(dead_letters(job), partitions, listed),
-        TopicSpec(late(job), partitions, listed),
+        TopicSpec(dead_letters(job), partitions, listed, keeps_partitions=True),
+        TopicSpec(late(job), partitions, listed, keeps_partitions=True),
         TopicSpec(history(job), 1, _BY_SIZE),
         # Keyed by alert: the newest record of each stays, so a watch that starts knows which are on.
         TopicSpec(alerts(job), 1, compacted),

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from cutwater.adapters import admin
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import candidates
+from cutwater.core import topics
 from cutwater.core.errors import UsageError
 
 FILE = "added.json"
@@ -64,29 +66,40 @@ def intend(cluster: Cluster, data_dir: Path, job: str, source: str, wanted: Sequ
             "--data-dir, or remove that one with 'cutwater down --delete'"
         )
     there = set(admin.describe_topics(cluster, wanted))
-    ours = set(before.created if before else ())
-    added = Added(
-        identity,
-        cluster.bootstrap,
-        job,
-        source,
-        created=tuple(name for name in wanted if name in ours or name not in there),
-        found=tuple(name for name in wanted if name in there and name not in ours),
-    )
+    # What an earlier start made counts too: it began with another generation, perhaps.
+    ours = dict.fromkeys((*(before.created if before else ()), *(name for name in wanted if name not in there)))
+    found = tuple(name for name in wanted if name not in ours)
+    added = Added(identity, cluster.bootstrap, job, source, created=tuple(ours), found=found)
     added.write(data_dir)
     return added
 
 
 def left_over(cluster: Cluster, added: Added) -> Added:
-    """`added` without what is gone already. Raises UsageError when this is not the cluster it was added to."""
+    """`added` with later generations' changelogs, and without what is gone already.
+
+    Raises UsageError when this is not the cluster it was added to.
+    """
     if (identity := admin.cluster_id(cluster)) != added.cluster_id:
         raise UsageError(
             f"{cluster.bootstrap} is cluster {identity}, and job {added.job} was added to {added.cluster_id}: "
             "nothing was deleted"
         )
-    there = admin.describe_topics(cluster, [*added.created, *added.found])
+    ours = dict.fromkeys((*added.created, *_claimed(cluster, added)))
+    found = [one for one in added.found if one not in ours]
+    there = admin.describe_topics(cluster, [*ours, *found])
     return replace(
         added,
-        created=tuple(one for one in added.created if one in there and one != added.source),
-        found=tuple(one for one in added.found if one in there),
+        created=tuple(one for one in ours if one in there and one != added.source),
+        found=tuple(one for one in found if one in there),
     )
+
+
+def _claimed(cluster: Cluster, added: Added) -> list[str]:
+    """The changelogs of the generations that were claimed, wherever that was.
+
+    Only where the claims stand on a topic of our own: else they may be those of a job that was there before.
+    """
+    name = topics.candidates(added.job)
+    if name not in added.created or not admin.describe_topics(cluster, [name]):
+        return []
+    return [topics.changelog(added.job, one) for one in candidates(cluster, added.job).by_id]

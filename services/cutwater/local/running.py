@@ -29,6 +29,7 @@ class RunningStack:
     job_file: str
     job: str
     generation: str
+    """The one that it began with; another may have been promoted since."""
     bootstrap_servers: str
     api_url: str
     spark_ui_url: str

@@ -18,11 +18,14 @@ import httpx
 from cutwater.adapters import streams
 from cutwater.adapters.claiming import Claims, copies_of
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import working_for
 from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings, environment
-from cutwater.core.errors import ForeignRowsError, UsageError
+from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.job import Job
 from cutwater.core.replication import Replication
 from cutwater.local import job_topics, running
 from cutwater.local.broker import Broker
@@ -32,7 +35,9 @@ from cutwater.local.disk import require_room
 from cutwater.local.extra import require
 from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
+from cutwater.local.parting import Ended
 from cutwater.local.ports import free_ports, require_free
+from cutwater.local.renewing import Renewals
 from cutwater.local.restarts import RestartPolicy
 from cutwater.local.running import RunningStack
 from cutwater.local.successors import Successors
@@ -42,6 +47,7 @@ Report = Callable[[str], None]
 READY_SECONDS_MAX = 180.0
 
 _SERVICES = ("commit-signal", "rehydrator", "publisher", "watch", "driver")
+_PORTS_AT_WORK = ("CUTWATER_SPARK_UI_PORT", "CUTWATER_DRIVER_PORT", "CUTWATER_SIGNAL_PORT")
 # What a program of the user's own needs of the stack; secrets stay where they are.
 _FOR_A_PROGRAM = (
     "CUTWATER_BOOTSTRAP_SERVERS",
@@ -109,8 +115,12 @@ class Stack:
             "PYSPARK_PYTHON": sys.executable,
             **(extra_env or {}),
         }
-        self._successors = Successors(
-            self.cluster, self.job.name, self._claims, self._candidate, self._copies, report
+        self._generation = settings.generation
+        self._first: list[Child] = []
+        self._successors = Successors(self.cluster, self.job.name, self._candidate, report)
+        claims = Claims(self.cluster, self.job, settings.region, now_ms)
+        self._renewals = Renewals(
+            self.cluster, self.job.name, claims, self._copies, lambda: self._successors.made, report
         )
         self.supervisor = Supervisor(self._members(), report=report, more=self._successors)
 
@@ -132,7 +142,7 @@ class Stack:
             started=started,
             job_file=str(self._job_file),
             job=self.job.name,
-            generation=str(self._settings.generation),
+            generation=str(self._generation),
             bootstrap_servers=self.cluster.bootstrap,
             security_protocol=self.cluster.security.protocol,
             api_url=self.api_url,
@@ -157,7 +167,8 @@ class Stack:
     def prepare(self) -> None:
         """The topics on a user's cluster, before any process starts. Raises CutwaterError."""
         if self._broker is None:
-            job_topics.prepare(self.cluster, self.job, self._settings, self._report)
+            wait_for_broker(self.cluster, self._settings.wait_ms / 1000)
+            job_topics.prepare(self.cluster, *self._begin(), self._report)
 
     def close(self) -> None:
         """Let go of the brokers, once everything has ended."""
@@ -172,16 +183,12 @@ class Stack:
 
     def _members(self) -> list[Supervised]:
         services = [
-            replace(
-                self._service("commit-signal", "cutwater.commit_signal"),
-                may_leave=lambda _code: self._successors.passed(None),
-            ),
+            self._at_work("commit-signal", "cutwater.commit_signal"),
             self._service("rehydrator", "cutwater.rehydrator", lambda: api_answers(self.api_url)),
             *self._publisher(),
         ]
         if not self.job.attached:
-            driver = self._service("driver", "cutwater_spark.driver", self._driver_started, leader_only=True)
-            services.append(replace(driver, may_leave=self._driver_left(None)))
+            services.append(self._at_work("driver", "cutwater_spark.driver", ready=self._driver_started))
         watch = self._service("watch", "cutwater.watch")
         # Last to start and first to end; and when it ends for good, nothing else does.
         services.append(replace(watch, essential=False))
@@ -193,28 +200,35 @@ class Stack:
         return [broker, *services]
 
     def _candidate(self, generation: Generation) -> list[Supervised]:
-        """Its processes. Where they end for good, the promoted ones go on without."""
-        env = {"CUTWATER_GENERATION": str(generation), "CUTWATER_SPARK_UI_PORT": "0"}
-        env |= {"CUTWATER_DRIVER_PORT": "0", "CUTWATER_SIGNAL_PORT": "0"}
-        made = [
-            self._service(f"commit-signal-{generation}", "cutwater.commit_signal", env=env),
-            self._service(f"driver-{generation}", "cutwater_spark.driver", leader_only=True, env=env),
+        """Its processes."""
+        return [
+            self._at_work("commit-signal", "cutwater.commit_signal", generation),
+            self._at_work("driver", "cutwater_spark.driver", generation),
         ]
-        made[1].may_leave = self._driver_left(generation)
-        return [replace(one, essential=False) for one in made]
 
-    def _driver_left(self, generation: Generation | None) -> Callable[[int], bool]:
-        """Does another generation take a driver's place? Where foreign rows ended its own, the next is begun."""
+    def _at_work(
+        self,
+        role: str,
+        module: str,
+        generation: Generation | None = None,
+        ready: Callable[[], bool] | None = None,
+    ) -> Supervised:
+        """A process that works for one generation all its life; None: the one that the stack begins with.
 
-        def left(exit_code: int) -> bool:
-            if self._successors.passed(generation):
-                return True
-            return exit_code == ForeignRowsError.exit_code and self._successors.renew(generation)
+        Were it to find out at each start, it could change over to another one, whose own process runs here too.
+        """
+        driver = role == "driver"
+        if generation is None:
+            made = self._service(role, module, ready, leader_only=driver)
+            self._first.append(made.child)
+        else:
+            env = dict.fromkeys(_PORTS_AT_WORK, "0") | {"CUTWATER_GENERATION": str(generation)}
+            made = self._service(f"{role}-{generation}", module, leader_only=driver, env=env)
 
-        return left
+        def without(exit_code: int) -> str | None:
+            return self._renewals.why_without(Ended(generation or self._generation, driver, exit_code))
 
-    def _claims(self) -> Claims:
-        return Claims(self.cluster, self.job, self._settings.region, now_ms)
+        return replace(made, without=without)
 
     def _copies(self) -> Replication:
         return copies_of(self.cluster, self._settings.replication_factor, self._settings.min_insync_replicas)
@@ -223,8 +237,17 @@ class Stack:
         return [] if self.job.output.mode == "none" else [self._service("publisher", "cutwater.publisher")]
 
     def _create_topics(self) -> bool:
-        job_topics.create_embedded(self.cluster, self.job, self._settings.generation)
+        job, settings = self._begin()
+        job_topics.create_embedded(self.cluster, job, settings.generation)
         return True
+
+    def _begin(self) -> tuple[Job, Settings]:
+        """Find out which generation the stack begins with. Asks the brokers."""
+        job, settings = working_for(self.job, self._settings, self.cluster)
+        self._generation = settings.generation
+        for child in self._first:
+            child.env["CUTWATER_GENERATION"] = str(settings.generation)
+        return job, settings
 
     def _driver_started(self) -> bool:
         """Has the driver taken over since this stack began?"""
@@ -265,20 +288,20 @@ def started(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None
 
     Raises a CutwaterError, with every child ended, when one fails to start.
     """
-    description = stack.describe()
-    description.write()
+    described = stack.describe()
+    described.write()
     try:
         stack.prepare()
         with stack.supervisor as supervisor:
             if supervisor.start(stop):
-                ready = replace(description, ready=True)
+                ready = replace(stack.describe(), ready=True)
                 ready.write()
                 yield ready
             else:
                 yield None
     finally:
         stack.close()
-        (Path(description.data_dir) / running.FILE).unlink(missing_ok=True)
+        (Path(described.data_dir) / running.FILE).unlink(missing_ok=True)
 
 
 def run_stack(stack: Stack, stop: threading.Event, report: Callable[[RunningStack], None]) -> None:

@@ -22,8 +22,8 @@ def _always_ready() -> bool:
     return True
 
 
-def _never(_exit_code: int) -> bool:
-    return False
+def _needed(_exit_code: int) -> str | None:
+    return None
 
 
 @dataclass
@@ -36,8 +36,8 @@ class Supervised:
     grace_seconds: float = 15.0
     essential: bool = True
     """Does its end for good end the others?"""
-    may_leave: Callable[[int], bool] = _never
-    """Given its exit code: does another take its place? Asked when it may not be restarted."""
+    without: Callable[[int], str | None] = _needed
+    """Given its exit code: why the others go on without it; None: they end. Asked when it may not be restarted."""
     restarts: list[float] = field(default_factory=list, init=False)
     restart_at: float | None = field(default=None, init=False)
     finished: bool = field(default=False, init=False)
@@ -132,8 +132,8 @@ class Supervisor:
         child, deadline = member.child, self._clock() + member.ready_seconds_max
         while not member.ready():
             exit_code = child.poll()
-            if exit_code is not None and member.may_leave(exit_code):
-                member.finished = True
+            if exit_code is not None and (why := member.without(exit_code)):
+                self._go_on(member, exit_code, why)
                 return not stop.is_set()
             if exit_code is not None:
                 raise error_for(
@@ -157,17 +157,10 @@ class Supervisor:
         decision = decide(child.restart, exit_code, member.restarts, self._clock())
         if isinstance(decision, Finished):
             member.finished = True
-        elif isinstance(decision, GiveUp) and member.may_leave(exit_code):
-            member.finished = True
-            self._report(
-                f"{child.name} has ended and leaves its place to another generation (log: {child.log_path})"
-            )
+        elif isinstance(decision, GiveUp) and (why := member.without(exit_code)):
+            self._go_on(member, exit_code, why)
         elif isinstance(decision, GiveUp) and not member.essential:
-            member.finished = True
-            self._report(
-                f"{child.name} ended with exit code {exit_code} and is not restarted: {decision.reason}; "
-                f"the others go on without it (log: {child.log_path})"
-            )
+            self._go_on(member, exit_code, decision.reason)
         elif isinstance(decision, GiveUp):
             raise error_for(
                 exit_code,
@@ -180,6 +173,13 @@ class Supervisor:
                 f"{child.name} ended with exit code {exit_code}; restarting in {decision.delay_seconds:g} s "
                 f"(log: {child.log_path})"
             )
+
+    def _go_on(self, member: Supervised, exit_code: int, why: str) -> None:
+        member.finished = True
+        self._report(
+            f"{member.child.name} ended with exit code {exit_code} and is not restarted: {why}; the others go on "
+            f"without it (log: {member.child.log_path})"
+        )
 
     def _restart_when_due(self, member: Supervised) -> None:
         if member.restart_at is not None and self._clock() >= member.restart_at:

@@ -61,6 +61,11 @@ class Answering:
         return self.replica.selection if self.replica else None
 
     @property
+    def origin(self) -> str:
+        """The region that this one shows by a copy; empty where it shows its own."""
+        return self.replica.origin if self.replica else ""
+
+    @property
     def role(self) -> str:
         return "replica" if self.replica else "standby" if self.peers.standby else "owner"
 
@@ -126,6 +131,7 @@ class Answering:
             **described(shown, self.view.lower_ms(shown)),
             "standby": self.peers.standby,
             "age_ms": self.view.age_ms(shown, self._now_ms()),
+            **({"origin": self.origin} if self.origin else {}),
         }
 
     def owners(self, shown: Milestone) -> dict[str, Any]:

@@ -28,6 +28,10 @@ class Milestone(BaseModel):
     )
     committed: Time
     age_ms: int = Field(description="How long ago the job was last known to have nothing newer.")
+    origin: str = Field(
+        "",
+        description="Of a replica of another region: which. `watermark` and `age_ms` are its safe time then.",
+    )
 
 
 class OwnersMilestone(Milestone):

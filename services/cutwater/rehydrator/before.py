@@ -11,6 +11,7 @@ from cutwater.adapters.generations import with_partitions
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import CutwaterError
 from cutwater.core.job import Job
+from cutwater.rehydrator.copied import stream_of
 from cutwater.rehydrator.serving import Served
 from cutwater.views.leftovers import earlier
 from cutwater.views.restoring import stands_on
@@ -27,7 +28,7 @@ def shown_before(
     `folder`: of the view of the promoted generation. What is wrong with an earlier one is logged and no more: it
     is on its way out.
     """
-    on_stream = stands_on(settings.cluster, job)
+    on_stream = stands_on(settings.cluster, job, stream_of(job, settings).topic)
     for path in islice(earlier(folder), TRIES):
         try:
             entry = applied_in(path)

@@ -15,7 +15,9 @@ from cutwater.core.shards import ShardMap
 class Replica:
     """What one holds. It takes no snapshots, and nobody passes questions on to it."""
 
-    def __init__(self, holding: Holding, shards: ShardMap) -> None:
+    def __init__(self, holding: Holding, shards: ShardMap, origin: str = "") -> None:
+        """`origin`: the region whose state it shows by a copy; empty where it is this one."""
+        self.origin = origin
         self._holding = holding
         self._shards = shards
 

@@ -20,12 +20,14 @@ from cutwater.adapters.generations import with_partitions
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import MachineError, ProtocolError, UsageError
+from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.rehydrator.access import open_to_others
 from cutwater.rehydrator.before import shown_before
 from cutwater.rehydrator.census import SizeMetrics
 from cutwater.rehydrator.front import Front
+from cutwater.rehydrator.lookout import Lookout
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.serving import Served
 from cutwater.rehydrator.storemetrics import StoreMetrics
@@ -63,6 +65,9 @@ class Rehydrator:
         self._past: list[tuple[Served, float]] = []
         """Of earlier generations, and when they ceased to be shown: for answers under way, and for peers."""
         self._tidy = False
+        self._refused: Generation | None = None
+        """Promoted, and not to be shown with these settings."""
+        self._lookout = Lookout(settings.cluster, job.name, self._stopped)
         self._front = Front(self._shown.door)
         metrics.watch(lambda: self._shown.view, now_ms)
         metrics.watch_changes(lambda: self._shown.changes)
@@ -108,8 +113,10 @@ class Rehydrator:
         api = threading.Thread(target=self._guarded, args=(self._serve, True), name="api", daemon=True)
         api.start()
         self._at_work.begin(self._guarded)
+        threading.Thread(target=self._guarded, args=(self._lookout.run,), name="lookout", daemon=True).start()
         self._log.info("serving", port=self.port)
         self._guarded(self._watch)
+        self._lookout.stop()
         every = [self._at_work, *([self._shown] if self._coming else []), *(one for one, _ in self._past)]
         for one in every:
             one.stop()
@@ -138,8 +145,8 @@ class Rehydrator:
 
     def _look(self) -> None:
         """What is to be done about generations, if anything."""
-        successor = self._at_work.follower.successor
-        if successor is not None and self._shown.view.status.state is not State.STOPPED:
+        successor = self._successor()
+        if successor is not None:
             self._begin(successor)
         coming = self._coming
         if coming is not None and coming.view.milestone is not None:
@@ -152,19 +159,35 @@ class Rehydrator:
         elif self._shown.view.status.state is State.FOLLOWING:
             self._clear_away()
 
+    @property
+    def _latest(self) -> Generation:
+        """The latest that was begun, or tried."""
+        return max(self._at_work.generation, self._refused or self._at_work.generation)
+
+    def _stopped(self) -> Generation | None:
+        """Behind which generation the view has stopped; None while it follows the commit stream."""
+        return self._latest if self._at_work.view.status.state is State.STOPPED else None
+
+    def _successor(self) -> Milestone | None:
+        """Of the generation that was promoted and is to be begun."""
+        told = self._at_work.follower.successor, self._lookout.found
+        later = [one for one in told if one and one.generation.number > self._latest.number]
+        return max(later, key=lambda one: one.generation.number, default=None)
+
     def _begin(self, successor: Milestone) -> None:
         """Build the view of a generation that was promoted, beside the one that is shown."""
         reach("generation-ended")
         generation = successor.generation
         self._log.info("another generation is promoted", generation=str(generation), milestone=successor.sequence)
         self._at_work.stop()
+        self._told = False
         if self._coming:  # one that was overtaken before it could be shown
             self._past.append((self._coming, time.monotonic()))
         settings = self._settings.model_copy(update={"generation": generation})
         try:
             self._coming = self._served(with_partitions(self._job, len(successor.changelog_cut)), settings)
         except UsageError as error:  # such as more peers than partitions: what is shown stays
-            self._coming = None
+            self._coming, self._refused = None, generation
             self._shown.view.status = Status(State.STOPPED, f"generation {generation} is promoted: {error}")
             return
         self._coming.begin(self._guarded)
@@ -174,7 +197,7 @@ class Rehydrator:
         before, self._shown, self._coming = self._shown, coming, None
         self._front.show(coming.door)
         self._past.append((before, time.monotonic()))
-        self._told = self._tidy = False
+        self._tidy = False
         reach("generation-shown")
         self._log.info("another generation is shown", generation=str(coming.generation))
 

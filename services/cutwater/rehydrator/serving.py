@@ -19,6 +19,7 @@ from cutwater.core import topics
 from cutwater.core.job import Job
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.census import Sized
+from cutwater.rehydrator.copied import begin_anew, stream_of
 from cutwater.rehydrator.front import Door
 from cutwater.rehydrator.loading import Loading
 from cutwater.rehydrator.metrics import Metrics
@@ -60,7 +61,9 @@ class Served:
         self.start = account("rehydrator", job.name, self.generation, settings.cluster, log, registry)
         holding, replica = holding_of(settings, job.shards)
         partitions, selection = holding.partitions, holding.selection
-        self.folder = folder_of(settings.data_dir, job.name, self.generation)
+        self.folder = folder_of(settings.views_dir, job.name, self.generation)
+        if settings.replica_of:
+            begin_anew(self.folder, log)
         with self.start.step("opening the store"):
             table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
             self.store = Store(self.folder, job, self.generation, None, table, partitions, selection=selection)
@@ -75,7 +78,8 @@ class Served:
         starting = Starting(self.start, metrics, view, self.store)
         self.sized = Sized(job, self.store, settings.view_census_ms, metrics, log)
         kept = None
-        if settings.snapshots and selection is None:  # a snapshot holds all rows of its partitions
+        # A snapshot holds all rows of its partitions, and is of this region's log.
+        if settings.snapshots and selection is None and not settings.replica_of:
             kept = Kept(job, settings, partitions, self.store, metrics, log, takes=role == "owner")
         else:
             clear(self.store, log)
@@ -94,6 +98,7 @@ class Served:
             prepare=kept.prepare(starting) if kept else None,
             evict=self.sized.evict,
             changes=self.changes,
+            stream=stream_of(job, settings),
         )
         app = create_app(
             view,
@@ -104,7 +109,7 @@ class Served:
             peers,
             taking.request if taking else None,
             self.sized.answer,
-            Replica(holding, job.shards) if replica else None,
+            Replica(holding, job.shards, settings.replica_of) if replica else None,
             self.changes,
             shown,
         )

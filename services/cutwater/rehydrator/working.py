@@ -9,6 +9,7 @@ from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job import Job
+from cutwater.rehydrator.copied import copied_for
 from cutwater.views.leftovers import generations_in
 from cutwater.views.store import applied_in, folder_of
 
@@ -19,14 +20,16 @@ def found(job: Job, settings: Settings, log: Any) -> tuple[Job, Settings]:
     """Job and settings of the generation to begin with. It follows a promotion by itself later."""
     try:
         wait_for_broker(settings.cluster, PROBE_S)
-        return working_for(job, settings)
+        return copied_for(job, settings) if settings.replica_of else working_for(job, settings)
     except UnavailableError as error:
         held = max(
-            generations_in(folder_of(settings.data_dir, job.name, settings.generation).parent), default=None
+            generations_in(folder_of(settings.views_dir, job.name, settings.generation).parent), default=None
         )
+        if held is None and settings.replica_of:
+            raise  # which generation to begin with is not known
         if held is None:
             return job, settings
         log.warning("waiting", reason=str(error), shows=str(held))
         settings = settings.model_copy(update={"generation": held})
-        last = applied_in(folder_of(settings.data_dir, job.name, held))
+        last = applied_in(folder_of(settings.views_dir, job.name, held))
         return (with_partitions(job, len(last.milestone.changelog_cut)) if last else job), settings

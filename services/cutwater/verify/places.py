@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Message
 
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
@@ -58,18 +58,9 @@ def fill_from_changelog(job: Job, ranges: Ranges, entry: Entry, before: Cut, tab
     Returns why the milestone's own rows are not those that it proves; empty when they are. Raises
     `views.proving.Overtaken` when compaction may have taken values below the cut.
     """
-    milestone, reader, framed = entry.milestone, RowReader(job), single_object(job)
+    milestone = entry.milestone
     range_ = ranges.between(Cut(), milestone, look_above=not fresh(milestone, now_ms()))
-    for message in range_:
-        row = reader.row(message)
-        if row.window.end_ms <= milestone.horizon_ms:
-            continue
-        name = RowName(*row.window)
-        if row.deleted:
-            table.delete(name)
-        else:
-            table.put(name, framed(row.value))
-    table.flush()
+    take_rows(job, range_, milestone.horizon_ms, table)
     require_whole(milestone, range_.first_above_ms, now_ms())
     try:
         # It is whole, however old it is: that was seen above the cut. So by the milestone's own time, too.
@@ -78,6 +69,21 @@ def fill_from_changelog(job: Job, ranges: Ranges, entry: Entry, before: Cut, tab
     except DivergenceError as error:
         return str(error)
     return ""
+
+
+def take_rows(job: Job, messages: Iterable[Message], horizon_ms: int, table: Table) -> None:
+    """Of a changelog's records, in log order within a partition, the newest row of each name above the horizon."""
+    reader, framed = RowReader(job), single_object(job)
+    for message in messages:
+        row = reader.row(message)
+        if row.window.end_ms <= horizon_ms:
+            continue
+        name = RowName(*row.window)
+        if row.deleted:
+            table.delete(name)
+        else:
+            table.put(name, framed(row.value))
+    table.flush()
 
 
 class ShownBy(NamedTuple):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from cutwater.adapters import streams
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.hashing import row_hash
 from cutwater.adapters.process import now_ms
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
@@ -30,7 +29,6 @@ from cutwater.core.verification import (
     Difference,
     Held,
     Judge,
-    RowName,
     Scope,
     Sum,
     Verdict,
@@ -41,7 +39,7 @@ from cutwater.core.verification import (
     total,
 )
 from cutwater.verify.places import NotHeld, NotYet, Output, fill_from_changelog, fill_from_view, shown_by
-from cutwater.verify.scratch import Report, Scratch
+from cutwater.verify.scratch import Report, Scratch, held_hash
 from cutwater.verify.state import fill_from_state
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import Ranges
@@ -254,7 +252,7 @@ class _Verification:
         theirs = (row for row in self._scratch[CHANGELOG].rows() if scope.holds(row.shard, row.name))
         if place == OUTPUT:
             theirs = (Held(row.shard, row.name, judge.seen(row.value)) for row in theirs)
-        return summed(mine, _hash), summed(theirs, _hash)
+        return summed(mine, held_hash), summed(theirs, held_hash)
 
     def _rows(
         self, places: Sequence[str], shards: frozenset[int], judge: Judge
@@ -278,7 +276,3 @@ class _Verification:
         problem = self._problems.get(place, "")
         verdict = Verdict.DIFFERENT if suspected or problem else Verdict.EQUAL
         return Answer(place, verdict, total(found), total(expected), suspected, problem)
-
-
-def _hash(name: RowName, value: bytes) -> int:
-    return row_hash(f"{name.key}\0{name.start_ms}\0{name.end_ms}".encode(), value)

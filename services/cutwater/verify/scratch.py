@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 
-from cutwater.adapters.hashing import key_hash
+from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.core.errors import UsageError
 from cutwater.core.shards import ShardMap
 from cutwater.core.verification import PLACES, Held, RowName
@@ -23,6 +23,11 @@ _ORDER = "order by shard, key, start_ms, end_ms"
 _ALL, _SHARD = f"{_READ} {_ORDER}", f"{_READ} and shard = ? {_ORDER}"
 Report = Callable[[str, int], None]
 """Told now and then of a place and how many rows of it were read."""
+
+
+def held_hash(name: RowName, value: bytes) -> int:
+    """What a place's digests are made of."""
+    return row_hash(f"{name.key}\0{name.start_ms}\0{name.end_ms}".encode(), value)
 
 
 class Table:
@@ -83,14 +88,21 @@ class Table:
 class Scratch:
     """A database in a folder of its own, for one comparison; closed at the end of the `with` block."""
 
-    def __init__(self, folder: Path, shards: ShardMap, rows_max: int, report: Report = lambda _place, _rows: None):
+    def __init__(
+        self,
+        folder: Path,
+        shards: ShardMap,
+        rows_max: int,
+        report: Report = lambda _place, _rows: None,
+        places: Iterable[str] = PLACES,
+    ):
         """`rows_max`: the bound for each place."""
         self._database = sqlite3.connect(folder / "rows.sqlite", isolation_level=None)
         # Of no use after a crash: nothing needs to be safe on disk.
         self._database.execute("pragma journal_mode = off")
         self._database.execute("pragma synchronous = off")
         self._database.execute(_CREATE)
-        self._tables = {place: Table(self._database, place, shards, rows_max, report) for place in PLACES}
+        self._tables = {place: Table(self._database, place, shards, rows_max, report) for place in places}
 
     def __getitem__(self, place: str) -> Table:
         return self._tables[place]

@@ -10,7 +10,7 @@ from cutwater.core.moments import iso
 from cutwater.core.records import Milestone
 from cutwater.core.selection import Selection
 
-_OF_THE_MOMENT = ("age_ms", "standby")
+_OF_THE_MOMENT = ("age_ms", "standby", "origin")
 
 
 def described(milestone: Milestone, lower_ms: int | None) -> dict[str, Any]:

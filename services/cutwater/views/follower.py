@@ -16,7 +16,7 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.lineage import UNKNOWN
 from cutwater.core.records import Heartbeat, Milestone
-from cutwater.core.restore import Backlog, Jump, Step
+from cutwater.core.restore import Backlog, Jump, Missed, Step
 from cutwater.core.sharing import Partitions
 from cutwater.views.applier import CHUNK_ROWS, Applied, Applier
 from cutwater.views.bulk import Bulk
@@ -24,7 +24,7 @@ from cutwater.views.changes import Changes
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import STALL_S, Ranges, Stopped
 from cutwater.views.store import Store
-from cutwater.views.stream import MilestoneFeed
+from cutwater.views.stream import Feed, OwnStream, Stream
 from cutwater.views.view import State, Status, View
 
 POLL_S = 0.2
@@ -68,6 +68,7 @@ class Follower:
         prepare: Callable[[Callable[[], bool]], None] | None = None,
         evict: Callable[[Milestone], int | None] = lambda _: None,
         changes: Changes | None = None,
+        stream: Stream | None = None,
     ) -> None:
         """`partitions`: those that the store holds; None for all.
 
@@ -76,6 +77,7 @@ class Follower:
         it is told how to see that it shall stop.
         `evict`: says at each step from where on windows are kept, as `Applier` has it.
         `changes`: told what each milestone changed, once it is shown.
+        `stream`: the commit stream that is followed; None for the region's own.
         """
         self._bulk = bulk
         self._evict = evict
@@ -89,7 +91,7 @@ class Follower:
         self._wait_s = wait_s
         self._stall_s = stall_s
         self._chunk_rows = chunk_rows
-        self._topic = topics.milestones(job.name)
+        self._stream = stream or OwnStream(job.name)
         self._changelog = topics.changelog(job.name, generation)
         self._overtaken = ""
         self._partitions = partitions
@@ -163,12 +165,12 @@ class Follower:
                 self._say(State.WAITING, str(error))
                 self._stop.wait(PROBE_S)
             else:
-                partition_count(self._cluster, self._topic)
+                partition_count(self._cluster, self._stream.topic)
                 return
 
     def _session(self) -> None:
         """Follow until stopped or until something is away; then come back after a pause."""
-        feed: MilestoneFeed | None = None
+        feed: Feed | None = None
         full: DiskFullError | None = None
         ranges = Ranges(self._cluster, self._changelog, self._stop.is_set, self._stall_s, self._partitions)
         bulk = self._bulk(self._store, self._stop.is_set) if self._bulk else None
@@ -183,7 +185,7 @@ class Follower:
             gathering=self._changes.gathering,
         )
         try:
-            feed = MilestoneFeed(self._cluster, self._topic, self._backlog.position)
+            feed = self._stream.open(self._cluster, self._backlog.known)
             partition_count(self._cluster, self._changelog)  # away for good, it ends the process
             while self._goes_on:
                 self._advance(feed, applier)
@@ -208,7 +210,7 @@ class Follower:
                 self._store.probe()
                 return
 
-    def _advance(self, feed: MilestoneFeed, applier: Applier) -> None:
+    def _advance(self, feed: Feed, applier: Applier) -> None:
         """Apply what is there, then read what is new."""
         now_ms = self._now_ms()
         successor = self._backlog.successor
@@ -223,10 +225,12 @@ class Follower:
             self._read(feed, 0.0 if plan else POLL_S)
         self._observer.backlog(len(self._backlog))
 
-    def _read(self, feed: MilestoneFeed, timeout_s: float) -> None:
+    def _read(self, feed: Feed, timeout_s: float) -> None:
         for record in feed.poll(timeout_s):
             if isinstance(record, Heartbeat):
                 self._view.beat(record)
+            elif isinstance(record, Missed):
+                self._backlog.missed(record.entry)
             else:
                 self._backlog.add(record)
         if self._backlog.lineage not in (self._store.lineage, UNKNOWN):

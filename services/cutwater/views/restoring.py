@@ -257,16 +257,16 @@ def _right(path: Path, one: File) -> bool:
         return False
 
 
-def stands_on(cluster: Cluster, job: Job) -> Callable[[Entry, Callable[[], bool]], bool]:
-    """Asks the commit stream. A milestone that was pruned from its start cannot be asked for, and is believed.
+def stands_on(cluster: Cluster, job: Job, topic: str | None = None) -> Callable[[Entry, Callable[[], bool]], bool]:
+    """Asks the commit stream; `topic`: where it is not the region's own.
 
-    Without this, a snapshot of a stream that was replaced would be restored at every start and refused by the
-    follower, for ever.
+    A milestone that was pruned from its start cannot be asked for, and is believed. Without this, a snapshot of a
+    stream that was replaced would be restored at every start and refused by the follower, for ever.
     """
 
     def on_stream(entry: Entry, stopped: Callable[[], bool]) -> bool:
         try:
-            feed = MilestoneFeed(cluster, topics.milestones(job.name), entry.offset)
+            feed = MilestoneFeed(cluster, topic or topics.milestones(job.name), entry.offset)
         except DivergenceError:
             return False
         except UnavailableError as error:
@@ -278,7 +278,7 @@ def stands_on(cluster: Cluster, job: Job) -> Callable[[Entry, Callable[[], bool]
             while time.monotonic() < until:
                 for record in feed.poll(POLL_S):
                     # What lies behind it, a marker's place or another record, is another stream's.
-                    return isinstance(record, Entry) and record == entry
+                    return isinstance(record, Entry) and record.record == entry.record
                 if feed.at_end:
                     return False
                 if stopped():

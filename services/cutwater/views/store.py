@@ -18,6 +18,7 @@ from cutwater.adapters import wire
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.crashing import reach
 from cutwater.core.bulk import Done
+from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import MachineError, UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
@@ -34,7 +35,7 @@ from cutwater.views.table import RocksTable, Table
 FORMAT = 1
 _IDENTITY, _APPLIED, _APPLYING = meta("identity"), meta("applied"), meta("applying")
 _PARTITIONS, _LOADED, _LOWER = meta("partitions"), meta("loaded"), meta("lower")
-_PROBE, _LINEAGE = meta("probe"), meta("lineage")
+_PROBE, _LINEAGE, _ARRIVED = meta("probe"), meta("lineage"), meta("arrived")
 _OFFSET_BYTES = 8
 _LOWEST = segment_prefix(-(1 << 63))
 
@@ -49,7 +50,7 @@ def part_in(folder: Path) -> tuple[Partitions | None, Selection | None]:
 
     Raises MachineError as `Store` does.
     """
-    return _part_of(_kept(folder, _PARTITIONS) or b"null")
+    return _part_of(_kept(folder, _PARTITIONS)[0] or b"null")
 
 
 def applied_in(folder: Path) -> Entry | None:
@@ -57,15 +58,15 @@ def applied_in(folder: Path) -> Entry | None:
 
     Raises MachineError as `Store` does.
     """
-    data = None if _kept(folder, _APPLYING) else _kept(folder, _APPLIED)
-    return None if data is None else _unpack(folder, data)
+    applying, data, arrived = _kept(folder, _APPLYING, _APPLIED, _ARRIVED)
+    return None if applying or data is None else _unpack(folder, data, arrived)
 
 
-def _kept(folder: Path, name: bytes) -> bytes | None:
+def _kept(folder: Path, *names: bytes) -> list[bytes | None]:
     try:
         table = RocksTable(folder)
         try:
-            return table.get(name)
+            return [table.get(name) for name in names]
         finally:
             table.close()
     except Exception as error:  # rocksdict raises the bare class
@@ -212,6 +213,8 @@ class Store:
         lower = max((one for one in (self.lower_ms, lower_ms) if one is not None), default=None)
         drop_ms = entry.milestone.horizon_ms if floor_ms is None else floor_ms
         moved = {_APPLIED: _pack(entry), _APPLYING: None, _LOADED: None}
+        if entry.arrived is not None:
+            moved[_ARRIVED] = _pack_arrived(entry.arrived, entry.milestone.changelog_cut)
         if lower is not None:
             drop_ms = max(drop_ms, lower)
             moved[_LOWER] = str(lower).encode()
@@ -278,7 +281,8 @@ class Store:
     def _entry(self, name: bytes) -> Entry | None:
         with self._guard("reading the position"):
             data = self._db.get(name)
-        return None if data is None else _unpack(self.folder, data)
+            arrived = self._db.get(_ARRIVED) if name == _APPLIED else None
+        return None if data is None else _unpack(self.folder, data, arrived)
 
     def _identify(self) -> int:
         """Check whose view this is, or write it down; returns the segment length it was laid out with."""
@@ -319,6 +323,7 @@ class Store:
                 )
             if other:
                 nothing = {_PARTITIONS: mine, _APPLIED: None, _APPLYING: None, _LOADED: None, _LOWER: None}
+                nothing[_ARRIVED] = None
                 self._db.write(nothing, (_LOWEST, WINDOWS_END))
         return other
 
@@ -380,8 +385,18 @@ def _pack(entry: Entry) -> bytes:
     return entry.offset.to_bytes(_OFFSET_BYTES, "big") + entry.record
 
 
-def _unpack(folder: Path, data: bytes) -> Entry:
+def _pack_arrived(offset: int, cut: Cut) -> bytes:
+    """Where a milestone's arrival stands, and the cut that it says: the milestone's own bytes say the origin's."""
+    return json.dumps([offset, [[*place, at] for place, at in cut]]).encode()
+
+
+def _unpack(folder: Path, data: bytes, arrived: bytes | None = None) -> Entry:
     record = wire.decode(data[_OFFSET_BYTES:])
     if not isinstance(record, Milestone):
         raise MachineError(f"{folder}: the position is no milestone; delete the folder to rebuild the view")
-    return Entry(record, data[_OFFSET_BYTES:], int.from_bytes(data[:_OFFSET_BYTES], "big"))
+    entry = Entry(record, data[_OFFSET_BYTES:], int.from_bytes(data[:_OFFSET_BYTES], "big"))
+    if arrived is None:
+        return entry
+    offset, cut = json.loads(arrived)
+    here = Cut.of({TopicPartition(topic, partition): at for topic, partition, at in cut})
+    return entry._replace(milestone=replace(record, changelog_cut=here), arrived=offset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from confluent_kafka import KafkaError, Message
 
@@ -10,13 +11,49 @@ from cutwater.adapters import wire
 from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import assign, bounds, make_consumer, raise_read_error, unanswered
+from cutwater.core import topics
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
 from cutwater.core.readers import CLIENT, VIEW, Reader
-from cutwater.core.records import Heartbeat, Milestone
-from cutwater.core.restore import Entry
+from cutwater.core.records import Heartbeat, Milestone, Release
+from cutwater.core.restore import Entry, Missed
 
 _BATCH = 200
 _PROBE_S = 1.0
+
+
+class Feed(Protocol):
+    """A commit stream that is being read."""
+
+    topic: str
+
+    @property
+    def trouble(self) -> str: ...
+
+    @property
+    def at_end(self) -> bool: ...
+
+    def poll(self, timeout_s: float) -> Iterator[Entry | Missed | Heartbeat]: ...
+
+    def close(self) -> None: ...
+
+
+class Stream(Protocol):
+    """Which commit stream a view follows."""
+
+    topic: str
+
+    def open(self, cluster: Cluster, known: Entry | None) -> Feed:
+        """From the last milestone known on, which is read again; raises as `MilestoneFeed` does."""
+
+
+class OwnStream:
+    """The region's own."""
+
+    def __init__(self, job: str) -> None:
+        self.topic = topics.milestones(job)
+
+    def open(self, cluster: Cluster, known: Entry | None) -> Feed:
+        return MilestoneFeed(cluster, self.topic, known.offset if known else None)
 
 
 class MilestoneFeed:
@@ -59,7 +96,9 @@ class MilestoneFeed:
         for message in messages:
             error = message.error()
             if error is None:
-                yield self._record(message)
+                record = self._record(message)
+                if not isinstance(record, Release):  # a reader shows the last milestone before it
+                    yield record
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.at_end = True
             else:
@@ -73,7 +112,7 @@ class MilestoneFeed:
         if unanswered(self._consumer, self.topic, _PROBE_S) is None:
             self.trouble = ""
 
-    def _record(self, message: Message) -> Entry | Heartbeat:
+    def _record(self, message: Message) -> Entry | Heartbeat | Release:
         value = bytes(message.value() or b"")
         place = f"{self.topic}@{message.offset()}"
         try:
@@ -82,6 +121,6 @@ class MilestoneFeed:
             raise ProtocolError(f"{place}: {error}") from None
         if isinstance(record, Milestone):
             return Entry(record, value, message.offset())
-        if isinstance(record, Heartbeat):
+        if isinstance(record, Heartbeat | Release):
             return record
         raise ProtocolError(f"{place}: a {type(record).__name__} stands on the commit stream, where none belongs")

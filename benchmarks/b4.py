@@ -1,0 +1,244 @@
+"""B4, mirror: topics copied from one broker to another, beside MirrorMaker 2.
+
+python -m benchmarks.b4 --pairs 5 --size 1000000
+python -m benchmarks.b4 --parts lag --seconds 60
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import limits, machine
+from benchmarks.command import Command, between, order, ratio_lines, say
+from benchmarks.figures import Column, Figure, Run, document, markdown, ratios, spread
+from benchmarks.mirror import mirrormaker
+from benchmarks.mirror.contest import CONTENDERS, CUTWATER, Contest, Copy, Stage
+from benchmarks.mirror.lag import ROUND_TRIP_MS, LagRun, follow, regions
+from benchmarks.mirror.origin import Origin
+from cutwater.local.broker import Broker
+from cutwater.local.jars import jars, jars_from
+from cutwater.local.java import find_java
+from cutwater.local.supervisor import Supervisor
+
+TITLE = "B4: topics copied to another region's broker"
+PEERS = tuple(mirrormaker.SETTINGS)
+RATIO_MIN = 0.7
+
+
+def of(value: Callable[[Copy], float]) -> Callable[[Run], float | None]:
+    """A figure of a copy."""
+    return lambda run: value(run) if isinstance(run, Copy) else None
+
+
+COLUMNS: tuple[Column, ...] = (
+    ("MB per CPU-s", of(lambda run: run.mb_per_cpu_s), ",.1f"),
+    ("records/s", lambda run: run.events_per_s, ",.0f"),
+    ("drain s", lambda run: run.drain_s, ".1f"),
+    ("CPU-s", lambda run: run.cpu_s, ".1f"),
+    ("broker CPU-s", lambda run: run.broker_cpu_s, ".1f"),
+    ("start s", lambda run: run.start_s, ".1f"),
+    ("start CPU-s", lambda run: run.start_cpu_s, ".1f"),
+    ("peak MB", lambda run: run.memory_mb_peak, ",.0f"),
+)
+FIGURES = [
+    Figure(name, peer, value)
+    for name, value in (
+        ("mirror-bytes-per-cpu", of(lambda run: run.mb_per_cpu_s)),
+        ("mirror-records-per-s", lambda run: run.events_per_s),
+        ("mirror-memory", lambda run: 1 / run.memory_mb_peak),
+    )
+    for peer in PEERS
+]
+
+
+PARTS = ("copy", "lag")
+PAIRS, SIZE, SIZE_MAX, SECONDS = 3, 1_000_000, 20_000_000, 30
+LAG_PAIRS_MAX = 2
+
+
+@dataclass(frozen=True)
+class Options:
+    pairs: int
+    size: int
+    seed: int
+    contenders: tuple[str, ...]
+    parts: tuple[str, ...]
+    seconds: int
+    out: Path
+
+
+class MirrorCommand(Command):
+    """Has two parts that can be run alone, and fewer contenders by default than there are."""
+
+    def parse(self, arguments: Sequence[str]) -> Any:
+        """Exits with code 2 and the allowed values when an argument does not fit."""
+        parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{self.name}", description=self.title)
+        add = parser.add_argument
+        add("--pairs", type=between(1, 100), default=PAIRS, help=f"runs of each contender (default {PAIRS})")
+        add("--size", type=between(1_000, self.size_max), default=SIZE, help=f"events (default {SIZE:,})")
+        add("--seed", type=int, default=7, help="of the generated events (default 7)")
+        add("--contenders", nargs="+", choices=CONTENDERS, default=CONTENDERS[:3],
+            help=f"default: {' '.join(CONTENDERS[:3])}")  # fmt: skip
+        add("--parts", nargs="+", choices=PARTS, default=PARTS, help="default: both")
+        add("--seconds", type=between(5, 3_600), default=SECONDS,
+            help=f"measured of each run of the part 'lag' (default {SECONDS})")  # fmt: skip
+        add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
+        one = parser.parse_args(arguments)
+        names = tuple(one.contenders), tuple(one.parts)
+        return Options(one.pairs, one.size, one.seed, *names, one.seconds, one.out)
+
+
+COMMAND = MirrorCommand("b4", TITLE, CONTENDERS, SIZE, SIZE_MAX)
+
+
+class Results:
+    """Grows with each run; `write` gives the files of the runs so far."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._about = machine.describe()
+        self.copies: list[Copy] = []
+        self.lags: list[LagRun] = []
+        self.notes: list[str] = []
+
+    def write(self) -> dict[str, Any]:
+        found = ratios(self.copies, CUTWATER, FIGURES)
+        written = document("b4", self._about, self.copies, {**found, **lag_ratios(self.lags)})
+        written["exact"] = all(run.exact for run in self.copies) and all(run.exact for run in self.lags)
+        text = markdown(TITLE, written, self.copies, [*self.notes, *verdicts(found)], COLUMNS)
+        if self.lags:
+            written["runs"] += [asdict(run) for run in self.lags]
+            text += "\n".join(["", "## Lag", "", *lag_table(self.lags), ""])
+        out = self._options.out
+        (out / "b4.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        (out / "b4.md").write_text(text, encoding="utf-8")
+        return written
+
+
+@contextmanager
+def brokers(work: Path, java: Path) -> Iterator[tuple[Broker, Broker, Callable[[], list[int]]]]:
+    """Two brokers in a folder that is emptied first, and their processes; ended and cleared at the end."""
+    shutil.rmtree(work, ignore_errors=True)
+    folder, found = work.resolve(), jars("kafka")
+    pair = [Broker(folder / name, java, found) for name in ("origin", "own")]
+    members = [one.supervised() for one in pair]
+    with Supervisor(members) as supervisor:
+        supervisor.start(threading.Event())
+        yield pair[0], pair[1], lambda: [pid for one in members for pid in one.child.pids()]
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def bench(options: Any) -> dict[str, Any]:
+    """The whole benchmark; returns the document that it wrote."""
+    java, results, written = find_java(), Results(options), dict[str, Any]()
+    peer_jars = jars_from(mirrormaker.JARS) if set(options.contenders) & set(PEERS) else ()
+    if "copy" in options.parts:
+        for copy in copies(options, java, peer_jars, results.notes):
+            results.copies.append(copy)
+            say(describe(copy, options.pairs))
+            written = results.write()  # an interrupted run has results too
+    if "lag" in options.parts:
+        for lag in lags(options, java, peer_jars):
+            results.lags.append(lag)
+            say(described(lag))
+            written = results.write()
+    return written
+
+
+def copies(options: Options, java: Path, peer_jars: Sequence[Path], notes: list[str]) -> Iterator[Copy]:
+    """Every contender, pair by pair, over the same topics."""
+    with brokers(options.out / "b4-work", java) as (there, here, pids):
+        origin = Origin(there.cluster, options.size, options.seed)
+        notes.append(told(origin, java))
+        say(f"{notes[-1]} Written in {origin.seconds:.0f} s.")
+        stage = Stage(origin, here.cluster, pids, options.out / "b4-runs", java, peer_jars)
+        for pair in range(1, options.pairs + 1):
+            for name in order(options.contenders, pair):
+                yield Contest(stage, name, pair).run()
+
+
+def lags(options: Options, java: Path, peer_jars: Sequence[Path]) -> Iterator[LagRun]:
+    """Every contender, pair by pair, each between two fresh brokers."""
+    for pair in range(1, min(options.pairs, LAG_PAIRS_MAX) + 1):
+        for name in order(options.contenders, pair):
+            with regions(options.out / "b4-lag-work", java, peer_jars) as on:
+                yield follow(on, name, pair, options.seconds)
+
+
+def told(origin: Origin, java: Path) -> str:
+    """What is to be copied, and how fast it could be read."""
+    events = origin.topics[0]
+    rate = limits.consumer_rate(java, jars("kafka"), origin.cluster, events.name, events.records)
+    listed = ", ".join(f"{one.name} {one.records:,} ({one.size / 1e6:,.0f} MB)" for one in origin.topics)
+    return f"{listed}. Reading the events and no more (ConsumerPerformance): {rate:,.0f} records/s."
+
+
+def verdicts(found: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Does a copy take little enough CPU?"""
+    known = {name: one["median"] for name, one in found.items() if name.startswith("mirror-bytes-per-cpu/")}
+    return [
+        f"{name}: {ratio} (at least {RATIO_MIN}: {'kept' if ratio >= RATIO_MIN else 'not kept'})"
+        for name, ratio in known.items()
+    ]
+
+
+def describe(run: Copy, pairs: int) -> str:
+    verdict = "exact" if run.exact else f"NOT EXACT: {run.fault}"
+    return (
+        f"pair {run.pair}/{pairs} {run.contender:31} {run.mb_per_cpu_s:6.1f} MB per CPU-s, "
+        f"{run.events_per_s:8,.0f} records/s, {run.cpu_s:.1f} CPU-s, {run.memory_mb_peak:,.0f} MB, {verdict}"
+    )
+
+
+def lag_ratios(runs: Sequence[LagRun]) -> dict[str, dict[str, float]]:
+    """The peer's p99 until a milestone is held, over ours until it is said to have arrived: above 1 is better."""
+    known = {(run.contender, run.pair): run.last["p99"] for run in runs}
+    found = {}
+    for peer in PEERS:
+        both = [pair for name, pair in known if name == peer and (CUTWATER, pair) in known]
+        if both:
+            quotients = [known[peer, pair] / known[CUTWATER, pair] for pair in both]
+            found[f"mirror-lag-p99/{peer}"] = spread(quotients)
+    return found
+
+
+def lag_table(runs: Sequence[LagRun]) -> list[str]:
+    """A line for each run."""
+    parts = ("p50", "p99", "max")
+    rows = [
+        f"| {run.contender} | {run.pair} | {run.milestones} | {place} | "
+        + " | ".join(f"{told[part]:,.0f}" for part in parts)
+        + f" | {run.cpu_s:.1f} |"
+        for run in runs
+        for place, told in run.lags_ms.items()
+    ]
+    head = (
+        f"| milestones behind {ROUND_TRIP_MS} ms | pair | milestones | until | p50 ms | p99 ms | max ms | CPU-s |"
+    )
+    return [head, "|---|---:|---:|---|---:|---:|---:|---:|", *rows]
+
+
+def described(run: LagRun) -> str:
+    verdict = "exact" if run.exact else f"NOT EXACT: {run.fault}"
+    told = ", ".join(
+        f"{place} p50 {one['p50']:,.0f} p99 {one['p99']:,.0f} ms" for place, one in run.lags_ms.items()
+    )
+    return f"lag, pair {run.pair} {run.contender:31} {told}, {run.cpu_s:.1f} CPU-s, {verdict}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit code."""
+    return COMMAND.run(arguments, bench, ratio_lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,84 @@
+"""A milestone of another region as it arrived here: its own bytes, and where its cuts lie in this region."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cutwater.adapters import replicas, streams, wire
+from cutwater.adapters.admin import described
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import make_consumer, read_range
+from cutwater.core import mirrored
+from cutwater.core.chain import link
+from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
+from cutwater.core.generations import Token
+from cutwater.core.mirrored import Arrival
+from cutwater.core.records import Milestone
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """What was announced, and the milestone that it is about."""
+
+    arrival: Arrival
+    milestone: Milestone
+    """As the origin wrote it: its cuts are of the origin's topics."""
+
+    @property
+    def here(self) -> Milestone:
+        """The same milestone with the cuts of the topics here."""
+        arrival = self.arrival
+        return replace(self.milestone, source_cut=arrival.source_cut, changelog_cut=arrival.changelog_cut)
+
+
+def find(cluster: Cluster, job: str, origin: str, token: Token | None = None) -> Arrived:
+    """The newest milestone that has arrived, or the one that is named.
+
+    Raises UsageError where nothing of that region is copied here, or the named one has not arrived;
+    UnavailableError where none has arrived yet; DivergenceError where the copied stream does not hold what the
+    arrival names.
+    """
+    topic = mirrored.arrivals(job, origin)
+    if topic not in described(cluster, [topic]):
+        raise UsageError(
+            f"nothing of region {origin} is copied at {cluster.bootstrap}: there is no topic {topic}. Start a "
+            "mirror here, or name the region that it copies"
+        )
+    arrival = _arrival(cluster, job, origin, token)
+    return Arrived(arrival, _milestone(cluster, job, arrival))
+
+
+def _arrival(cluster: Cluster, job: str, origin: str, token: Token | None) -> Arrival:
+    newest = replicas.last_arrival(cluster, job, origin)
+    if newest is None:
+        raise UnavailableError(
+            f"no milestone of {origin} has arrived here yet; 'cutwater regions' tells how far its mirror is"
+        )
+    if token is None or newest.token == token:
+        return newest
+    topic = mirrored.arrivals(job, origin)
+    found = streams.newest(
+        cluster, topic, lambda one: one if isinstance(one, Arrival) and one.token == token else None
+    )
+    if found is None:
+        raise UsageError(
+            f"{token} has not arrived here, so there is nothing to compare it with; the newest that has is "
+            f"{newest.token}. (A milestone that compaction overtook has no arrival.)"
+        )
+    return found
+
+
+def _milestone(cluster: Cluster, job: str, arrival: Arrival) -> Milestone:
+    topic, at = mirrored.milestones_from(job, arrival.origin), arrival.stream_offset
+    consumer = make_consumer(cluster)
+    try:
+        values = [bytes(one.value()) for one in read_range(consumer, topic, 0, at, at + 1)]
+    finally:
+        consumer.close()
+    record = wire.decode(values[0]) if values and link(values[0]) == arrival.milestone_hash else None
+    if not isinstance(record, Milestone):
+        raise DivergenceError(
+            f"{topic}@{at} is not milestone {arrival.token}, whose arrival names this offset: the copy was "
+            "replaced. 'cutwater mirror resync' begins it anew"
+        )
+    return record

@@ -1,0 +1,54 @@
+"""`demo-regions`: two regions on one machine; one dies, and the other goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cutwater.cli.options import JsonOption, settings_for
+from cutwater.cli.output import err, handled, out, print_json
+from cutwater.local.extra import require
+
+DAYS_MIN, DAYS_MAX = 4, 31
+PER_SECOND_MAX = 5_000
+
+
+@handled
+def demo_regions(
+    days: Annotated[int, typer.Option(min=DAYS_MIN, max=DAYS_MAX, help="Days of flights to send.")] = 7,
+    rate: Annotated[int, typer.Option(min=10, max=PER_SECOND_MAX, help="Flights a second.")] = 200,
+    data_dir: Annotated[Path, typer.Option(help="Folder of both regions; emptied first.")] = Path(
+        "build/demo-regions"
+    ),
+    job_file: Annotated[Path, typer.Option(help="The job file.")] = Path("deploy/jobs/flights.yaml"),
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave both regions running afterwards, until Ctrl-C.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Two regions on one machine: the first one's broker is killed with -9, and the second one goes on.
+
+    Each region has a broker of its own. Flights go into the first, whose job is mirrored into the second. Every
+    step is told with its second, and what must hold is checked: exit 0 only if all of it did.
+
+    Exit 1: something that was checked does not hold. Another code: a step failed; the message says which, and
+    where the logs are.
+
+    Examples:  cutwater demo-regions  ·  cutwater demo-regions --keep  ·  cutwater demo-regions --json
+    """
+    require("demo", "pandas", "duckdb")
+    from cutwater.demo.regions.run import Wanted, run  # pandas and DuckDB: only this verb needs them
+    from cutwater.demo.regions.telling import Telling
+
+    console = err if as_json else out
+    telling = Telling(console, str(data_dir))
+    code = run(Wanted(days, rate, job_file, data_dir, keep), settings_for(data_dir), console, telling)
+    if as_json:
+        print_json(telling.as_json())
+    return code
+
+
+def register(app: typer.Typer) -> None:
+    app.command("demo-regions")(demo_regions)

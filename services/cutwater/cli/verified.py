@@ -1,0 +1,34 @@
+"""What a comparison found, as tables and JSON show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.markup import escape
+
+from cutwater.cli.output import iso
+from cutwater.core.verification import Difference, Sum
+
+
+def sum_json(one: Sum) -> dict[str, Any]:
+    return {"rows": one.rows, "digest": f"{one.digest:016x}"}
+
+
+def difference_json(one: Difference) -> dict[str, Any]:
+    return {
+        "key": one.name.key,
+        "window_start": iso(one.name.start_ms),
+        "window_end": iso(one.name.end_ms),
+        "shard": one.shard,
+        "values": one.values,
+        "suspects": list(one.suspects),
+    }
+
+
+def difference_row(one: Difference) -> tuple[str, ...]:
+    values = "\n".join(f"{place}: {value or '(no row)'}" for place, value in one.values.items())
+    name = one.name
+    return (
+        *(escape(name.key), iso(name.start_ms), iso(name.end_ms)),
+        *(", ".join(one.suspects), escape(values)),
+    )

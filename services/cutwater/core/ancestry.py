@@ -1,0 +1,135 @@
+"""Whose epochs made a generation's state: its own, those of its parent up to the parent milestone, and so on.
+
+A generation reads every event behind its parent milestone itself: first as a candidate, whose milestones stand on
+the candidates topic, then promoted, on the commit stream. What its parent listed behind that milestone is of
+another line: the same event may be listed there for another reason, or counted. So a list is always that of one
+line, however many generations have written to the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.listing import Epoch, Told
+from cutwater.core.origins import claimed
+from cutwater.core.records import Milestone
+
+
+class Part(NamedTuple):
+    """A generation's part of a line."""
+
+    generation: Generation
+    last: int | None
+    """Its last epoch that counts; None: its newest one."""
+
+    def holds(self, epoch: int) -> bool:
+        return self.last is None or epoch <= self.last
+
+
+class Accounts(NamedTuple):
+    """What the milestones of one line say of a list, and what of them is not known."""
+
+    told: dict[Epoch, Told]
+    """Only epochs that have listed something."""
+    problems: list[str]
+
+
+class Ancestry:
+    """What both topics say of a job's generations, made small as it is read: the commit stream first.
+
+    Read in this order nothing is missed: whoever is promoted by then has told all that it was as a candidate.
+    """
+
+    def __init__(self, count: Callable[[Milestone], int]) -> None:
+        """`count`: how many entries an epoch has listed, as its milestone says."""
+        self._count = count
+        self._told: dict[Epoch, Told] = {}
+        self._epochs: dict[Generation, _Runs] = {}
+        self._parents: dict[Generation, Epoch] = {}
+        self._root: Epoch | None = None
+        self.promoted: Generation | None = None
+
+    def follow(self, milestone: Milestone) -> None:
+        """Take the next milestone of the commit stream."""
+        self._root = self._root or (milestone.generation, milestone.epoch)
+        self.promoted = milestone.generation
+        self.take(milestone)
+
+    def claim(self, generation: Generation, parent: Milestone) -> None:
+        """Take a claim. One that is repeated says the same."""
+        self._parents.setdefault(generation, (parent.generation, parent.epoch))
+        self._epochs.setdefault(generation, _Runs())
+
+    def take(self, milestone: Milestone) -> None:
+        """Take a candidate's milestone. The newest of them is the first on the commit stream, told again."""
+        self._epochs.setdefault(milestone.generation, _Runs()).add(milestone.epoch)
+        if entries := self._count(milestone):
+            told = Told(milestone.attempt, entries)
+            self._told.setdefault((milestone.generation, milestone.epoch), told)
+
+    def line(self, generation: Generation) -> list[Part]:
+        """The parts that make the state of a generation, its own first."""
+        parts = [Part(generation, None)]
+        for _ in self._parents:  # an id holds its parent's hash, so no line comes back to itself
+            parent = self._parents.get(parts[-1].generation)
+            if parent is None:
+                break
+            parts.append(Part(*parent))
+        return parts
+
+    def accounts(self, generation: Generation | None = None) -> Accounts:
+        """Of a generation's line, by default the promoted one's. Raises UsageError for one that nobody knows."""
+        generation = generation or self.promoted
+        if generation is None:
+            return Accounts({}, [])
+        if generation not in self._epochs:
+            known = ", ".join(map(str, sorted(self._epochs))) or "none"
+            raise UsageError(f"{generation} is no generation of this job; known are: {known}")
+        line = {part.generation: part for part in self.line(generation)}
+        told = {
+            (by, epoch): one for (by, epoch), one in self._told.items() if by in line and line[by].holds(epoch)
+        }
+        return Accounts(told, [*self._unknown([*line.values()])])
+
+    def _unknown(self, line: list[Part]) -> Iterator[str]:
+        """What milestones should tell and do not. The beginning of the stream may have been pruned."""
+        root, first = self._root or (line[-1].generation, 0)
+        for generation, last in line:
+            if generation.region != root.region:
+                yield f"what {generation} listed up to epoch {last} stands in region {generation.region}, not here"
+            elif generation.number >= root.number:
+                begin = first if generation == root else 0
+                missing = self._epochs.get(generation, _Runs()).missing(begin, last)
+                if missing is not None:
+                    yield f"epoch {missing} of {generation}: its milestone is not to be found; look again"
+        oldest = line[-1].generation
+        if claimed(oldest) and oldest.number > root.number:
+            yield f"the claim of {oldest} is not to be found: what generations before it listed is not known"
+
+
+class _Runs:
+    """Epochs that come nearly in order: as a few runs."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[int, int]] = []
+        """First epoch and end of each."""
+
+    def add(self, epoch: int) -> None:
+        if self._runs and self._runs[-1][0] <= epoch <= self._runs[-1][1]:
+            first, end = self._runs[-1]
+            self._runs[-1] = (first, max(end, epoch + 1))
+        else:
+            self._runs.append((epoch, epoch + 1))
+
+    def missing(self, first: int, last: int | None) -> int | None:
+        """The first epoch from `first` to `last` (by default the newest) that is not there."""
+        runs, at = sorted(self._runs), first
+        for begin, end in runs:
+            if begin > at:
+                break
+            at = max(at, end)
+        newest = max((end for _, end in runs), default=first) - 1
+        return at if at <= (newest if last is None else last) else None

@@ -1,0 +1,87 @@
+"""Going on in another region: from which milestone, from where in the events, and what is known to be lost.
+
+The region that goes on holds copies of the other one (the origin). Sequences go on from the milestone that has
+arrived; what the origin committed behind it is a fork from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cutwater.core.candidates import PARENT_DIGITS
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation, Token
+from cutwater.core.mirrored import Arrival, Mirrored, from_origin
+from cutwater.core.origins import claimed
+from cutwater.core.records import Milestone
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What is known to be lost while the origin is away. It is a lower bound: nobody here knows of the rest."""
+
+    behind: Token
+    """The milestone that is gone on from."""
+    newest: Token
+    """The newest one that was heard of."""
+    offsets: int
+    """Of the source, which those milestones have read and which were not copied: records, and some markers."""
+    as_of_ms: int
+    """When the newest one was committed, by the origin's clock."""
+
+    @property
+    def milestones(self) -> int:
+        """Promised to readers there, and not held here."""
+        return self.newest.sequence - self.behind.sequence
+
+
+def known_loss(arrived: Milestone, newest: Milestone, copied: Mapping[TopicPartition, int]) -> Loss:
+    """`newest`: of the copied milestones; `copied`: the origin's offset up to which each partition was copied."""
+    missing = sum(max(0, offset - copied.get(place, 0)) for place, offset in newest.source_cut if place in copied)
+    return Loss(arrived.token, newest.token, missing, newest.committed_ms)
+
+
+def begins_at(arrival: Arrival, milestone: Milestone, source: str, region: str, firsts: Mapping[int, int]) -> Cut:
+    """Where a generation of `region` begins to read: in the copy of the origin's events, and in its own.
+
+    `firsts`: the first offset of each partition of its own source, for what the origin's line has not read of it.
+    """
+    copy, home = from_origin(source, arrival.origin), from_origin(source, region)
+    read = {place.partition: offset for place, offset in milestone.origin_cut if place.topic == home}
+    own = {TopicPartition(source, at): read.get(at, first) for at, first in firsts.items()}
+    return Cut.of({place: offset for place, offset in arrival.source_cut if place.topic == copy} | own)
+
+
+def copied_up_to(positions: Iterable[Mirrored], source: str, origin: str) -> Cut:
+    """How far the origin's source is copied, in its own offsets; by the place here."""
+    name = from_origin(source, origin)
+    return Cut.of({TopicPartition(name, one.partition): one.next for one in positions if one.topic == source})
+
+
+def forked_at(line: Iterable[Generation], own: Mapping[str, int], job: str) -> int:
+    """The sequence here from which the origin's line goes on.
+
+    `line`: the generations of the origin's commit stream; `own`: the sequence of each milestone here, by the first
+    digits of its hash, which the id of the generation that was started from it ends with. Raises UsageError where
+    the two regions have nothing in common.
+    """
+    for generation in sorted(line, key=lambda one: one.number, reverse=True):
+        if claimed(generation) and (found := own.get(generation.parent[:PARENT_DIGITS])):
+            return found
+    raise UsageError(
+        f"job {job} has milestones of this region, and no generation of the other one was started from any of "
+        "them: they are two jobs of one name. Nothing was changed"
+    )
+
+
+def require_dead(newest: Milestone, now_ms: int, least_ms: int) -> None:
+    """Raise UsageError where the origin was alive a moment ago."""
+    age_ms = now_ms - newest.committed_ms
+    if age_ms < least_ms:
+        raise UsageError(
+            f"milestone {newest.token} is {max(0, age_ms) / 1000:.0f} s old, and a failover is refused before "
+            f"{least_ms / 1000:.0f} s (CUTWATER_FAILOVER_MIN_AGE_S): while {newest.generation.region} lives it "
+            "makes a fork. For a planned change: 'cutwater switchover'. If you know that it is dead: --force"
+        )

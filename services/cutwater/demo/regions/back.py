@@ -1,0 +1,75 @@
+"""The region returns: the rest of its events, the exact loss, and the way home."""
+
+from __future__ import annotations
+
+from cutwater.adapters.failing_over import FailingOver, release
+from cutwater.adapters.process import now_ms
+from cutwater.core.generations import Token
+from cutwater.core.records import Milestone
+from cutwater.core.replication import UNREPLICATED
+from cutwater.demo.regions import EU, US, loss
+from cutwater.demo.regions.held import Held, Late, held
+from cutwater.demo.regions.over import GoneOn, copied_all, take_all, take_over
+from cutwater.demo.regions.scene import Scene
+from cutwater.local.regions import Region
+
+
+def come_back(scene: Scene, seen: Milestone, gone: GoneOn) -> Held:
+    """us's broker starts on its data, and eu takes the rest of its events. Returns what us held.
+
+    `seen`: the newest milestone of us before it died.
+    """
+    us, eu, job = scene.us, scene.eu, scene.job
+    with scene.telling.step("us returns: its broker starts on its data, and the mirror goes on"):
+        scene.started(us.start_broker(scene.stop))
+        stood = held(us.cluster, job, US, [])
+        loss.tell(scene, seen, gone, stood)
+        scene.started(eu.start([eu.mirror(us)], scene.stop))
+        scene.until(lambda: copied_all(scene, eu, us), "the rest of us's events to reach eu")
+        scene.telling.say("every event of us is in eu now")
+        return stood
+
+
+def taken(scene: Scene, gone: GoneOn, stood: Held) -> list[Late]:
+    """eu's generation takes the rest in: in its rows, or on its late list. Returns that list."""
+    with scene.telling.step("eu takes in what us still had"):
+        late = take_all(scene, scene.eu, [])
+        lost = stood.events.keys() - gone.copied
+        listed = {one.event for one in late} & lost
+        counted = len(lost) - len(listed)
+        scene.telling.fact("lost_counted", counted)
+        scene.telling.fact("lost_late", len(listed))
+        scene.telling.say(
+            f"of the {len(lost):,} lost events {counted:,} are counted now, and {len(listed):,} came too late "
+            "for their windows: they are on the late list"
+        )
+        return late
+
+
+def fail_back(scene: Scene, late: list[Late]) -> None:
+    """eu releases the job, and us goes on from its last milestone: nothing is lost."""
+    us, eu, job, telling = scene.us, scene.eu, scene.job, scene.telling
+    with telling.step("failback: eu releases the job, and us goes on from its last milestone"):
+        scene.started(us.start([us.mirror(eu)], scene.stop))
+        scene.until(lambda: copied_all(scene, us, eu), "eu's events to reach us")
+        released = release(eu.cluster, job.name, US, now_ms())
+        telling.say(f"eu has released the job behind {released.token}")
+        going = FailingOver(us.cluster, job, US, EU, now_ms)
+        scene.until(lambda: _arrived(scene, us, EU, released.token), f"{released.token} to arrive in us")
+        found = going.look()
+        telling.check("nothing is lost on the way home", found.planned, f"us goes on from {found.milestone.token}")
+        going.prepare(UNREPLICATED)
+        claim = going.claim(found, UNREPLICATED)
+        take_over(scene, us, going, claim)
+        scene.feeder.into(US, us.cluster)
+        scene.feeder.up_to(len(scene.events))
+        scene.until(lambda: scene.feeder.done, "the last flights to be acknowledged by us")
+        take_all(scene, us, late)
+        last = scene.until(lambda: scene.newest(us), "the newest milestone of us")
+        scene.until(lambda: _arrived(scene, eu, US, last.token), f"{last.token} to arrive in eu")
+        telling.check("eu is a replica of us again", True, f"{last.token} has arrived there")
+
+
+def _arrived(scene: Scene, here: Region, origin: str, token: Token) -> bool:
+    found = scene.arrival_in(here, origin)
+    return found is not None and found.generation == token.generation and found.sequence >= token.sequence

@@ -1,0 +1,81 @@
+"""What was lost, once the dead region is back: by the offsets of its log, and by the events themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from cutwater.adapters import streams
+from cutwater.adapters.wire import millis
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.mirrored import from_origin
+from cutwater.core.records import Milestone
+from cutwater.demo.regions import US
+from cutwater.demo.regions.held import Held
+from cutwater.demo.regions.over import GoneOn
+from cutwater.demo.regions.scene import Scene
+
+_FIELDS = ("airport", "kind", "carrier", "flight", "other_airport", "distance_miles")
+
+
+def tell(scene: Scene, seen: Milestone, gone: GoneOn, stood: Held) -> None:
+    """The exact loss, held against the oracle's. `seen`: the newest milestone of us before it died; `stood`: what
+    stands in us now."""
+    telling = scene.telling
+    _acknowledged(scene, stood)
+    end = streams.source_end(scene.us.cluster, scene.job.topic)
+    by_offsets = end.records_since(_copied(scene, gone))
+    by_oracle = len(stood.events.keys() - gone.copied)
+    newest = scene.until(lambda: scene.newest(scene.us), "the newest milestone of us")
+    milestones = newest.sequence - gone.behind.sequence
+    telling.fact("lost_events", by_offsets)
+    telling.fact("lost_milestones", milestones)
+    telling.say(
+        f"exact loss: {by_offsets:,} events that were not in eu when it went on, and {milestones} milestones "
+        f"of us behind {gone.behind.token}, up to {newest.token}"
+    )
+    telling.check(
+        "the exact loss equals the oracle's", by_offsets == by_oracle, f"{by_offsets:,} and {by_oracle:,}"
+    )
+    telling.check(
+        "it is not below what was said at the failover",
+        by_offsets >= gone.loss.offsets and milestones >= gone.loss.milestones,
+        f"that was {gone.loss.offsets:,} events and {gone.loss.milestones} milestones",
+    )
+    telling.check(
+        "us still has the newest milestone that was seen of it",
+        newest.sequence >= seen.sequence,
+        f"{newest.token}; {seen.token} was",
+    )
+
+
+def _acknowledged(scene: Scene, stood: Held) -> None:
+    """A broker that dies by kill -9 loses nothing that it has acknowledged."""
+    telling = scene.telling
+    taken = scene.events.iloc[sorted(scene.feeder.delivered[US])]
+    missing = Counter(_identities(taken.to_dict("records"))) - Counter(_identities(stood.events.values()))
+    twice = len(stood.events) - len(taken)
+    telling.check(
+        "every flight that us had acknowledged stands there",
+        not missing,
+        f"{len(taken):,}, {missing.total():,} missing",
+    )
+    telling.fact("sent_twice", twice)
+    telling.say(
+        f"{twice:,} more stand there that it had not acknowledged: they were sent to eu again, and count twice"
+    )
+
+
+def _copied(scene: Scene, gone: GoneOn) -> Cut:
+    """How far us's own source was copied, by the claim, in us's offsets."""
+    topic, copy = scene.job.topic, from_origin(scene.job.topic, US)
+    found = {at.partition: offset for at, offset in gone.claim.origin_cut if at.topic == copy}
+    return Cut.of({TopicPartition(topic, partition): offset for partition, offset in found.items()})
+
+
+def _identities(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
+    """An event by its fields, with its time in ms, wherever it was read."""
+    for one in events:
+        at = one["scheduled_at"]
+        yield (*(one[field] for field in _FIELDS), at if isinstance(at, int) else millis(at))

@@ -1,0 +1,110 @@
+"""Two regions on one machine, from end to end: flow, death, failover, return, failback."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.settings import Settings
+from cutwater.core.errors import UsageError
+from cutwater.demo import flights
+from cutwater.demo.regions import EU, US, back, before, over
+from cutwater.demo.regions.feeder import Feeder
+from cutwater.demo.regions.scene import InterruptedStory, Scene
+from cutwater.demo.regions.telling import Telling
+from cutwater.demo.run import INTERRUPTED
+from cutwater.local.disk import require_room
+from cutwater.local.extra import require
+from cutwater.local.regions import Region
+from cutwater.local.supervisor import stop_on_signals
+
+MARK = "two-regions"
+"""A file by which a later run knows that it may empty the folder."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for."""
+
+    days: int
+    per_second: int
+    job_file: Path
+    folder: Path
+    keep: bool
+    """Leave both regions running afterwards, until Ctrl-C."""
+
+
+def run(wanted: Wanted, settings: Settings, console: Console, telling: Telling) -> int:
+    """Returns 0 when everything that was checked holds, 1 when anything does not, 130 when interrupted.
+
+    Raises CutwaterError, which says the step, where the story does not come to its end.
+    """
+    require("local", "pyspark", "jgo")
+    empty(wanted.folder)
+    require_room(wanted.folder, "the demonstration")
+    job = load_job(wanted.job_file)
+    events = flights.events(wanted.days)
+    telling.say(f"{len(events):,} events of {wanted.days} days, {wanted.per_second:,} a second")
+    feeder = Feeder(job, list(flights.records(events)), wanted.per_second)
+    with stop_on_signals() as stop, _regions(wanted, settings, telling) as (us, eu), feeder:
+        scene = Scene(job, events, us, eu, feeder, telling, stop)
+        try:
+            play(scene)
+            if wanted.keep:
+                _keep(scene, console)
+        except InterruptedStory:
+            return INTERRUPTED
+    return 0 if telling.right else 1
+
+
+def play(scene: Scene) -> None:
+    """The story, step by step."""
+    before.begin(scene)
+    before.flow(scene)
+    before.fall_behind(scene)
+    seen = before.die(scene)
+    gone = over.fail_over(scene)
+    over.go_on(scene)
+    stood = back.come_back(scene, seen, gone)
+    late = back.taken(scene, gone, stood)
+    back.fail_back(scene, late)
+
+
+def empty(folder: Path) -> None:
+    """Raises UsageError for a folder that is somebody else's."""
+    if folder.exists():
+        if any(folder.iterdir()) and not (folder / MARK).exists():
+            raise UsageError(f"{folder} is not empty and not a demonstration's folder; name another --data-dir")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
+
+
+@contextmanager
+def _regions(wanted: Wanted, settings: Settings, telling: Telling) -> Iterator[tuple[Region, Region]]:
+    """Both of them; no process of either is left afterwards."""
+    us, eu = (Region(name, wanted.folder / name, wanted.job_file, settings, telling.say) for name in (US, EU))
+    try:
+        yield us, eu
+    finally:
+        try:
+            us.stop()
+        finally:
+            eu.stop()
+
+
+def _keep(scene: Scene, console: Console) -> None:
+    for region in (scene.us, scene.eu):
+        console.print(
+            f"{region.name}: broker {region.cluster.bootstrap}, API {region.api_url}", markup=False, soft_wrap=True
+        )
+    console.print("both regions run on; Ctrl-C ends them")
+    while not scene.stop.wait(1.0):
+        for region in (scene.us, scene.eu):
+            region.check()

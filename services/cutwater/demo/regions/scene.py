@@ -1,0 +1,87 @@
+"""What all steps share: two regions, the flights, and waiting that looks after both."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pandas as pd
+
+from cutwater.adapters import replicas
+from cutwater.adapters.generations import promoted
+from cutwater.core.errors import UnavailableError
+from cutwater.core.job import Job
+from cutwater.core.mirrored import Arrival
+from cutwater.core.records import Milestone
+from cutwater.demo.regions import US
+from cutwater.demo.regions.feeder import Feeder
+from cutwater.demo.regions.telling import Telling
+from cutwater.local.regions import Region
+
+T = TypeVar("T")
+HOMEWARD = 400
+"""So many flights are kept for the failback."""
+PATIENCE_S = 600.0
+"""On a machine that is busy a driver takes minutes to its first milestone."""
+LOOK_S = 0.2
+
+
+class InterruptedStory(Exception):
+    """Ctrl-C or SIGTERM came."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The stage and its people."""
+
+    job: Job
+    events: pd.DataFrame
+    """In production order."""
+    us: Region
+    eu: Region
+    feeder: Feeder
+    telling: Telling
+    stop: threading.Event
+
+    @property
+    def flights(self) -> int:
+        """How many events there are before the failback."""
+        return max(0, len(self.events) - HOMEWARD)
+
+    def until(self, done: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
+        """The first true answer, while both regions are looked after.
+
+        Raises UnavailableError with `what` when none comes in time, and what ended a process or the flights.
+        """
+        deadline = time.monotonic() + patience_s
+        while not (answer := done()):
+            for region in (self.us, self.eu):
+                region.check()
+            self.feeder.raise_error()
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"waited {patience_s:.0f} s in vain for {what}")
+            if self.stop.wait(LOOK_S):
+                raise InterruptedStory
+        return answer
+
+    def started(self, going: bool) -> None:
+        """Whether a start came to its end."""
+        if not going:
+            raise InterruptedStory
+
+    def newest(self, region: Region) -> Milestone | None:
+        """The newest milestone of a region's own stream."""
+        return promoted(region.cluster, self.job.name)
+
+    def arrival(self) -> Arrival | None:
+        """The newest arrival in eu, of us."""
+        return self.arrival_in(self.eu, US)
+
+    def arrival_in(self, region: Region, origin: str) -> Arrival | None:
+        """The newest arrival in a region; None while no mirror has run there."""
+        if not replicas.has_mirror(region.cluster, self.job.name):
+            return None
+        return replicas.last_arrival(region.cluster, self.job.name, origin)

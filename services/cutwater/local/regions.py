@@ -1,0 +1,162 @@
+"""A region on this machine: a broker of its own, and processes of one job that are started on it bit by bit.
+
+Its owner looks after it in a loop of his own (`check`): nothing of a region that shall be dead is started again
+behind his back.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.settings import Settings, environment
+from cutwater.core.errors import FencedError, UnavailableError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.local import job_topics
+from cutwater.local.broker import Broker
+from cutwater.local.children import Child
+from cutwater.local.jars import connectors, jars
+from cutwater.local.java import find_java
+from cutwater.local.ports import free_ports
+from cutwater.local.restarts import RestartPolicy
+from cutwater.local.stack import api_answers
+from cutwater.local.supervisor import Supervised, Supervisor
+
+HEAP_MB = 512
+API_SECONDS_MAX = 120.0
+_PATIENT = RestartPolicy(restarts_max=10, window_seconds=300.0)
+
+
+class Region:
+    """One region of one job. Raises MachineError where Java, jars, ports or the folder cannot be had."""
+
+    def __init__(
+        self, name: str, folder: Path, job_file: Path, settings: Settings, report: Callable[[str], None]
+    ) -> None:
+        """`settings`: those of the user that are no region's own, such as the API's token."""
+        self.name = name
+        self.folder = folder.resolve()
+        self._job_file = job_file.resolve()
+        self._report = report
+        java = find_java()
+        logs = self.folder / "logs"
+        self.broker = Broker(
+            self.folder / "broker", java, jars("kafka"), log_path=logs / "broker.log", heap_mb=HEAP_MB
+        )
+        self._groups: list[Supervisor] = []
+        (self._api_port,) = free_ports(1)
+        self.api_url = f"http://{settings.host}:{self._api_port}"
+        self.api_headers = settings.api_headers
+        self._env = {
+            **environment(self.cluster),
+            "CUTWATER_REGION": name,
+            "CUTWATER_DATA_DIR": str(self.folder),
+            "CUTWATER_SNAPSHOTS": "",
+            "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
+            "CUTWATER_PORT": str(self._api_port),
+            "CUTWATER_SPARK_JARS": ",".join(map(str, connectors(None))),
+            "JAVA_HOME": str(java.resolve().parent.parent),
+            "PYSPARK_PYTHON": sys.executable,
+            # Two of each run on this machine: a port of the user's could belong to one of them only.
+            **dict.fromkeys(("CUTWATER_DRIVER_PORT", "CUTWATER_SIGNAL_PORT", "CUTWATER_MIRROR_PORT"), "0"),
+            "CUTWATER_SPARK_UI_PORT": "0",
+        }
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.broker.cluster
+
+    @property
+    def first(self) -> Generation:
+        """The generation that would be the job's first one here."""
+        return Generation(1, self.name)
+
+    def start_broker(self, stop: threading.Event) -> bool:
+        """On the data that it has. False when `stop` was set meanwhile; CutwaterError where it does not start."""
+        return self.start([self.broker.supervised()], stop)
+
+    def create_topics(self, job: Job) -> None:
+        """Those of a job whose first generation is here, its source among them."""
+        job_topics.create_embedded(self.cluster, job, self.first)
+
+    def start(self, members: Sequence[Supervised], stop: threading.Event) -> bool:
+        """Start processes, each once the one before it is ready. False when `stop` was set meanwhile."""
+        group = Supervisor(members, report=lambda line: self._report(f"{self.name}: {line}"))
+        self._groups.append(group)
+        return group.start(stop)
+
+    def writers(self, generation: Generation | None = None) -> list[Supervised]:
+        """commit-signal and driver, of the first generation here or of a claimed one. Fenced, they leave."""
+        of = "" if generation is None else f"-{generation}"
+        env = {} if generation is None else {"CUTWATER_GENERATION": str(generation)}
+        return [
+            self._service(f"commit-signal{of}", "cutwater.commit_signal", env),
+            self._service(f"driver{of}", "cutwater_spark.driver", env, leader_only=True),
+        ]
+
+    def rehydrator(self) -> Supervised:
+        """Ready once its API answers."""
+        made = self._service("rehydrator", "cutwater.rehydrator", {})
+        return replace(made, ready=lambda: api_answers(self.api_url), ready_seconds_max=API_SECONDS_MAX)
+
+    def mirror(self, origin: Region, slots: Sequence[int] = ()) -> Supervised:
+        """Copies another region here, or just some slots of it, until it is fenced."""
+        there = environment(origin.cluster)
+        env = {name.replace("CUTWATER_", "CUTWATER_ORIGIN_", 1): value for name, value in there.items()}
+        env["CUTWATER_ORIGIN_REGION"] = origin.name
+        env["CUTWATER_MIRROR_SLOTS"] = ",".join(map(str, slots))
+        name = "-".join(["mirror-of", origin.name, *map(str, slots)])
+        return self._service(name, "cutwater.mirror", env)
+
+    def check(self) -> None:
+        """Look at every process once; raises CutwaterError where one ended that may not be started again."""
+        for group in self._groups:
+            group.check()
+
+    def end(self, *names: str) -> None:
+        """kill -9 of some processes; they are not started again. Raises MachineError where one does not die."""
+        for member in (one for group in self._groups for one in group.members):
+            if member.child.name in names:
+                member.finished = True
+                member.child.kill()
+
+    def kill(self) -> list[int]:
+        """kill -9 of every process, the broker's first; returns which these were. None of them comes back.
+
+        Raises MachineError where one does not die, UnavailableError where the broker was none of them.
+        """
+        children = [member.child for group in self._groups for member in group.members]
+        broker = [pid for child in children if child.name == "broker" for pid in child.pids()]
+        if not broker or not self.broker.ready():
+            raise UnavailableError(f"the broker of {self.name} does not run, so it cannot be killed")
+        self._groups = []
+        killed: list[int] = []
+        for child in children:
+            killed += child.pids()
+            child.kill()
+        return killed
+
+    def stop(self) -> None:
+        """End every process, the last started first."""
+        while self._groups:
+            self._groups.pop().stop()
+
+    def _service(self, name: str, module: str, env: Mapping[str, str], leader_only: bool = False) -> Supervised:
+        child = Child(
+            name,
+            [sys.executable, "-m", module, str(self._job_file)],
+            {**self._env, **env},
+            self.folder / "logs" / f"{name}.log",
+            _PATIENT,
+            terminate_leader_only=leader_only,
+        )
+        return Supervised(child, without=_fenced)
+
+
+def _fenced(exit_code: int) -> str | None:
+    return "another one has its place" if exit_code == FencedError.exit_code else None

@@ -1,0 +1,188 @@
+"""A generation's changelog where it was written, and its copy here, compared at a milestone that has arrived.
+
+Each side is read once, up to its own cut, and no faster than allowed; the newest rows lie on disk meanwhile. Then
+digests are compared shard by shard, and rows only of the shards that differ. The origin is the reference: it is
+the copy that must equal.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from cutwater.adapters import arrived, streams
+from cutwater.adapters.admin import cluster_id
+from cutwater.adapters.arrived import Arrived
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.process import now_ms
+from cutwater.core import topics
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
+from cutwater.core.generations import Token
+from cutwater.core.job import Job
+from cutwater.core.records import Milestone
+from cutwater.core.restore import fresh
+from cutwater.core.verification import (
+    NOTHING,
+    Difference,
+    Judge,
+    Scope,
+    Sum,
+    differing,
+    side_by_side,
+    summed,
+    total,
+)
+from cutwater.verify.pace import Pace
+from cutwater.verify.places import shown_by, take_rows
+from cutwater.verify.scratch import Report, Scratch, Table, held_hash
+from cutwater.views.proving import Overtaken, require_whole
+from cutwater.views.ranges import Ranges
+
+
+class Side(NamedTuple):
+    """A region and its brokers."""
+
+    region: str
+    cluster: Cluster
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to compare."""
+
+    job: Job
+    origin: Side
+    own: Side
+    at: Token | None = None
+    """The milestone; None for the newest that has arrived."""
+    limit: int = 20
+    """Differing rows to show."""
+    rows_max: int = 5_000_000
+    """Rows of one side."""
+
+
+class Shard(NamedTuple):
+    """A shard of which the sides hold something else, and what each holds, the origin first."""
+
+    number: int
+    held: tuple[Sum, Sum]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What was found."""
+
+    milestone: Milestone
+    held: tuple[Sum, Sum]
+    """In all: the origin, then this region."""
+    shards: list[Shard]
+    """Those that differ, in order."""
+    differences: list[Difference]
+    """The first rows that do; their places are the regions."""
+    differing_rows: int
+    size: int
+    """Bytes of keys and values that were read of both sides."""
+
+    @property
+    def equal(self) -> bool:
+        return not self.shards
+
+
+def newest(request: Request) -> Arrived:
+    """The milestone to compare, which both sides must know; raises as `adapters.arrived.find` does.
+
+    UsageError, too, where the two are one cluster; UnavailableError where the origin's commit stream does not hold
+    the milestone, DivergenceError where it holds another one under its token.
+    """
+    job, (region, cluster), own = request.job.name, request.origin, request.own.cluster
+    if cluster_id(cluster) == cluster_id(own):
+        raise UsageError(
+            f"{cluster.bootstrap} and {own.bootstrap} are the same cluster, which equals itself: "
+            "CUTWATER_ORIGIN_BOOTSTRAP_SERVERS names the brokers of the other region"
+        )
+    found = arrived.find(own, job, region, request.at)
+    token = found.arrival.token
+    theirs = streams.newest(
+        cluster,
+        topics.milestones(job),
+        lambda one: one if isinstance(one, Milestone) and one.token == token else None,
+    )
+    if theirs is None:
+        raise UnavailableError(
+            f"{token} has arrived here, and the commit stream of {region} does not hold it: no milestone is "
+            "common to both. Was its stream pruned or replaced? Name another one with --at"
+        )
+    if theirs != found.milestone:
+        raise DivergenceError(
+            f"{token} is not the same milestone in {region} and in the copy of its stream here: the stream was "
+            f"replaced there. 'cutwater mirror resync --topic {topics.milestones(job)}' begins the copy anew"
+        )
+    return found
+
+
+def compare(request: Request, found: Arrived, pace: Pace, report: Report = lambda _place, _rows: None) -> Compared:
+    """Compare both sides at `found`.
+
+    Raises UnavailableError where brokers do not answer or compaction has overtaken the milestone on one side;
+    UsageError for more rows than the bound; DivergenceError for records that are no rows; `Stopped`.
+    """
+    milestone = found.milestone
+    sides = (request.origin, request.own)
+    with (
+        tempfile.TemporaryDirectory(prefix="cutwater-verify-") as folder,
+        Scratch(
+            Path(folder), request.job.shards, request.rows_max, report, [side.region for side in sides]
+        ) as scratch,
+    ):
+        for side, at in zip(sides, (milestone, found.here), strict=True):
+            _fill(request.job, side, at, scratch[side.region], pace)
+        tables = [scratch[side.region] for side in sides]
+        theirs, mine = (summed(table.rows(), held_hash) for table in tables)
+        shards = sorted(differing(theirs, mine))
+        differences, rows = _rows(request, milestone, tables, frozenset(shards))
+    return Compared(
+        milestone=milestone,
+        held=(total(theirs), total(mine)),
+        shards=[Shard(one, (theirs.get(one, NOTHING), mine.get(one, NOTHING))) for one in shards],
+        differences=differences,
+        differing_rows=rows,
+        size=pace.size,
+    )
+
+
+def _fill(job: Job, side: Side, milestone: Milestone, table: Table, pace: Pace) -> None:
+    """`milestone`: with the cuts of this side."""
+    topic = topics.changelog(job.name, milestone.generation)
+    ranges = Ranges(side.cluster, topic, pace.stopping)
+    try:
+        range_ = ranges.between(Cut(), milestone, look_above=not fresh(milestone, now_ms()))
+        take_rows(job, pace.records(range_), milestone.horizon_ms, table)
+        require_whole(milestone, range_.first_above_ms, now_ms())
+    except Overtaken:
+        raise UnavailableError(
+            f"compaction may have taken values of {milestone.token} from {topic} in {side.region}, so what is "
+            "left says nothing about the copy: compare a newer milestone, or read faster (--bytes-per-s)"
+        ) from None
+    finally:
+        ranges.close()
+
+
+def _rows(
+    request: Request, milestone: Milestone, tables: Sequence[Table], shards: frozenset[int]
+) -> tuple[list[Difference], int]:
+    """The first differing rows of these shards, and how many there are."""
+    scope = Scope(milestone.horizon_ms)
+    judge = Judge({table.place: scope for table in tables}, shown_by(request.job), shown_places=())
+    first: list[Difference] = []
+    count = 0
+    for found in side_by_side({table.place: table.rows(shards) for table in tables}):
+        difference = judge.difference(*found)
+        if difference is not None:
+            count += 1
+            if len(first) < request.limit:
+                first.append(difference)
+    return first, count

@@ -1,0 +1,125 @@
+"""Another region's commit stream, by its copy here and the arrivals: what a replica's view follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from confluent_kafka import KafkaError
+
+from cutwater.adapters import wire
+from cutwater.adapters.clientlog import QUIET
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import assign, bounds, make_consumer, raise_read_error
+from cutwater.core import mirrored
+from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
+from cutwater.core.landing import Landing
+from cutwater.core.mirrored import Arrival
+from cutwater.core.records import Heartbeat
+from cutwater.core.restore import Entry, Missed
+from cutwater.views.stream import Feed, MilestoneFeed
+
+_BATCH = 200
+
+
+class CopiedStream:
+    """Implements `views.stream.Stream`. One per view: it knows how far the arrivals were ever read."""
+
+    def __init__(self, job: str, origin: str) -> None:
+        self.topic = mirrored.milestones_from(job, origin)
+        self.arrivals = mirrored.arrivals(job, origin)
+        self._read: int | None = None
+
+    def open(self, cluster: Cluster, known: Entry | None) -> Feed:
+        if known is not None and known.arrived is not None:
+            self.read_to(known.arrived)
+        return CopiedFeed(cluster, self, known)
+
+    def read_to(self, offset: int) -> None:
+        """The arrival at this offset was read."""
+        self._read = max(offset, self._read or 0)
+
+    def require_same_copy(self, low: int) -> None:
+        """`low`: the first offset of the arrivals that is kept, asked for after the newest of them was read.
+
+        Raises DivergenceError where what this view has read is gone: offsets of the copy before say nothing of
+        this one, and rows would be left out.
+        """
+        if self._read is not None and low > self._read:
+            raise DivergenceError(
+                f"{self.arrivals} was emptied since the view read it: the copy was begun anew, by 'cutwater "
+                "mirror resync'. Delete the view's folder to rebuild it from the new one"
+            )
+
+
+class CopiedFeed:
+    """Implements `views.stream.Feed`."""
+
+    def __init__(self, cluster: Cluster, stream: CopiedStream, known: Entry | None) -> None:
+        self.topic = stream.topic
+        self._stream = stream
+        self._landing = Landing()
+        self._arrivals_read = False
+        self._consumer = make_consumer(cluster, **QUIET)
+        try:
+            low, _ = bounds(self._consumer, stream.arrivals, 0)
+            stream.require_same_copy(low)
+            first = low if known is None or known.arrived is None else known.arrived
+            assign(self._consumer, stream.arrivals, {0: first})
+            self._milestones = MilestoneFeed(cluster, stream.topic, known.offset if known else None)
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    def close(self) -> None:
+        self._consumer.close()
+        self._milestones.close()
+
+    @property
+    def trouble(self) -> str:
+        return self._milestones.trouble
+
+    @property
+    def at_end(self) -> bool:
+        """Were both topics read to their ends, as they were at some moment?"""
+        return self._milestones.at_end and self._arrivals_read and self._landing.even
+
+    def poll(self, timeout_s: float) -> Iterator[Entry | Missed | Heartbeat]:
+        """What is new, waiting for a moment where nothing is. Raises as `MilestoneFeed.poll` does."""
+        landing = self._landing
+        waits = landing.waits
+        if landing.wants_arrivals:
+            self._read_arrivals(timeout_s if waits else 0.0)
+        for record in self._milestones.poll(0.0 if waits else timeout_s) if landing.wants_milestones else ():
+            if isinstance(record, Heartbeat):
+                yield record
+            else:
+                landing.milestone(record)
+        yield from landing.ready()
+
+    def _read_arrivals(self, timeout_s: float) -> None:
+        first = self._consumer.poll(timeout_s)
+        messages = [] if first is None else [first, *self._consumer.consume(_BATCH, timeout=0)]
+        found: list[tuple[int, Arrival]] = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                found.append((message.offset() or 0, self._arrival(bytes(message.value() or b""))))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._arrivals_read = True
+            else:
+                raise_read_error(error, message.topic(), message.partition())
+        if not found:
+            return
+        self._stream.require_same_copy(bounds(self._consumer, self._stream.arrivals, 0)[0])
+        self._stream.read_to(found[-1][0])
+        for offset, arrival in found:
+            self._landing.arrival(offset, arrival)
+
+    def _arrival(self, value: bytes) -> Arrival:
+        try:
+            record = wire.decode(value)
+        except UsageError as error:
+            raise ProtocolError(f"{self._stream.arrivals}: {error}") from None
+        if not isinstance(record, Arrival):
+            raise ProtocolError(f"{self._stream.arrivals}: a {type(record).__name__} stands among the arrivals")
+        return record

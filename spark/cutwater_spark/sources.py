@@ -1,0 +1,45 @@
+"""The sources of a generation, as Spark reads them: partitions, and where each record stands in the order."""
+
+from __future__ import annotations
+
+from cutwater.adapters.admin import described
+from cutwater.adapters.cluster import Cluster
+from cutwater.core.cuts import Cut
+from cutwater.core.job import Job
+from cutwater.core.mirrored import SOURCE_OFFSET
+from cutwater.core.sources import Sources, topics_of
+from cutwater_spark.sql import text
+
+ORIGIN, OFFSET, NUMBER = "__origin", "__offset", "__number"
+"""Columns: the region that a record comes from, its offset there, and the number of its partition among all."""
+
+_HEADER = f"filter(headers, one -> one.key = {text(SOURCE_OFFSET)})"
+# The last one of that name: the mirror puts its own behind those that the event had.
+_THERE = f"try_cast(cast(try_element_at({_HEADER}, -1).value as string) as bigint)"
+
+
+def partitions_of(cluster: Cluster, job: Job, cut: Cut) -> dict[str, int]:
+    """How many partitions each topic has that a generation begun at a cut reads; only those that exist."""
+    return {name: len(one.partitions) for name, one in described(cluster, topics_of(job.topic, cut)).items()}
+
+
+def placing(sources: Sources) -> list[str]:
+    """Those columns, as SQL over the records that Kafka's source gives.
+
+    The offset is NULL where a record of a copy does not say it; the number, where it stands in a partition of a
+    copy that was not there when the query began.
+    """
+    copies, firsts, counts = sources.copies, sources.firsts, sources.partitions
+    if not copies:
+        return [f"{text(sources.region)} as {ORIGIN}", f"offset as {OFFSET}", f"partition as {NUMBER}"]
+    regions = " ".join(f"when {text(topic)} then {text(region)}" for topic, region in copies.items())
+    numbers = " ".join(
+        f"when topic = {text(topic)} then if(partition < {counts[topic]}, partition + {firsts[topic]}, null)"
+        for topic in copies
+    )
+    copied = ", ".join(text(topic) for topic in copies)
+    return [
+        f"case topic {regions} else {text(sources.region)} end as {ORIGIN}",
+        f"case when topic in ({copied}) then {_THERE} else offset end as {OFFSET}",
+        f"case {numbers} else partition + {firsts[sources.topic]} end as {NUMBER}",
+    ]

@@ -1,0 +1,66 @@
+"""The demonstration of two regions as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from demonstration import ROOT, alive
+from harness import descendants, wait_until
+
+PATIENCE_S = 1_200
+COMMAND = (sys.executable, "-m", "cutwater.cli.main", "demo-regions", "--json", "--data-dir")
+SHORT = ("--days", "4", "--rate", "400")
+
+
+@contextmanager
+def demonstration(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A running one; its output goes to out.json and err.txt. None of its processes is left afterwards."""
+    with (folder / "out.json").open("wb") as out, (folder / "err.txt").open("wb") as err:
+        process = subprocess.Popen(
+            [*COMMAND, str(folder / "regions"), *SHORT],
+            cwd=ROOT, stdout=out, stderr=err, stdin=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "160"},
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait(30)
+
+
+def test_two_regions_end_with_all_they_started(tmp_path: Path) -> None:
+    """SIGTERM while they start: exit 130, and no process is left."""
+    with demonstration(tmp_path) as process:
+        wait_until(lambda: len(descendants(process.pid)) >= 2 or process.poll() is not None, "both brokers")
+        children = descendants(process.pid)
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 130, (tmp_path / "err.txt").read_text(encoding="utf-8")
+    assert len(children) >= 2
+    wait_until(lambda: not any(alive(one.pid) for one in children), "the end of every process", 20)
+
+
+@pytest.mark.rotating
+@pytest.mark.timeout(PATIENCE_S + 60)
+def test_two_regions_from_death_to_failback(tmp_path: Path) -> None:
+    """kill -9 of us, failover, return, failback: exit 0, every check passed, none left out, no process left."""
+    with demonstration(tmp_path) as process:
+        wait_until(lambda: descendants(process.pid) or process.poll() is not None, "a first process")
+        children = descendants(process.pid)
+        assert process.wait(PATIENCE_S) == 0, (tmp_path / "err.txt").read_text(encoding="utf-8")
+    told = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert told["right"]
+    assert not told["not_shown"]
+    assert sum("equals DuckDB" in one["check"] for one in told["checks"]) == 3
+    facts = told["facts"]
+    assert facts["lost_events"] > 0, "something must have been lost"
+    assert facts["lost_milestones"] >= facts["lost_at_least"]["milestones"] > 0
+    assert facts["lost_counted"] + facts["lost_late"] == facts["lost_events"]
+    assert not any(alive(one.pid) for one in children)

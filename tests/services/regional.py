@@ -1,0 +1,137 @@
+"""Two regions with a broker each: a job's protocol in both, written by hand where Spark would write it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from counting import events
+from cutwater.adapters import streams, wire
+from cutwater.adapters.admin import ensure_topics
+from cutwater.adapters.kafka import TransactionalWriter
+from cutwater.adapters.process import now_ms
+from cutwater.adapters.replicas import has_mirror, last_arrival
+from cutwater.adapters.settings import environment
+from cutwater.core import topics
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import FencedError
+from cutwater.core.generations import Generation
+from cutwater.core.records import Barrier, Committed, Start
+from harness import Flow, wait_until
+
+
+class Driver:
+    """Writes what a driver of one generation would write, but no rows."""
+
+    def __init__(self, side: Side, generation: Generation, partitions: int = 2) -> None:
+        self._side, self._generation, self._partitions, self._next = side, generation, partitions, 0
+        self._writer = TransactionalWriter(side.cluster, topics.driver_id(side.job.name, generation))
+        self._writer.initialise()
+        self._tell(Start(side.job.name, generation, 1, 1))
+
+    def epoch(self, source_cut: Cut, origin_cut: Cut = Cut(), **changes: Any) -> None:  # noqa: B008 - immutable
+        job, number = self._side.job.name, self._next
+        self._next += 1
+        told: dict[str, Any] = {
+            "job": job,
+            "generation": self._generation,
+            "attempt": 1,
+            "epoch": number,
+            "source_cut": source_cut,
+            "origin_cut": origin_cut,
+            "changelog_cut": Cut.of_topic(topics.changelog(job, self._generation), [0] * self._partitions),
+            "watermark_ms": 0,
+            "horizon_ms": 0,
+            "rows": 0,
+            "digest": 0,
+            "events": 20,
+            "rejected": 0,
+            "late": 0,
+            "skew_ms": 0,
+            "schema_fingerprint": "ab",
+            "epoch_started_ms": 1,
+            "written_ms": now_ms(),
+            "partition_rows": (0,) * self._partitions,
+            "partition_digests": (0,) * self._partitions,
+        }
+        self._tell(Barrier(**told | changes), Committed(job, self._generation, 1, number, 3))
+
+    def _tell(self, *signals: wire.Record) -> None:
+        self._writer.write(topics.barriers(self._side.job.name), [wire.encode(one) for one in signals])
+
+
+class Side:
+    """One region: its cluster, and the processes of the job there."""
+
+    def __init__(self, region: str, flow: Flow) -> None:
+        self.region, self.flow, self.job, self.cluster = region, flow, flow.job, flow.cluster
+        self._made = 0
+        ensure_topics(flow.cluster, topics.owned(self.job.name, Generation(1, region), self.job.shards.partitions))
+
+    def env(self, other: Side | None = None) -> dict[str, str]:
+        own = {"CUTWATER_REGION": self.region, **environment(self.cluster)}
+        if other is None:
+            return own
+        theirs = {
+            name.replace("CUTWATER_", "CUTWATER_ORIGIN_"): value
+            for name, value in environment(other.cluster).items()
+        }
+        return {**own, **theirs, "CUTWATER_ORIGIN_REGION": other.region}
+
+    def signal(self, generation: Generation) -> subprocess.Popen[bytes]:
+        return self.flow.start("cutwater.commit_signal", **self.env(), CUTWATER_GENERATION=str(generation))
+
+    @contextmanager
+    def mirroring(self, other: Side) -> Iterator[subprocess.Popen[bytes]]:
+        """A mirror of the other region as a process; ended when the block is left, if it still lives."""
+        process = self.flow.start("cutwater.mirror", **self.env(other))
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
+
+    def await_arrival(self, other: Side, token: str) -> None:
+        log = self.flow.log("cutwater.mirror")
+
+        def arrived() -> bool:
+            assert " stopped " not in log.read_text(), log.read_text()[-2_000:]
+            if not has_mirror(self.cluster, self.job.name):
+                return False
+            last = last_arrival(self.cluster, self.job.name, other.region)
+            return last is not None and str(last.token) == token
+
+        wait_until(arrived, f"the arrival of {token}", 90)
+
+    def run(self, other: Side, verb: str, *more: str, code: int = 0) -> Any:
+        """A verb of the command line in this region; what it prints, from JSON."""
+        command = [sys.executable, "-m", "cutwater.cli.main", verb, str(self.flow.job_file), *more, "--json"]
+        env = {**os.environ, **self.env(other), "CUTWATER_FAILOVER_MIN_AGE_S": "30"}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=180, check=False)
+        assert done.returncode == code, done.stderr
+        return json.loads(done.stdout) if code == 0 else done.stderr
+
+    def tokens(self) -> list[str]:
+        return [str(one.token) for one, _ in streams.milestones(self.cluster, self.job.name)]
+
+    def await_token(self, token: str) -> None:
+        wait_until(lambda: token in self.tokens(), f"{token} on the stream of {self.region}: {self.tokens()}", 90)
+
+    def produce(self, count: int) -> Cut:
+        """Events into the region's own source; its end behind them."""
+        self._made += 1
+        self.flow.produce(events(count, seed=self._made))
+        return self.end(self.job.topic)
+
+    def end(self, topic: str) -> Cut:
+        return streams.source_end(self.cluster, topic)
+
+
+def fenced(process: subprocess.Popen[bytes]) -> bool:
+    """It leaves by itself, with the exit code of who was replaced."""
+    return process.wait(60) == FencedError.exit_code
