@@ -91,7 +91,7 @@ class Regions:
         """(partition, offset there, offset here) of every record of the copy."""
         return [
             (partition, int(dict(one.headers)[SOURCE_OFFSET]), one.offset)
-            for partition in range(self.writing.job.shards.partitions)
+            for partition in range(self.events.partitions)
             for one in read_all(self.own, self.copy, partition)
         ]
 
