@@ -116,10 +116,10 @@ class World:
         return found
 
     def shown(self, generation: Generation | None = None, milestones: int | None = None) -> Choice[Letter]:
-        told, problems = self.ancestry(milestones).accounts(generation)
+        told, problems, elsewhere = self.ancestry(milestones).accounts(generation)
         found = choose([(one.by, one) for one in self.topic.values()], told)
         marks = {one.event: one.replayed for one in self.topic.values() if one.replayed}
-        return Choice(carried(found.entries, marks), [*problems, *found.problems])
+        return Choice(carried(found.entries, marks), [*problems, *found.problems], elsewhere)
 
 
 ACTS = ["epoch", "epoch", "epoch", "killed", "claim", "promote", "replay"]
@@ -192,7 +192,7 @@ def test_milestones_and_claims_that_are_missing_are_named() -> None:
     ]
     mirrored = replace(world.stream[1], generation=Generation(1, "us"))
     world.candidacies = [(generation, mirrored), *whole[1:]]
-    assert world.shown().problems == [
+    assert world.shown().elsewhere == [
         f"what region us listed up to epoch 1 of {mirrored.generation} stands there, not here"
     ]
 
@@ -216,7 +216,7 @@ def test_a_generation_that_nobody_knows_is_refused() -> None:
 
 
 def test_before_the_first_milestone_there_is_nothing() -> None:
-    assert Ancestry(lambda one: one.rejected).accounts() == ({}, [])
+    assert Ancestry(lambda one: one.rejected).accounts() == ({}, [], [])
 
 
 def test_a_job_that_comes_back_from_another_region_goes_on_with_what_was_listed_here_before() -> None:
@@ -231,9 +231,12 @@ def test_a_job_that_comes_back_from_another_region_goes_on_with_what_was_listed_
         found.follow(one)
     found.claim(generation, away, home=2)
     found.follow(replace(world.stream[0], generation=generation, epoch=0, sequence=10, rewinds_to=2))
-    told, problems = found.accounts()
+    told, problems, elsewhere = found.accounts()
     assert [(by.number, epoch) for by, epoch in told] == [(1, 0), (1, 1), (3, 0)]
-    assert problems == [f"what region us listed up to epoch 7 of {away.generation} stands there, not here"]
+    assert (problems, elsewhere) == (
+        [],
+        [f"what region us listed up to epoch 7 of {away.generation} stands there, not here"],
+    )
 
 
 def test_a_job_that_another_region_has_begun_is_whole_there_from_its_first_epoch_on() -> None:
@@ -245,6 +248,9 @@ def test_a_job_that_another_region_has_begun_is_whole_there_from_its_first_epoch
     found.follow(replace(world.stream[0], generation=here, epoch=1, sequence=2))
     found.claim(here, world.stream[0])
     found.take(replace(world.stream[0], generation=here, epoch=0))
-    told, problems = found.accounts()
+    told, problems, elsewhere = found.accounts()
     assert sorted(told) == [(here, 0), (here, 1)]
-    assert problems == [f"what region local listed up to epoch 0 of {FIRST} stands there, not here"]
+    assert (problems, elsewhere) == (
+        [],
+        [f"what region local listed up to epoch 0 of {FIRST} stands there, not here"],
+    )

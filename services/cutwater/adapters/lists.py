@@ -6,6 +6,7 @@ What is listed is one line: that of the promoted generation, if no other is aske
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from confluent_kafka import Message
@@ -41,7 +42,7 @@ def dead_letters(cluster: Cluster, job: str, generation: Generation | None = Non
     )
     marks = {one.event: one.replayed for _, one in entries if one.replayed}
     found = _counted(entries, accounts)
-    return Choice(carried(found.entries, marks), found.problems)
+    return replace(found, entries=carried(found.entries, marks))
 
 
 def late_pairs(cluster: Cluster, job: str, generation: Generation | None = None) -> Choice[LatePair]:
@@ -52,7 +53,7 @@ def late_pairs(cluster: Cluster, job: str, generation: Generation | None = None)
 
 def _counted(entries: list[tuple[Listed, T]], accounts: Accounts) -> Choice[T]:
     found = choose(entries, accounts.told)
-    return Choice(found.entries, [*accounts.problems, *found.problems])
+    return Choice(found.entries, [*accounts.problems, *found.problems], accounts.elsewhere)
 
 
 def _read(

@@ -16,7 +16,7 @@ from cutwater.adapters.process import now_ms
 from cutwater.adapters.replaying import Replayer
 from cutwater.cli.entries import LATE, LETTER, age, letter_json, place_json, say_problems, show
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
-from cutwater.cli.output import err, handled, out, print_json
+from cutwater.cli.output import err, handled, out, print_json, say
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.listing import Letter, Place
@@ -65,6 +65,7 @@ def list_letters(
     """
     stack = running.require(settings_for(data_dir).data_dir)
     found = dead_letters(stack.cluster, stack.job, _parsed(generation))
+    _note(found.elsewhere)
     chosen = [one for one in _with_reason(found.entries, reason) if epoch is None or one.by.epoch == epoch]
     chosen = [one for one in chosen if not (unreplayed and one.replayed)]
     code = show(f"dead letters of {stack.job}", chosen, found.problems, LETTER, limit, as_json)
@@ -132,8 +133,14 @@ def list_late(
     """
     stack = running.require(settings_for(data_dir).data_dir)
     found = late_pairs(stack.cluster, stack.job, _parsed(generation))
+    _note(found.elsewhere)
     chosen = [one for one in found.entries if key in (None, one.key) and epoch in (None, one.by.epoch)]
     return show(f"late (event, window) pairs of {stack.job}", chosen, found.problems, LATE, limit, as_json)
+
+
+def _note(elsewhere: Sequence[str]) -> None:
+    for one in elsewhere:
+        say(one)
 
 
 def _parsed(generation: str | None) -> Generation | None:

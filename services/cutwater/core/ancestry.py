@@ -35,6 +35,8 @@ class Accounts(NamedTuple):
     told: dict[Epoch, Told]
     """Only epochs that have listed something."""
     problems: list[str]
+    elsewhere: list[str]
+    """What other regions have listed, by which state here began: it stands on the lists there."""
 
 
 class Ancestry:
@@ -97,7 +99,7 @@ class Ancestry:
         """Of a generation's line, by default the promoted one's. Raises UsageError for one that nobody knows."""
         generation = generation or self.promoted
         if generation is None:
-            return Accounts({}, [])
+            return Accounts({}, [], [])
         if generation not in self._epochs:
             known = ", ".join(map(str, sorted(self._epochs))) or "none"
             raise UsageError(f"{generation} is no generation of this job; known are: {known}")
@@ -105,15 +107,20 @@ class Ancestry:
         told = {
             (by, epoch): one for (by, epoch), one in self._told.items() if by in line and line[by].holds(epoch)
         }
-        return Accounts(told, [*self._unknown([*line.values()])])
+        parts = list(line.values())
+        return Accounts(told, [*self._unknown(parts)], [*self._elsewhere(parts)])
+
+    def _elsewhere(self, line: list[Part]) -> Iterator[str]:
+        here = line[0].generation.region
+        for generation, last in line:
+            if (region := generation.region) != here:
+                yield f"what region {region} listed up to epoch {last} of {generation} stands there, not here"
 
     def _unknown(self, line: list[Part]) -> Iterator[str]:
         """What milestones should tell and do not. The beginning of the stream may have been pruned."""
         root, first = self._spans[0][1] if self._spans else (line[-1].generation, 0)
         for generation, last in line:
-            if (region := generation.region) != root.region:
-                yield f"what region {region} listed up to epoch {last} of {generation} stands there, not here"
-            elif generation.number >= root.number:
+            if generation.region == root.region and generation.number >= root.number:
                 begin = first if generation == root else 0
                 missing = self._epochs.get(generation, _Runs()).missing(begin, last)
                 if missing is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from cutwater.core.generations import Generation
@@ -84,6 +84,8 @@ class Choice(Generic[T]):
 
     entries: list[T]
     problems: list[str]
+    elsewhere: list[str] = field(default_factory=list)
+    """What stands on the lists of other regions: no fault of this one."""
 
 
 def choose(entries: Iterable[tuple[Listed, T]], told: Mapping[Epoch, Told]) -> Choice[T]:
