@@ -129,12 +129,16 @@ class Run(NamedTuple):
 def _runs(offsets: Iterable[int], local: int) -> list[Run]:
     """`offsets` rise, and go to offsets without a gap here, from `local` on."""
     found: list[Run] = []
-    for number, offset in enumerate(offsets):
-        if found and found[-1].source + found[-1].length == offset:
-            found[-1] = found[-1]._replace(length=found[-1].length + 1)
-        else:
-            found.append(Run(offset, local + number, 1))
-    return found
+    source, length = -1, 0
+    for offset in offsets:
+        if offset == source + length:
+            length += 1
+            continue
+        if length:
+            found.append(Run(source, local, length))
+            local += length
+        source, length = offset, 1
+    return [*found, Run(source, local, length)] if length else found
 
 
 def runs_of(position: Mirrored) -> list[Run]:

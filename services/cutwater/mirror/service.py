@@ -15,6 +15,7 @@ from typing import Any
 
 from cutwater.adapters.admin import brokers, cluster_id, ensure_topics
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.memory import rare_collections
 from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
@@ -78,8 +79,9 @@ class Mirror:
         try:
             with self._account as start:
                 self._take_over(start)
-            while not self._stop.is_set():
-                self._round()
+            with rare_collections():
+                while not self._stop.is_set():
+                    self._round()
         finally:
             self.arriving.close()
             self.copier.close()
