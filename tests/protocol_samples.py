@@ -17,6 +17,7 @@ from cutwater.core.records import (
     Barrier,
     Claim,
     Committed,
+    Decision,
     Heartbeat,
     Milestone,
     Promotion,
@@ -186,6 +187,7 @@ RECORDS = st.one_of(
     st.builds(Release, job=NAMES, generation=GENERATIONS, sequence=LONGS, to=NAMES, at_ms=TIMES_MS),
     st.builds(Promotion, job=NAMES, generation=GENERATIONS, at_ms=TIMES_MS),
     st.builds(Withdrawal, job=NAMES, generation=GENERATIONS, reason=NAMES, at_ms=TIMES_MS),
+    st.builds(Decision, job=NAMES, generation=GENERATIONS, keeps=NAMES, reason=NAMES, at_ms=TIMES_MS),
     st.builds(
         Claim,
         job=NAMES,

@@ -98,20 +98,28 @@ def _millis(moment: Any) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def oracle(job: Flow, milestones: list[Milestone], sliding: bool) -> tuple[Counter[Any], Counter[Pair]]:
+def oracle(
+    job: Flow,
+    milestones: list[Milestone],
+    sliding: bool,
+    parent: Milestone | None = None,
+    max_bytes: int = 2**31,
+) -> tuple[Counter[Any], Counter[Pair]]:
     """(late (place, pair) by place, counted events by (key, window)) from the source and the epochs' cuts alone.
 
-    A window is closed for an epoch by what was read before the epoch before it.
+    A window is closed for an epoch by what was read before the epoch before it; for a generation that starts from
+    a parent also by that one's watermark. `max_bytes`: larger events are not usable.
     """
     records = source(job)
     late: Counter[Any] = Counter()
     counted: Counter[Pair] = Counter()
-    before: dict[int, int] = {}
+    before = {place.partition: offset for place, offset in parent.source_cut} if parent else {}
+    floor = parent.watermark_ms if parent else 0
     closed = watermark = 0
     for one in milestones:
         ends = {place.partition: offset for place, offset in one.source_cut}
         epoch = [
-            (place, usable(value))
+            (place, usable(value) if len(value or b"") <= max_bytes else None)
             for place, value in records.items()
             if before.get(place[0], 0) <= place[1] < ends[place[0]]
         ]
@@ -119,7 +127,7 @@ def oracle(job: Flow, milestones: list[Milestone], sliding: bool) -> tuple[Count
         for place, reading in epoch:
             for start, end in windows(reading["at"], sliding) if reading else ():
                 pair = (reading["key"], start, end)
-                if end <= closed:
+                if end <= max(floor, closed):
                     late[place, pair] += 1
                 else:
                     counted[pair] += 1

@@ -107,7 +107,7 @@ def seen_of(metrics: Mapping[str, Any], sources: Sources) -> Seen:
     """
     if metrics.get("unknown"):
         raise UnavailableError(
-            f"one of {', '.join(sources.copies)} has more partitions than when the query began: how far they were "
+            f"{', '.join(sources.copies)} has more partitions than when the query began: how far they were "
             "read is not known, and the next attempt runs the epoch again"
         )
     copied = _numbered(metrics, "copied_")

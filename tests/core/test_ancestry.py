@@ -193,7 +193,7 @@ def test_milestones_and_claims_that_are_missing_are_named() -> None:
     mirrored = replace(world.stream[1], generation=Generation(1, "us"))
     world.candidacies = [(generation, mirrored), *whole[1:]]
     assert world.shown().problems == [
-        f"what {mirrored.generation} listed up to epoch 1 stands in region us, not here"
+        f"what region us listed up to epoch 1 of {mirrored.generation} stands there, not here"
     ]
 
 
@@ -217,3 +217,34 @@ def test_a_generation_that_nobody_knows_is_refused() -> None:
 
 def test_before_the_first_milestone_there_is_nothing() -> None:
     assert Ancestry(lambda one: one.rejected).accounts() == ({}, [])
+
+
+def test_a_job_that_comes_back_from_another_region_goes_on_with_what_was_listed_here_before() -> None:
+    """Up to where the other region went on; what that listed stands there, what was listed here behind is none."""
+    world = World()
+    for _ in range(4):
+        world.epoch(FIRST, [True])
+    away = replace(world.stream[1], generation=Generation(2, "us", "00000002"), epoch=7, sequence=9)
+    generation = Generation(3, "local", "00000009")
+    found = Ancestry(lambda one: one.rejected)
+    for one in world.stream:
+        found.follow(one)
+    found.claim(generation, away, home=2)
+    found.follow(replace(world.stream[0], generation=generation, epoch=0, sequence=10, rewinds_to=2))
+    told, problems = found.accounts()
+    assert [(by.number, epoch) for by, epoch in told] == [(1, 0), (1, 1), (3, 0)]
+    assert problems == [f"what region us listed up to epoch 7 of {away.generation} stands there, not here"]
+
+
+def test_a_job_that_another_region_has_begun_is_whole_there_from_its_first_epoch_on() -> None:
+    """Nothing of its own is missed; what the other region listed is named."""
+    world = World()
+    world.epoch(FIRST, [True])
+    here = Generation(2, "eu", "00000001")
+    found = Ancestry(lambda one: one.rejected)
+    found.follow(replace(world.stream[0], generation=here, epoch=1, sequence=2))
+    found.claim(here, world.stream[0])
+    found.take(replace(world.stream[0], generation=here, epoch=0))
+    told, problems = found.accounts()
+    assert sorted(told) == [(here, 0), (here, 1)]
+    assert problems == [f"what region local listed up to epoch 0 of {FIRST} stands there, not here"]

@@ -128,6 +128,7 @@ def promoted(cli: Cli, number: int) -> str:
     return wait_until(found, f"generation {number} promoted; logs in {cli.folder}", 240)
 
 
+@pytest.mark.timeout(1_200)  # three Spark drivers, one after the other
 @pytest.mark.rotating
 def test_foreign_rows_and_a_lost_checkpoint_end_a_generation_and_the_next_one_follows(cli: Cli) -> None:
     """By itself, from the last milestone, and again behind that: everything is right at the end."""

@@ -136,7 +136,7 @@ class Writing:
         self.generation, other = generation, self._changelog_config
         self.topic = topics.changelog(self.job.name, generation)
         owned = topics.owned(self.job.name, generation, self.job.shards.partitions)
-        if generation != GENERATION:
+        if generation.number > GENERATION.number:
             owned = [one for one in owned if one.name == self.topic]
         ensure_topics(
             self.cluster,

@@ -34,6 +34,7 @@ class Region:
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.cluster, self.name, self.source = cluster, name, f"{name}.events"
+        self.read = self.source
         ensure_topics(cluster, [*topics.owned(name, G1, 2), topics.events(self.source, 2)])
         self._lists = Producer({**cluster.librdkafka(), "enable.idempotence": True})
         self._signal = TransactionalWriter(cluster, topics.signal_id(name))
@@ -64,7 +65,7 @@ class Region:
     def _produce(
         self, topic: str, key: str, by: Generation, offset: int, more: dict[str, Any], value: bytes
     ) -> None:
-        place = {"generation": str(by), "topic": self.source, "partition": 1, "offset": offset, **more}
+        place = {"generation": str(by), "topic": self.read, "partition": 1, "offset": offset, **more}
         self._lists.produce(topic, key=protocol_codec(key).encode(place), value=value)
 
     def write(self, told: Milestone, rewinds_to: int = 0) -> Milestone:
@@ -79,7 +80,8 @@ class Region:
 
     def claim(self, number: int, parent: Milestone, rewinds: bool = False) -> Generation:
         generation = Generation(number, "local", wire.hash_of(parent).hex()[:8])
-        claim = Claim(self.name, generation, wire.encode(parent), 2, rewinds, "a test", 1)
+        back = parent.sequence if rewinds else 0
+        claim = Claim(self.name, generation, wire.encode(parent), 2, back, "a test", 1)
         self._claims.write(topics.candidates(self.name), [wire.encode(claim)])
         return generation
 
@@ -95,7 +97,7 @@ class Region:
         return {one.event.offset: (one.by.generation.number, one.watermark_ms) for one in found.entries}
 
     def replay(self) -> dict[Place, Place]:
-        replayer = Replayer(self.cluster, self.name, lambda: 1_700_000_000_000)
+        replayer = Replayer(self.cluster, self.name, self.source, lambda: 1_700_000_000_000)
         gone = replayer.replay(self.unreplayed())
         replayer.close()
         return gone
@@ -157,6 +159,15 @@ def test_an_event_is_produced_again_once_in_all_generations(region: Region) -> N
     region.write(region.epoch(g3, 0, {10: "no key", 11: "no key"}, {}), rewinds_to=parent.sequence)
     assert (region.unreplayed(), region.replay()) == ([], {})
     assert region.produced() == [0, 10, 11]
+
+
+def test_an_event_of_another_regions_copy_is_produced_again_on_the_own_source(region: Region) -> None:
+    """The copy is the mirror's alone: a record that it has not written there would be no event of that region."""
+    region.read = f"{region.source}.from-us"
+    region.epoch(G1, 0, {7: "undecodable"}, {})
+    gone = region.replay()
+    assert gone == {Place(region.read, 1, 7): Place(region.source, 1, 0)}
+    assert (region.produced(), region.unreplayed()) == ([7], [])
 
 
 def test_a_generation_that_is_not_there_is_named(region: Region) -> None:

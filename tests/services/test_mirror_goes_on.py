@@ -28,6 +28,7 @@ from test_mirror_stops import epoch, wait_copied, wait_stopped
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import mirrored, topics
+from cutwater.core.errors import UnavailableError
 from cutwater.core.mirror_gaps import BROKEN, REFUSED, UNPLACED
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
@@ -49,10 +50,14 @@ def events(writing: Writing) -> Events:
     return Events(writing)
 
 
+@pytest.mark.parametrize("away", [False, True], ids=["says that there is none", "does not answer"])
 def test_one_word_that_a_topic_does_not_exist_is_not_believed(
-    broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
+    broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch, away: bool
 ) -> None:
-    """A broker that is just back says so of every topic for a moment: at a start, and in the middle."""
+    """A broker that is just back says so of every topic for a moment: at a start, and in the middle.
+
+    What was read meanwhile is not proved to be of the topic that is followed, and is read again.
+    """
     asked, armed, real = [], threading.Event(), Origin.identities
 
     def forgetful(self: Origin, names: Any) -> Any:
@@ -60,6 +65,8 @@ def test_one_word_that_a_topic_does_not_exist_is_not_believed(
             asked.append(names)
             if len(asked) == 3:
                 armed.clear()
+            if away:
+                raise UnavailableError("the origin is away")
             return {}
         return real(self, names)
 
@@ -91,30 +98,27 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) ->
         yield one.cluster
 
 
-def forbid(cluster: Cluster, topic: str) -> None:
-    """Nobody may read a topic any more."""
-    rule = AclBinding(
-        ResourceType.TOPIC,
-        topic,
-        ResourcePatternType.LITERAL,
-        "User:ANONYMOUS",
-        "*",
-        AclOperation.READ,
-        AclPermissionType.DENY,
-    )
+def forbid(cluster: Cluster, topic: str, what: str) -> None:
+    """Nobody may do this with a topic any more; reading is left, where that is another thing."""
+    rules = {AclOperation.READ: AclPermissionType.ALLOW, AclOperation[what]: AclPermissionType.DENY}
+    made = [
+        AclBinding(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", operation, kind)
+        for operation, kind in rules.items()
+    ]
     client = AdminClient(cluster.librdkafka())
-    for done in client.create_acls([rule]).values():
+    for done in client.create_acls(made).values():
         done.result(20)
 
 
-def test_a_right_that_is_missing_in_the_origin(broker: Any, guarded: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["READ", "DESCRIBE"])
+def test_a_right_that_is_missing_in_the_origin(broker: Any, guarded: Cluster, tmp_path: Path, what: str) -> None:
     """It stops the topic, in the middle and at a start; the others are copied on."""
     writing = Writing(guarded, make_job(tmp_path)[0])
     events = Events(writing)
     with mirroring(broker.cluster, guarded, writing.job) as mirror:
         wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
         cut = events.cut()
-        forbid(guarded, events.topic)
+        forbid(guarded, events.topic, what)
         assert "may not" in wait_stopped(mirror, events.topic, REFUSED)
         writing.epoch([], source_cut=cut)
         wait_copied(mirror, broker.cluster, writing)
@@ -143,11 +147,14 @@ def test_a_record_that_the_topic_here_does_not_take(broker: Any, writing: Writin
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
         wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
         limit(broker.cluster, target, 2_000)
+        steer(broker.cluster, writing.job.name, "local", True, now_ms())  # all that follows comes in one round
+        mirror.until(lambda: mirror.mirror.arriving.paused, "the pause")
         for partition in range(events.partitions):
             producer.produce(events.topic, random.Random(1).randbytes(9_000), partition=partition)
         assert producer.flush(20) == 0
         for number in (2, 3):
             epoch(writing, events, number)
+        steer(broker.cluster, writing.job.name, "local", False, now_ms())
         assert "larger than the topic" in wait_stopped(mirror, events.topic, REFUSED)
         wait_copied(mirror, broker.cluster, writing)
     limit(broker.cluster, target, 1_000_000)

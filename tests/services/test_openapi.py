@@ -21,17 +21,21 @@ from test_view_store import entry, rows
 
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.answers import (
+    GlobalKeyAnswer,
+    GlobalScanAnswer,
     Health,
     KeyAnswer,
     KeysAnswer,
     Milestone,
     NotReached,
     ScanAnswer,
+    StoredScanAnswer,
     TopAnswer,
 )
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
+from cutwater.rehydrator.regions import Regions
 from cutwater.views.store import Store
 from cutwater.views.view import State, Status, View
 
@@ -77,8 +81,15 @@ def served(tmp_path: Path) -> Iterator[Served]:
     store.commit(shown, rows(job, store, sold))
     view.show(shown)
     view.status = Status(State.FOLLOWING)
-    yield Served(create_app(view, GENERATION, Metrics(), lambda: NOW_MS, TOKEN), view)
+    yield Served(app_of(view), view)
     view.close()
+
+
+def app_of(view: View) -> FastAPI:
+    """With a global view of its own region alone."""
+    metrics = Metrics()
+    regions = Regions(GENERATION.region, {}, TOKEN, metrics)
+    return create_app(view, GENERATION, metrics, lambda: NOW_MS, TOKEN, regions=regions)
 
 
 def asked(app: FastAPI, **config: Any) -> tuple[list[str], dict[str, set[int]]]:
@@ -115,7 +126,7 @@ def test_answers_are_as_described_before_the_first_milestone(tmp_path: Path) -> 
     job, _ = make_job(tmp_path)
     view = View(Store(tmp_path / "v", job, GENERATION), job)
     few = CONFIG["generation"] | {"max-examples": 5}
-    app = create_app(view, GENERATION, Metrics(), lambda: NOW_MS, TOKEN)
+    app = app_of(view)
     wrong, statuses = asked(app, generation=few, parameters={"query.wait_ms": 0})
     view.close()
     assert wrong == []
@@ -131,6 +142,9 @@ def test_answers_with_everything_in_them(served: Served) -> None:
         (client.get("/v1/state", params={"limit": 1}), ScanAnswer),
         (client.post("/v1/keys", json=body), KeysAnswer),
         (client.get("/v1/top", params={"measure": "mean"}), TopAnswer),
+        (client.get("/v1/global/state/0", params={"limit": 1}), GlobalKeyAnswer),
+        (client.get("/v1/global/state", params={"limit": 1}), GlobalScanAnswer),
+        (client.get("/v1/stored", params={"limit": 1}), StoredScanAnswer),
         (client.get("/v1/milestone"), Milestone),
         (client.get("/healthz"), Health),
     ):

@@ -11,8 +11,11 @@ from changelogs import Sold, Writing, make_job
 from generations_played import Next
 from typer.testing import CliRunner
 
+from cutwater.adapters import admin
 from cutwater.cli.main import app
 from cutwater.core import topics
+from cutwater.local import running
+from cutwater.local.running import RunningStack
 from registries import StandIn
 
 
@@ -46,6 +49,30 @@ def test_plan_and_doctor_look_at_its_topics(job: Promoted) -> None:
     assert told[f"topic {changelog}"]["found"].startswith("6 partitions")
     assert told[f"topic {lists}"]["found"].startswith("3 partitions")
     assert "generation" not in told
+
+
+def test_status_names_it_whatever_the_stack_began_with(job: Promoted, broker: Any, tmp_path: Path) -> None:
+    """This process plays the stack: its file says the first generation, the commit stream the second."""
+    admin.create_topics(broker.cluster, [topics.events(job.after.job.topic, 1)])
+    pid, started = running.describe_self()
+    stack = RunningStack(
+        pid=pid,
+        started=started,
+        ready=True,
+        job_file=str(job.file),
+        job=job.after.job.name,
+        generation="g1-local-00000000",
+        bootstrap_servers=broker.cluster.bootstrap,
+        api_url="http://127.0.0.1:1",
+        spark_ui_url="",
+        data_dir=str(tmp_path),
+        logs={},
+    )
+    stack.write()
+    done = CliRunner().invoke(app, ["status", "--data-dir", str(tmp_path), "--json"])
+    told = json.loads(done.stdout)
+    assert told["stack"]["generation"] == str(job.after.generation)
+    assert told["milestone"]["token"] == str(job.after.last.token if job.after.last else None)
 
 
 def test_another_regions_setting_is_a_finding(job: Promoted, monkeypatch: pytest.MonkeyPatch) -> None:

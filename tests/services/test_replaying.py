@@ -74,7 +74,7 @@ class Desk:
         return found
 
     def replayer(self, now_ms: Callable[[], int] = lambda: next(_times)) -> Replayer:
-        return Replayer(self.cluster, self.name, now_ms)
+        return Replayer(self.cluster, self.name, self.source, now_ms)
 
 
 @pytest.fixture

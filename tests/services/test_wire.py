@@ -35,6 +35,7 @@ from cutwater.core.records import (
     Barrier,
     Claim,
     Committed,
+    Decision,
     Heartbeat,
     Milestone,
     Promotion,
@@ -61,6 +62,7 @@ TYPES: dict[str, type[wire.Record]] = {
     "claim": Claim,
     "promotion": Promotion,
     "withdrawal": Withdrawal,
+    "decision": Decision,
     "release": Release,
     "mirrored": Mirrored,
     "arrival": Arrival,
@@ -79,7 +81,7 @@ def golden_record(name: str) -> wire.Record:
     if name in others:
         return others[name]()
     when = 1_700_000_000_000
-    if name in {"claim", "promotion", "withdrawal"}:
+    if name in {"claim", "promotion", "withdrawal", "decision"}:
         return golden_candidacy(name, when)
     written: dict[str, Any] = {"job": "flights", "generation": Generation(1, "local"), "attempt": 2}
     brief: dict[str, wire.Record] = {
@@ -130,6 +132,8 @@ def golden_candidacy(name: str, when: int) -> wire.Record:
         return Promotion(**of, at_ms=when)
     if name == "withdrawal":
         return Withdrawal(**of, reason="late", at_ms=when)
+    if name == "decision":
+        return Decision(**of, keeps="g2-local-5f0c21aa", reason="readers saw it", at_ms=when)
     parent = bytes.fromhex(GOLDEN["records"]["start"])  # any bytes do
     here: dict[str, Any] = {
         "origin": "us",

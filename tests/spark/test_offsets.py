@@ -1,13 +1,20 @@
-"""Spark's offset log of a query with any sources, as a source cut."""
+"""Where queries begin and stand in their sources: starting offsets, the offset log, what an epoch has seen."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
 from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.errors import ProtocolError
+from cutwater.core.errors import ProtocolError, UnavailableError
+from cutwater.core.origins import FIRST, Origin
+from cutwater.core.sources import Sources, only
 from cutwater_spark.checkpoint import parse_plan
+from cutwater_spark.query import seen_of, starting_offsets
 
+BOTH = Sources("e", "eu", {"e": 2, "e.from-us": 2})
+"""Numbers 0 and 1 are the copy's."""
 HEAD = 'v1\n{"batchWatermarkMs":7}\n'
 
 
@@ -25,3 +32,34 @@ def test_an_offset_log_without_a_kafka_source_is_refused(lines: str) -> None:
     """Nothing, another source alone, half a line or no number: the file is named."""
     with pytest.raises(ProtocolError, match="offsets/1"):
         parse_plan(HEAD + lines, "offsets/1")
+
+
+def test_a_query_begins_where_the_cut_says_and_at_the_first_offset_elsewhere() -> None:
+    """Partitions that came after the parent's cut are new, whichever topic's they are."""
+    cut = Cut.of({TopicPartition("e", 0): 0, TopicPartition("e.from-us", 1): 7})
+    wanted = {"e": {"0": 0, "1": -2}, "e.from-us": {"0": -2, "1": 7}}
+    assert json.loads(starting_offsets(BOTH, Origin(cut, 5))) == wanted
+    assert starting_offsets(only("e", "us", 3), FIRST) == "earliest"
+
+
+def test_what_was_seen_of_copies_is_told_by_place() -> None:
+    """The offset behind the newest; nothing of a partition that had no events."""
+    metrics = {
+        "events": 5,
+        "rejected": 1,
+        "oldest": 3,
+        "unknown": 0,
+        "copied_0": None,
+        "copied_1": 41,
+        "newest_3": 9,
+    }
+    seen = seen_of(metrics, BOTH)
+    assert (seen.events, seen.rejected, seen.oldest_ms, seen.newest_ms) == (5, 1, 3, {3: 9})
+    assert seen.copied == {TopicPartition("e.from-us", 1): 42}
+    assert seen_of({"events": 5, "rejected": 1, "oldest": 3}, only("e", "us", 1)).copied == {}
+
+
+def test_events_of_a_copys_new_partition_end_the_query() -> None:
+    """Where they stand in their own region would be told by nobody."""
+    with pytest.raises(UnavailableError, match=r"e\.from-us has more partitions"):
+        seen_of({"events": 1, "rejected": 0, "oldest": 3, "unknown": 1}, BOTH)

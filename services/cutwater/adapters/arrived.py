@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cutwater.adapters import replicas, streams, wire
+from cutwater.adapters import replicas, streams
 from cutwater.adapters.admin import described
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import make_consumer, read_range
+from cutwater.adapters.generations import milestone_in
 from cutwater.core import mirrored
-from cutwater.core.chain import link
-from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Token
 from cutwater.core.mirrored import Arrival
 from cutwater.core.records import Milestone
@@ -45,7 +44,7 @@ def find(cluster: Cluster, job: str, origin: str, token: Token | None = None) ->
             "mirror here, or name the region that it copies"
         )
     arrival = _arrival(cluster, job, origin, token)
-    return Arrived(arrival, _milestone(cluster, job, arrival))
+    return Arrived(arrival, milestone_in(replicas.arrived_milestone(cluster, arrival)))
 
 
 def _arrival(cluster: Cluster, job: str, origin: str, token: Token | None) -> Arrival:
@@ -66,19 +65,3 @@ def _arrival(cluster: Cluster, job: str, origin: str, token: Token | None) -> Ar
             f"{newest.token}. (A milestone that compaction overtook has no arrival.)"
         )
     return found
-
-
-def _milestone(cluster: Cluster, job: str, arrival: Arrival) -> Milestone:
-    topic, at = mirrored.milestones_from(job, arrival.origin), arrival.stream_offset
-    consumer = make_consumer(cluster)
-    try:
-        values = [bytes(one.value()) for one in read_range(consumer, topic, 0, at, at + 1)]
-    finally:
-        consumer.close()
-    record = wire.decode(values[0]) if values and link(values[0]) == arrival.milestone_hash else None
-    if not isinstance(record, Milestone):
-        raise DivergenceError(
-            f"{topic}@{at} is not milestone {arrival.token}, whose arrival names this offset: the copy was "
-            "replaced. 'cutwater mirror resync' begins it anew"
-        )
-    return record

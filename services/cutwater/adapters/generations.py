@@ -16,7 +16,7 @@ from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.origins import claimed
-from cutwater.core.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
+from cutwater.core.records import Candidacy, Claim, Decision, Milestone, Promotion, Withdrawal
 from cutwater.core.shards import ShardMap
 
 
@@ -59,7 +59,7 @@ def newest_in_either(cluster: Cluster, job: str, generation: Generation) -> Mile
 
 def candidacy(record: wire.Record) -> Candidacy:
     """A record of the candidates topic; raises ProtocolError for any other."""
-    if not isinstance(record, Claim | Promotion | Withdrawal | Milestone):
+    if not isinstance(record, Claim | Promotion | Withdrawal | Decision | Milestone):
         raise ProtocolError(f"a {type(record).__name__} stands on the candidates topic, where none belongs")
     return record
 

@@ -84,7 +84,7 @@ def _ancestry(cluster: Cluster, job: str, count: Callable[[Milestone], int]) -> 
         found.follow(milestone)
     for record in candidacies(cluster, job):
         if isinstance(record, Claim):
-            found.claim(record.generation, parent_of(record))
+            found.claim(record.generation, parent_of(record), record.rewinds_to if record.origin else 0)
         elif isinstance(record, Milestone):
             found.take(record)
     return found

@@ -19,6 +19,7 @@ from cutwater.adapters.kafka import TIMEOUT_S, TRANSACTION_TIMEOUT_MS, explain, 
 from cutwater.core import topics
 from cutwater.core.errors import UnavailableError
 from cutwater.core.listing import Letter, Place
+from cutwater.core.sources import copied_region
 
 HEADER = "cutwater-replay-of"
 """Header of an event that was produced again: where it stood, topic/partition/offset."""
@@ -28,9 +29,13 @@ BATCH_BYTES_MAX = 16 * 1024 * 1024
 
 
 class Replayer:
-    """Takes over the job's replaying; any other process that replays is fenced from here on."""
+    """Takes over the job's replaying; any other process that replays is fenced from here on.
 
-    def __init__(self, cluster: Cluster, job: str, now_ms: Callable[[], int]) -> None:
+    `source`: the job's own source topic.
+    """
+
+    def __init__(self, cluster: Cluster, job: str, source: str, now_ms: Callable[[], int]) -> None:
+        self._source = source
         self._topic = topics.dead_letters(job)
         self._now_ms = now_ms
         self._consumer = make_consumer(cluster)
@@ -101,7 +106,7 @@ class Replayer:
             value = self._codec.decode(record.value())
             headers = [(one["key"], one["value"]) for one in value["event_headers"]]
             self._producer.produce(
-                letter.event.topic,
+                self._back_to(letter.event.topic),
                 key=value["event_key"],
                 value=value["event_value"],
                 # The same partition: its producer's partitioner is not known, and events of a key belong together.
@@ -115,6 +120,10 @@ class Replayer:
         if len(gone) != len(records):
             raise UnavailableError(f"{len(records) - len(gone)} events were not acknowledged in {TIMEOUT_S:.0f} s")
         return gone
+
+    def _back_to(self, topic: str) -> str:
+        """A copy of another region is the mirror's alone: what stands there becomes an event of this region."""
+        return topic if copied_region(self._source, topic) is None else self._source
 
     def _records(self, batch: Sequence[Letter]) -> Iterator[tuple[Letter, Message]]:
         """The letters whole, from where they stand on the list."""

@@ -64,12 +64,7 @@ class Retiring:
         names = {one: topics.changelog(self._job.name, one) for one in known}
         there = admin.described(self._cluster, list(names.values()))
         found = [
-            Earlier(
-                one,
-                retained(one, now),
-                name if name in there else None,
-                self._checkpoint(one),
-            )
+            Earlier(one, retained(one, now), name if name in there else None, self._checkpoint(one))
             for one, name in sorted(names.items())
         ]
         return [one for one in found if one.changelog or one.checkpoint]

@@ -29,6 +29,7 @@ _SECURITY = {
     "ssl_key_password": "key_password",
 }
 """Settings behind the prefix KAFKA_, and what `Security` calls them."""
+REGIONS_MAX, URLS_MAX = 16, 5
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")
 
 
@@ -116,6 +117,11 @@ class Settings(BaseSettings):
         "http://a:8321|http://a2:8321.",
     )
     peer: str = Field("", description="Which of the peers this rehydrator is: its URL as it stands among them.")
+    regions: str = Field(
+        "",
+        description="URLs of the regions' rehydrators, for the global view: us=http://a:8321,eu=http://b:8321; "
+        "behind bars who is asked where the first does not answer: us=http://a:8321|http://a2:8321.",
+    )
     replica: bool = Field(
         False,
         description="This rehydrator only reads: it takes no snapshots and is no peer. A selection makes it one.",
@@ -286,6 +292,25 @@ class Settings(BaseSettings):
         return shares_of(map(_peer, group) for group in _groups(self.peers))
 
     @property
+    def region_urls(self) -> dict[str, tuple[str, ...]]:
+        """By region, the rehydrators to ask about it, in their order; none where there is no global view.
+
+        Raises UsageError for what is no region or no URL.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        for group in self.regions.split(",") if self.regions.strip() else ():
+            name, _, urls = group.strip().partition("=")
+            if not re.fullmatch(REGION_PATTERN, name) or name in found:
+                raise UsageError(
+                    f"CUTWATER_REGIONS: {name[:40]!r} is no region's name, or named twice; one looks like "
+                    "us=http://host:8321"
+                )
+            found[name] = tuple(_peer(one.strip(), "CUTWATER_REGIONS") for one in urls.split("|"))
+        if len(found) > REGIONS_MAX or any(len(urls) > URLS_MAX for urls in found.values()):
+            raise UsageError(f"CUTWATER_REGIONS: {REGIONS_MAX} regions, and {URLS_MAX} URLs each, at most")
+        return found
+
+    @property
     def peer_url(self) -> str:
         """As it stands among the others."""
         return self.peer.rstrip("/")
@@ -363,7 +388,7 @@ def _groups(text: str) -> list[list[str]]:
     return [[one.strip() for one in group.split("|")] for group in text.split(",") if group.strip()]
 
 
-def _peer(text: str) -> str:
+def _peer(text: str, setting: str = "CUTWATER_PEERS") -> str:
     """Checked, and without the slash at its end."""
     try:
         parts = urlsplit(text)
@@ -372,7 +397,7 @@ def _peer(text: str) -> str:
         good = False
     if not good or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
         shown = text.rpartition("@")[2]  # what stands before may be a secret
-        raise UsageError(f"CUTWATER_PEERS: {shown!r} is no URL of a rehydrator; one looks like http://host:8321")
+        raise UsageError(f"{setting}: {shown!r} is no URL of a rehydrator; one looks like http://host:8321")
     return text.rstrip("/")
 
 

@@ -18,6 +18,7 @@ from cutwater.core.records import (
     Barrier,
     Claim,
     Committed,
+    Decision,
     Heartbeat,
     Milestone,
     Promotion,
@@ -35,6 +36,7 @@ Record = (
     | Claim
     | Promotion
     | Withdrawal
+    | Decision
     | Release
     | End
     | Published
@@ -56,6 +58,7 @@ _TYPES: dict[str, type[Record]] = {
     "claim": Claim,
     "promotion": Promotion,
     "withdrawal": Withdrawal,
+    "decision": Decision,
     "release": Release,
     "mirrored": Mirrored,
     "arrival": Arrival,

@@ -101,7 +101,7 @@ def switchover(
 
     Exit 2: there is no mirror, or no milestone. 4: not arrived, or not promoted, in time; run it again.
 
-    Example:  cutwater switchover job.yaml --origin us
+    Examples:  cutwater switchover job.yaml --origin us --dry-run  ·  cutwater switchover job.yaml --origin us
     """
     settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
     one, steps = _failing_over(settings, job, origin), Steps()
@@ -131,7 +131,7 @@ def release_(
 
     Exit 2: the job has no milestone.
 
-    Example:  cutwater release job.yaml --to eu
+    Examples:  cutwater release job.yaml --to eu  ·  cutwater release job.yaml --to eu --json
     """
     settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
     made = release(settings.cluster, job.name, to, now_ms())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.lists import dead_letters, late_pairs
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.replaying import Replayer
@@ -90,7 +92,7 @@ def replay(
     """
     stack = running.require(settings_for(data_dir).data_dir)
     # First the fence, then the marks: what another replay has done is known, and it does nothing more.
-    replayer = None if dry_run else Replayer(stack.cluster, stack.job, now_ms)
+    replayer = None if dry_run else _replayer(stack)
     try:
         found = dead_letters(stack.cluster, stack.job)
         open_letters = [one for one in _with_reason(found.entries, reason) if one.replayed is None]
@@ -136,6 +138,10 @@ def list_late(
 
 def _parsed(generation: str | None) -> Generation | None:
     return Generation.parse(generation) if generation else None
+
+
+def _replayer(stack: running.RunningStack) -> Replayer:
+    return Replayer(stack.cluster, stack.job, load_job(Path(stack.job_file)).topic, now_ms)
 
 
 def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[Place, Place]:

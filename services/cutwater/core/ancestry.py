@@ -3,7 +3,7 @@
 A generation reads every event behind its parent milestone itself: first as a candidate, whose milestones stand on
 the candidates topic, then promoted, on the commit stream. What its parent listed behind that milestone is of
 another line: the same event may be listed there for another reason, or counted. So a list is always that of one
-line, however many generations have written to the topic.
+line, however many generations have written to the topic. What another region listed stands on the lists there.
 """
 
 from __future__ import annotations
@@ -49,19 +49,32 @@ class Ancestry:
         self._told: dict[Epoch, Told] = {}
         self._epochs: dict[Generation, _Runs] = {}
         self._parents: dict[Generation, Epoch] = {}
-        self._root: Epoch | None = None
+        self._spans: list[tuple[int, Epoch]] = []
+        """Of each part of the commit stream that is one generation's, its first sequence and epoch."""
         self.promoted: Generation | None = None
 
     def follow(self, milestone: Milestone) -> None:
         """Take the next milestone of the commit stream."""
-        self._root = self._root or (milestone.generation, milestone.epoch)
+        if milestone.generation != self.promoted:
+            self._spans.append((milestone.sequence, (milestone.generation, milestone.epoch)))
         self.promoted = milestone.generation
         self.take(milestone)
 
-    def claim(self, generation: Generation, parent: Milestone) -> None:
-        """Take a claim. One that is repeated says the same."""
+    def claim(self, generation: Generation, parent: Milestone, home: int = 0) -> None:
+        """Take a claim. One that is repeated says the same.
+
+        `home`: where the parent is of another region, the sequence here that its line goes on from; 0 for none.
+        """
         self._parents.setdefault(generation, (parent.generation, parent.epoch))
         self._epochs.setdefault(generation, _Runs())
+        if (left := self._epoch_of(home)) is not None:
+            self._parents.setdefault(parent.generation, left)
+
+    def _epoch_of(self, sequence: int) -> Epoch | None:
+        for first, (generation, epoch) in reversed(self._spans):
+            if first <= sequence:
+                return generation, epoch + sequence - first
+        return None
 
     def take(self, milestone: Milestone) -> None:
         """Take a candidate's milestone. The newest of them is the first on the commit stream, told again."""
@@ -96,17 +109,17 @@ class Ancestry:
 
     def _unknown(self, line: list[Part]) -> Iterator[str]:
         """What milestones should tell and do not. The beginning of the stream may have been pruned."""
-        root, first = self._root or (line[-1].generation, 0)
+        root, first = self._spans[0][1] if self._spans else (line[-1].generation, 0)
         for generation, last in line:
-            if generation.region != root.region:
-                yield f"what {generation} listed up to epoch {last} stands in region {generation.region}, not here"
+            if (region := generation.region) != root.region:
+                yield f"what region {region} listed up to epoch {last} of {generation} stands there, not here"
             elif generation.number >= root.number:
                 begin = first if generation == root else 0
                 missing = self._epochs.get(generation, _Runs()).missing(begin, last)
                 if missing is not None:
                     yield f"epoch {missing} of {generation}: its milestone is not to be found; look again"
         oldest = line[-1].generation
-        if claimed(oldest) and oldest.number > root.number:
+        if claimed(oldest) and oldest.region == root.region and oldest.number > root.number:
             yield f"the claim of {oldest} is not to be found: what generations before it listed is not known"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.records import Candidacy, Claim, Milestone, Promotion
+from cutwater.core.records import Candidacy, Claim, Decision, Milestone, Promotion
 
 PARENT_DIGITS = 8
 
@@ -30,6 +30,8 @@ class Candidate:
     """Why it was given up."""
     withdrawn_ms: int = 0
     """When that was."""
+    decision: Decision | None = None
+    """Of one that went on from another region's milestone: which line counts, as an operator said last."""
 
     @property
     def open(self) -> bool:
@@ -54,6 +56,8 @@ class Candidates:
             return self._with(replace(known, newest=record))
         if isinstance(record, Promotion):
             return self._with(replace(known, promoting=True))
+        if isinstance(record, Decision):
+            return self._with(replace(known, decision=record))
         return self._with(replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms))
 
     def _with(self, candidate: Candidate) -> Candidates:

@@ -170,6 +170,19 @@ class Withdrawal:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """Of two lines that contradict each other an operator has said which one counts. It deletes nothing."""
+
+    job: str
+    generation: Generation
+    """The one that went on from another region's milestone: it names the fork."""
+    keeps: str
+    """The id of the generation that counts: that one, or one of the other region's."""
+    reason: str
+    at_ms: int
+
+
+@dataclass(frozen=True)
 class Release:
     """A region gives a job up behind its newest milestone, for another one that goes on from there."""
 
@@ -191,5 +204,5 @@ Signal = Start | Barrier | Committed | Heartbeat
 StreamRecord = Milestone | Heartbeat | Release
 """What the commit stream carries."""
 
-Candidacy = Claim | Promotion | Withdrawal | Milestone
+Candidacy = Claim | Promotion | Withdrawal | Decision | Milestone
 """What the candidates topic carries: milestones are those of candidates."""

@@ -103,6 +103,59 @@ class TopAnswer(Replicas):
     rows: list[Row] = Field(description="In order.")
 
 
+class StoredAnswer(BaseModel):
+    """A region's rows as they are stored. For a merge; its shape may change with the version."""
+
+    job: str
+    fingerprint: str = Field(description="Of the schema of the values.")
+    lineage: str | None = Field(description="Its first generation; null: not known.")
+    layout_ms: int = Field(description="Views of one layout have the same rows in the same order.")
+    complete_above_ms: int = Field(description="Windows that end at or before it are not here.")
+    watermark_ms: int
+    milestones: list[OwnersMilestone]
+    rows: list[tuple[str, int, int, str]] = Field(description="Key, window start and end in ms, value in base64.")
+
+
+class StoredKeyAnswer(StoredAnswer):
+    next_from_ms: int | None
+
+
+class StoredScanAnswer(StoredAnswer):
+    next: str | None
+
+
+class RegionsMilestone(OwnersMilestone):
+    """The milestone of a region's part of an answer, or of one owner's there."""
+
+    region: str
+
+
+class Missing(BaseModel):
+    region: str
+    reason: str
+
+
+class GlobalAnswer(BaseModel):
+    milestones: list[RegionsMilestone]
+    partial: bool = Field(description="Is a region missing? Then its events are in none of the rows.")
+    missing: list[Missing]
+    complete_above: Time = Field(
+        description="The highest horizon (or lower bound) of these regions: windows that end at or before it are "
+        "left out, since some region has forgotten its rows of them."
+    )
+    watermark: Time = Field(description="The lowest: windows that end at or before it are closed in all of these.")
+    rows: list[Row]
+
+
+class GlobalKeyAnswer(GlobalAnswer):
+    key: str
+    next_from: Time | None = Field(description="Pass it as `from` for the windows that follow; null at the end.")
+
+
+class GlobalScanAnswer(GlobalAnswer):
+    next: str | None = Field(description="Pass it as `after` for the page that follows; null at the end.")
+
+
 class Health(BaseModel):
     status: str
     ready: bool
@@ -172,7 +225,7 @@ WHY_UNGUARDED = "the API token is missing or wrong"
 WHY = {
     400: "`at_least` or `Last-Event-ID` is no token; `after` is no cursor (of `/v1/changes`: no token), or one of "
     "another division or layout of the rows; or the body cannot be read",
-    409: "this rehydrator takes no snapshots; a standby or a replica never does",
+    409: "this rehydrator takes no snapshots; a standby or a replica never does; or it has no global view",
     410: "the token in `at_least` was lost: its generation was never promoted, or a rollback went back behind it; "
     "the body names the milestone that is shown",
     412: "the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows",
@@ -182,7 +235,8 @@ WHY = {
     422: "a parameter is out of its bounds, no time or no measure; or there are too many rows to rank",
     500: "an error of Cutwater's own; `detail` says which",
     501: "this rehydrator has no pyarrow; `detail` says what to install",
-    503: "no milestone can be shown now, or nobody who holds what was asked for answers; `detail` says why",
+    503: "no milestone can be shown now, or nobody who holds what was asked for answers, or not every region; "
+    "`detail` says why",
 }
 WAITING = (400, 410, 412, 422, 500, 503)
 """What a route that waits for a token may say besides its answer."""

@@ -17,12 +17,16 @@ from cutwater.rehydrator.answers import (
     NOT_READY,
     READING,
     WAITING,
+    GlobalKeyAnswer,
+    GlobalScanAnswer,
     Health,
     KeyAnswer,
     KeysAnswer,
     Milestone,
     ScanAnswer,
     SizesAnswer,
+    StoredKeyAnswer,
+    StoredScanAnswer,
     Taken,
     TopAnswer,
     streamed,
@@ -34,14 +38,17 @@ from cutwater.rehydrator.events import EVENTS
 from cutwater.rehydrator.export import LINES, Exports
 from cutwater.rehydrator.following import Following
 from cutwater.rehydrator.front import Switched, switched
+from cutwater.rehydrator.globally import Global
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.openapi import Described
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.reading import Reading
 from cutwater.rehydrator.refusing import failed, mistaken
+from cutwater.rehydrator.regions import Regions
 from cutwater.rehydrator.replica import Replica
 from cutwater.rehydrator.spanning import Spanning
 from cutwater.rehydrator.standing import Standing
+from cutwater.rehydrator.stored import StoredRows
 from cutwater.rehydrator.whole import Sizes, Snapshot, Whole
 from cutwater.views.changes import Changes
 from cutwater.views.view import View
@@ -59,12 +66,14 @@ def create_app(
     replica: Replica | None = None,
     changes: Changes | None = None,
     shown: Callable[[], FastAPI] | None = None,
+    regions: Regions | None = None,
 ) -> FastAPI:
     """The application over one view; with `token` it answers only whoever shows it.
 
     `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes one within
     so many seconds; None where none are taken. `sizes`: the last census, as JSON has it.
     `replica`: what it holds where it is one. `changes`: what the view's follower says; None where there is none.
+    `regions`: whose rows are merged for global answers; None where there is no global view.
     `shown`: the application of the generation that is shown, this one or another; None where there are no others.
     """
     app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
@@ -76,6 +85,7 @@ def create_app(
         view, generation, metrics, now_ms, peers or Peers.none(metrics), replica, lambda: now() is not app
     )
     reading, spanning = Reading(answering), Spanning(answering)
+    everywhere, stored = Global(answering, regions, app), StoredRows(answering)
     exports, standing = Exports(), Standing(answering)
     whole, arrow = Whole(answering, exports, snapshot, sizes), Arrow(answering, exports)
     following = Following(answering, changes or Changes(lambda: view.milestone), lambda: now().state.following)
@@ -84,6 +94,10 @@ def create_app(
     app.get("/v1/state", responses=told(ScanAnswer, *READING))(reading.scan)
     app.post("/v1/keys", responses=told(KeysAnswer, *READING, 413))(spanning.keys)
     app.get("/v1/top", responses=told(TopAnswer, *READING))(spanning.top)
+    app.get("/v1/global/state/{key:path}", responses=told(GlobalKeyAnswer, *WAITING, 409))(everywhere.key)
+    app.get("/v1/global/state", responses=told(GlobalScanAnswer, *WAITING, 409))(everywhere.scan)
+    app.get("/v1/stored/{key:path}", responses=told(StoredKeyAnswer, *READING))(stored.key)
+    app.get("/v1/stored", responses=told(StoredScanAnswer, *READING))(stored.scan)
     app.get("/v1/export", response_class=Response, responses=streamed(LINES, 500, 503))(whole.export)
     app.get("/v1/arrow", response_class=Response, responses=streamed(MEDIA_TYPE, *WAITING, 501))(arrow.rows)
     app.get("/v1/changes", response_class=Response, responses=streamed(EVENTS, 400, 421, 422, 500, 503))(

@@ -39,6 +39,8 @@ class Metrics:
         self.waiting = Gauge("waiting_requests", "Requests that wait for a milestone (at_least).", **here)
         self.passed_on = Counter("requests_passed_on", "Requests passed on to a peer that holds it.", **here)
         self.peer_failures = Counter("peer_failures", "Of those, the ones that the peer did not answer.", **here)
+        self.region_questions = Counter("region_questions", "Requests to regions, for global answers.", **here)
+        self.region_failures = Counter("region_failures", "Of those, the ones without a usable answer.", **here)
         self.standby_answers = Counter("standby_answers", "Requests answered as a standby.", **here)
         self.cut_off = Counter("followers_cut_off", "Readers of changes that were too slow.", **here)
         self._loaded = Gauge("loaded_records", "Changelog records that a bulk restore has loaded.", **here)

@@ -25,6 +25,18 @@ Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="At most this many 
 From = Annotated[Moment | None, Query(alias="from", description="First window start: ISO 8601 or ms since 1970.")]
 To = Annotated[Moment | None, Query(description="Window starts before this: ISO 8601 or ms since 1970.")]
 AtLeast = Annotated[Token | None, Query(description="Wait until the view has reached this token.")]
+AtLeastEach = Annotated[
+    list[Token] | None,
+    Query(
+        alias="at_least",
+        max_length=16,
+        description="Wait until the view of the token's region has reached it; once for each region.",
+    ),
+]
+Partial = Annotated[
+    bool,
+    Query(description="May regions that do not answer be left out? `missing` names them then; else 503."),
+]
 WaitMs = Annotated[int, Query(ge=0, le=WAIT_MS_MAX, description="How long to wait for it, ms.")]
 After = Annotated[Cursor | None, Query(description="The `next` of the page before.")]
 Shards = Annotated[

@@ -241,7 +241,7 @@ class Peers:
             async with asyncio.timeout(answer_s), asking as answer:
                 kind = answer.headers.get("content-type")
                 shows = {SHOWS: answer.headers[SHOWS]} if SHOWS in answer.headers else None
-                found = Response(await _body(answer), answer.status_code, shows, kind)
+                found = Response(await body_of(answer), answer.status_code, shows, kind)
         except (httpx.HTTPError, TimeoutError) as error:
             self._metrics.peer_failures.inc()
             self._absences.silent(peer, time.monotonic())
@@ -267,7 +267,8 @@ def _shown(answer: Response) -> int:
     return int(text) if text.isdecimal() and len(text) < _NUMBER_CHARS else 0
 
 
-async def _body(answer: httpx.Response) -> bytes:
+async def body_of(answer: httpx.Response) -> bytes:
+    """All of it; raises UnavailableError where that is too much."""
     found = bytearray()
     async for piece in answer.aiter_bytes():
         found += piece

@@ -95,6 +95,18 @@ def cursor(text: str | None, agreed: bytes) -> tuple[int, bytes | None]:
     return int.from_bytes(rest[:_TURN_BYTES], "big"), rest[_TURN_BYTES:] or None
 
 
+def place(text: str | None) -> bytes | None:
+    """Where a scan goes on that peers do not take in turn; 400 when it is no cursor of ours."""
+    if text is None:
+        return None
+    try:
+        if len(text) > _CURSOR_MAX:
+            raise ValueError
+        return base64.urlsafe_b64decode(text.encode("ascii"))
+    except (ValueError, binascii.Error):
+        raise HTTPException(400, "after: not a cursor; pass the `next` of the page before, unchanged") from None
+
+
 def cursor_text(agreed: bytes, turn: int, storage: bytes | None) -> str | None:
     """The cursor as users see it: opaque. Empty `storage`: from that peer's beginning; None: at the end."""
     if storage is None:

@@ -17,6 +17,7 @@ from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
 from cutwater.core import topics
 from cutwater.core.job import Job
+from cutwater.core.merging import require_mergeable
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.census import Sized
 from cutwater.rehydrator.copied import begin_anew, stream_of
@@ -24,6 +25,7 @@ from cutwater.rehydrator.front import Door
 from cutwater.rehydrator.loading import Loading
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
+from cutwater.rehydrator.regions import Regions
 from cutwater.rehydrator.replica import Replica
 from cutwater.rehydrator.snapshots import Kept, clear
 from cutwater.rehydrator.starting import Starting
@@ -61,6 +63,7 @@ class Served:
         self.start = account("rehydrator", job.name, self.generation, settings.cluster, log, registry)
         holding, replica = holding_of(settings, job.shards)
         partitions, selection = holding.partitions, holding.selection
+        regions = self._regions()
         self.folder = folder_of(settings.views_dir, job.name, self.generation)
         if settings.replica_of:
             begin_anew(self.folder, log)
@@ -112,6 +115,7 @@ class Served:
             Replica(holding, job.shards, settings.replica_of) if replica else None,
             self.changes,
             shown,
+            regions,
         )
         self.door = Door(app, peers.agreed.hex())
         self._threads: list[threading.Thread] = []
@@ -140,6 +144,16 @@ class Served:
         for thread in self._threads:
             thread.join(max(0.0, until_s - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
+
+    def _regions(self) -> Regions | None:
+        """Raises UsageError for measures that no two regions' values of can be merged."""
+        settings = self._settings
+        urls = settings.region_urls
+        if not urls:
+            return None
+        require_mergeable(self._job.measures)
+        token = settings.api_token.get_secret_value()
+        return Regions(settings.replica_of or settings.region, urls, token, self._metrics)
 
     def _bulk(self, selects: bool) -> Callable[[Store, Callable[[], bool]], Bulk]:
         job, settings = self._job, self._settings

@@ -68,6 +68,22 @@ Stored = tuple[Window, bytes]
 """A row as it is stored: its value as the changelog has it."""
 
 
+class StoredPage(NamedTuple):
+    """Rows as they are stored, at one milestone; `after` is the cursor to go on from, None at the end."""
+
+    milestone: Milestone
+    rows: list[Stored]
+    after: bytes | None
+
+
+class StoredKeyPage(NamedTuple):
+    """The same of one key; `next_from_ms` is where to go on, None at the end."""
+
+    milestone: Milestone
+    rows: list[Stored]
+    next_from_ms: int | None
+
+
 class Top(NamedTuple):
     """The first rows of a part at one milestone, in order; None where the part has too many rows to look at."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -35,6 +35,15 @@ class Presenter:
         """The measures alone, as Python values. Raises UsageError when the stored bytes are damaged."""
         partials = self._partials(value)
         return {measure.name: measure.present(partials) for measure in self._measures}
+
+    def partials(self, value: bytes) -> dict[str, Any]:
+        """What the changelog carries of one row, by column. Raises UsageError as `values` does."""
+        return self._partials(value)
+
+    def shown(self, window: Window, partials: Mapping[str, Any]) -> Row:
+        """The row of partials that were merged."""
+        row: Row = {"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms}
+        return row | {name: plain(present(partials)) for name, present in self._present.items()}
 
     def value(self, name: str, value: bytes) -> Any:
         """One measure as a Python value; KeyError for none of the job's. Raises UsageError as `values` does."""

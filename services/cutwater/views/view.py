@@ -17,7 +17,19 @@ from cutwater.core.ranking import Ranking
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.core.restore import Entry
 from cutwater.views import layout
-from cutwater.views.pages import EVERYTHING, KeyPage, KeysPage, Order, Page, Part, ScanPage, Stored, Top
+from cutwater.views.pages import (
+    EVERYTHING,
+    KeyPage,
+    KeysPage,
+    Order,
+    Page,
+    Part,
+    ScanPage,
+    Stored,
+    StoredKeyPage,
+    StoredPage,
+    Top,
+)
 from cutwater.views.pinned import PIECE_ROWS, Pinned
 from cutwater.views.rows import Presenter, Row
 from cutwater.views.store import Store
@@ -144,6 +156,11 @@ class View:
         _, found, following = self._read(shown, key, from_ms, to_ms, limit)
         return Page(shown.milestone, found, following)
 
+    def read_stored(self, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> StoredKeyPage:
+        """The same, as the rows are stored: values as the changelog has them."""
+        shown = self._require()
+        return StoredKeyPage(shown.milestone, *self._stored_of(shown, key, from_ms, to_ms, limit))
+
     def read_several(
         self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
     ) -> KeysPage:
@@ -165,21 +182,32 @@ class View:
         It may be short, or empty, though there are more: it looks at SCAN_ROWS_MAX rows at most. Raises UsageError
         for a cursor of a view that is laid out otherwise: its order is another.
         """
+        page = self.scan_stored(after, limit, part)
+        rows = [self._presenter.row(window, value) for window, value in page.rows]
+        return ScanPage(page.milestone, rows, page.after)
+
+    @property
+    def segment_ms(self) -> int:
+        """How rows are laid out: views of one length keep the same rows in the same order."""
+        return self._store.segment_ms
+
+    def scan_stored(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> StoredPage:
+        """The same, as the rows are stored."""
         shown = self._require()
         mark = self._store.segment_ms.to_bytes(_LENGTH_BYTES, "big")
         if after is not None and after[:_LENGTH_BYTES] != mark:
             raise UsageError("the view that the scan goes on with keeps its rows in another order: begin it anew")
         place = None if after is None else after[_LENGTH_BYTES:]
-        found: list[Row] = []
+        found: list[Stored] = []
         last = b""
         for looked_at, (storage, value) in enumerate(self._stored(shown, place, part)):
             if len(found) == limit or looked_at == SCAN_ROWS_MAX:
-                return ScanPage(shown.milestone, found, mark + last)
+                return StoredPage(shown.milestone, found, mark + last)
             window = layout.parse(storage)
             if self._has(shown, part, window):
-                found.append(self._presenter.row(window, value))
+                found.append((window, value))
             last = storage
-        return ScanPage(shown.milestone, found, None)
+        return StoredPage(shown.milestone, found, None)
 
     def top(self, order: Order, part: Part) -> Top:
         """The first rows of a part by a measure: of so many as TOP_ROWS_MAX, else of none."""
@@ -247,13 +275,19 @@ class View:
         )
 
     def _read(self, shown: Shown, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> KeyPage:
-        found: list[Row] = []
+        stored, following = self._stored_of(shown, key, from_ms, to_ms, limit)
+        return KeyPage(key, [self._presenter.row(window, value) for window, value in stored], following)
+
+    def _stored_of(
+        self, shown: Shown, key: str, from_ms: int | None, to_ms: int | None, limit: int
+    ) -> tuple[list[Stored], int | None]:
+        found: list[Stored] = []
         end = _NEVER if to_ms is None else to_ms
         for window, value in self._windows(shown, key, from_ms, end, limit + 1):
             if len(found) == limit:
-                return KeyPage(key, found, window.start_ms)
-            found.append(self._presenter.row(window, value))
-        return KeyPage(key, found, None)
+                return found, window.start_ms
+            found.append((window, value))
+        return found, None
 
     def _windows(
         self, shown: Shown, key: str, from_ms: int | None, to_ms: int, most: int

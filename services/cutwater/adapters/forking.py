@@ -1,0 +1,194 @@
+"""Forks and losses of a region that went on from another one's milestone: what its topics and the origin say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from confluent_kafka import Consumer
+
+from cutwater.adapters import wire
+from cutwater.adapters.admin import described
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.ends import Ends
+from cutwater.adapters.generations import candidates, promoted, told_parent
+from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, read_range, wait_for_broker
+from cutwater.adapters.lists import late_pairs
+from cutwater.adapters.streams import newest_milestone
+from cutwater.core import forks, mirrored, topics
+from cutwater.core.chain import link
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
+from cutwater.core.forks import Fork, Line, Told, behind, foreign
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.losing import ExactLoss, Later, Missed, Record, late_of, later
+from cutwater.core.mirrored import SOURCE_OFFSET, from_origin
+from cutwater.core.records import Claim, Decision, Milestone
+
+ASK_S = 3.0
+"""The origin may be away: nobody waits long for it."""
+Report = Callable[[str, int], None]
+"""Told now and then of a topic and how many records of it were read."""
+_REPORT_EVERY = 10_000
+
+
+class Forking:
+    """What this region went on from, and what contradicts that."""
+
+    def __init__(self, own: Cluster, job: Job, origin: str = "", there: Cluster | None = None) -> None:
+        """`there`: the brokers of the region `origin`, where they are known; they need not answer."""
+        self._own, self._job = own, job
+        self._origin, self._there = origin, there
+
+    def forks(self) -> list[Fork]:
+        """Of each claim that goes on from another region's milestone and was not given up, oldest first.
+
+        Raises UsageError where the job has no topics here; UnavailableError where this region does not answer.
+        """
+        known = candidates(self._own, self._job.name).by_id.values()
+        answers = self._answers()
+        return [self._fork(one.claim, one.decision, answers) for one in known if one.open and one.claim.origin]
+
+    def decide(self, keeps: Generation, reason: str, now_ms: int) -> Decision:
+        """Write down which line of a fork counts; raises as `forks.decided` does. It deletes nothing."""
+        fork = forks.decided(reversed(self.forks()), keeps)
+        made = Decision(self._job.name, fork.claim.generation, str(keeps), reason, now_ms)
+        writer = TransactionalWriter(self._own, topics.claims_id(self._job.name))
+        writer.initialise()
+        writer.write(topics.candidates(self._job.name), [wire.encode(made)])
+        return made
+
+    def loss(self, report: Report = lambda _topic, _records: None) -> tuple[Fork, ExactLoss]:
+        """Of the newest failover from the origin, exactly; raises UnavailableError while that does not answer.
+
+        UsageError where this region never went on from there.
+        """
+        found = [one for one in self.forks() if one.claim.origin == self._origin]
+        if not found:
+            raise UsageError(f"no generation here went on from a milestone of region {self._origin}")
+        if self._there is None:
+            raise UsageError("set CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS: it is read there")
+        wait_for_broker(self._there, ASK_S)
+        return found[-1], _Loss(self._own, self._there, self._job, found[-1].claim, report).exact()
+
+    def _answers(self) -> bool:
+        if self._there is None:
+            return False
+        try:
+            wait_for_broker(self._there, ASK_S)
+        except UnavailableError:
+            return False
+        return True
+
+    def _fork(self, claim: Claim, decision: Decision | None, answers: bool) -> Fork:
+        parent, job = told_parent(claim), self._job.name
+        there = self._there if answers and claim.origin == self._origin else None
+        return Fork(
+            claim=claim,
+            parent=parent,
+            promoted=newest_milestone(self._own, job, claim.generation) is not None,
+            lines=self._lines(claim, there),
+            asked=there is not None,
+            behind=None if there is None else _behind(there, self._job.topic, parent.source_cut),
+            decision=decision,
+        )
+
+    def _lines(self, claim: Claim, there: Cluster | None) -> list[Line] | None:
+        cluster = there or self._own
+        topic = topics.milestones(self._job.name)
+        if there is None:
+            topic = mirrored.milestones_from(self._job.name, claim.origin)
+            if topic not in described(cluster, [topic]):
+                return None
+        # Twice: which generations were started elsewhere is known once all hashes were seen, and a stream is long.
+        line = {told.milestone.generation for told in _told(cluster, topic)}
+        elsewhere = foreign(line, (told.hash for told in _told(cluster, topic)))
+        return behind(_told(cluster, topic), link(claim.parent), elsewhere)
+
+
+class _Loss:
+    """What was not copied at one claim."""
+
+    def __init__(self, own: Cluster, there: Cluster, job: Job, claim: Claim, report: Report) -> None:
+        self._own, self._there, self._job, self._claim, self._report = own, there, job, claim, report
+        self._copy = from_origin(job.topic, claim.origin)
+
+    def exact(self) -> ExactLoss:
+        newest = promoted(self._own, self._job.name)
+        read = newest.source_cut if newest else self._claim.source_cut
+        partitions = [self._missed(place, copied, read) for place, copied in self._claim.origin_cut]
+        copied = {TopicPartition(self._copy, one.place.partition): one.later for one in partitions}
+        late = late_pairs(self._own, self._job.name)
+        return ExactLoss(partitions, late_of(late.entries, copied))
+
+    def _missed(self, here: TopicPartition, copied: int, read: Cut) -> Missed:
+        place = TopicPartition(self._job.topic, here.partition)
+        consumer = make_consumer(self._there)
+        try:
+            low, end = bounds(consumer, *place)
+            records = self._counted(consumer, place, max(low, copied), end)
+        finally:
+            consumer.close()
+        return Missed(
+            place=place,
+            copied=copied,
+            end=end,
+            records=records,
+            deleted=max(0, min(low, end) - copied),
+            cut=max(0, copied - end),
+            forgotten=self._forgotten(here),
+            later=self._later(here, copied, end, read.offset(here)),
+        )
+
+    def _forgotten(self, here: TopicPartition) -> int:
+        low, _ = Ends(self._own).kept(here.topic, [here.partition])[here.partition]
+        return max(0, low - self._claim.source_cut.offset(here))
+
+    def _counted(self, consumer: Consumer, place: TopicPartition, first: int, end: int) -> int:
+        count = 0
+        for count, _ in enumerate(read_range(consumer, *place, first, end) if first < end else (), 1):
+            if count % _REPORT_EVERY == 0:
+                self._report(f"{place.topic}/{place.partition}", count)
+        return count
+
+    def _later(self, here: TopicPartition, since: int, end: int, read: int) -> Later:
+        consumer = make_consumer(self._own)
+        try:
+            low, high = bounds(consumer, *here)
+            first = max(low, self._claim.source_cut.offset(here))
+            return later(self._records(consumer, here, first, high), since, end, read)
+        finally:
+            consumer.close()
+
+    def _records(self, consumer: Consumer, here: TopicPartition, first: int, end: int) -> Iterator[Record]:
+        for count, message in enumerate(read_range(consumer, *here, first, end) if first < end else (), 1):
+            told = dict(message.headers() or [])
+            if SOURCE_OFFSET not in told:
+                raise DivergenceError(
+                    f"{here.topic}/{here.partition}@{message.offset()} does not say where it stood in "
+                    f"{self._claim.origin}: a mirror has not written it. Find out who else writes there"
+                )
+            if count % _REPORT_EVERY == 0:
+                self._report(f"{here.topic}/{here.partition}", count)
+            yield Record(int(told[SOURCE_OFFSET]), message.offset())
+
+
+def _told(cluster: Cluster, topic: str) -> Iterator[Told]:
+    """All milestones on a one-partition topic, in order; nothing is kept."""
+    consumer = make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, topic, 0)
+        for message in read_range(consumer, topic, 0, low, high) if low < high else ():
+            value = bytes(message.value())
+            record = wire.decode(value)
+            if isinstance(record, Milestone):
+                yield Told(record, link(value))
+    finally:
+        consumer.close()
+
+
+def _behind(cluster: Cluster, topic: str, cut: Cut) -> int:
+    """Offsets of the origin's own source behind a cut."""
+    places = {place: offset for place, offset in cut if place.topic == topic}
+    ends: Mapping[TopicPartition, int] = Ends(cluster, ASK_S).committed(list(places))
+    return sum(max(0, ends[place] - offset) for place, offset in places.items())

@@ -1,0 +1,177 @@
+"""Routes of rows as they are stored, for whoever merges the rows of several regions."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import HTTPException
+
+from cutwater.adapters.avro import crc64
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.merging import root_of
+from cutwater.core.records import Milestone
+from cutwater.rehydrator import questions
+from cutwater.rehydrator.answering import Answering, patience, rendered
+from cutwater.rehydrator.parameters import (
+    LIMIT_DEFAULT,
+    WAIT_MS_DEFAULT,
+    After,
+    AtLeast,
+    From,
+    KeyPath,
+    Limit,
+    Shards,
+    To,
+    WaitMs,
+)
+from cutwater.rehydrator.peers import Holders, path_of
+from cutwater.views.layout import Window, storage_key
+from cutwater.views.pages import Part, Stored
+
+Answer = dict[str, Any]
+MARK_BYTES = 8
+
+
+class StoredRows:
+    """The region's part of a global answer: each owner's rows at one milestone, with what a merge must know."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+        self._view = answering.view
+        self._peers = answering.peers
+
+    async def key(
+        self,
+        request: Request,
+        key: KeyPath,
+        from_: From = None,
+        to: To = None,
+        limit: Limit = LIMIT_DEFAULT,
+        at_least: AtLeast = None,
+        wait_ms: WaitMs = WAIT_MS_DEFAULT,
+    ) -> Response:
+        """The windows of one key as they are stored, for the global view of another rehydrator."""
+        first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
+        self._answering.require(key)
+        self._peers.require_agreed(request)
+        holders, wait_s = self._peers.of_key(key), patience(at_least, wait_ms)
+        path = path_of(key).replace("/v1/state/", "/v1/stored/", 1)
+        if answer := await self._peers.elsewhere(holders, path, request, wait_s):
+            return answer
+        await self._answering.reach(at_least, wait_ms)
+
+        def read() -> Answer:
+            page = self._view.read_stored(key, first, end, limit)
+            return {**self._about(page.milestone), "rows": _packed(page.rows), "next_from_ms": page.next_from_ms}
+
+        return await run_in_threadpool(rendered, read)
+
+    async def scan(
+        self,
+        request: Request,
+        from_: From = None,
+        to: To = None,
+        shards: Shards = None,
+        after: After = None,
+        limit: Limit = LIMIT_DEFAULT,
+        at_least: AtLeast = None,
+        wait_ms: WaitMs = WAIT_MS_DEFAULT,
+    ) -> Response:
+        """Rows as they are stored, in their order, for the global view of another rehydrator: of all owners."""
+        part = Part(
+            questions.time_ms("from", from_),
+            questions.time_ms("to", to),
+            questions.shards(shards, self._view.shards),
+        )
+        place = questions.place(after)
+        if self._answering.holds(names=False):
+            raise HTTPException(421, "this replica holds a part only: ask a rehydrator that holds everything")
+        self._peers.require_agreed(request)
+        wait_s = patience(at_least, wait_ms)
+
+        async def of(holders: Holders) -> Answer | Response:
+            if answer := await self._peers.elsewhere(holders, "/v1/stored", request, wait_s):
+                return answer
+            await self._answering.reach(at_least, wait_ms)
+            return await run_in_threadpool(self._page, place, limit, part)
+
+        answers = await asyncio.gather(*(of(holders) for holders in self._peers.parts(request)))
+        refusals = (one for one in answers if isinstance(one, Response) and one.status_code != 200)
+        if refusal := next(refusals, None):
+            return refusal
+
+        def join() -> Answer:
+            parts = [json.loads(bytes(one.body)) if isinstance(one, Response) else one for one in answers]
+            return parts[0] if len(parts) == 1 else joined(parts, limit)
+
+        return await run_in_threadpool(rendered, join)
+
+    def _page(self, place: bytes | None, limit: int, part: Part) -> Answer:
+        try:
+            page = self._view.scan_stored(place, limit, part)
+        except UsageError as error:
+            raise HTTPException(400, f"after: {error}") from None
+        following = None if page.after is None else base64.urlsafe_b64encode(page.after).decode()
+        return {**self._about(page.milestone), "rows": _packed(page.rows), "next": following}
+
+    def _about(self, milestone: Milestone) -> Answer:
+        view = self._view
+        root = root_of(milestone.generation, view.lineage)
+        lower = view.lower_ms(milestone)
+        return {
+            "job": view.job.name,
+            "fingerprint": crc64(view.job.state_schema).hex(),
+            "lineage": None if root is None else str(root),
+            "layout_ms": view.segment_ms,
+            "complete_above_ms": milestone.horizon_ms if lower is None else max(milestone.horizon_ms, lower),
+            "watermark_ms": milestone.watermark_ms,
+            "milestones": [self._answering.owners(milestone)],
+        }
+
+
+def joined(parts: list[Answer], limit: int) -> Answer:
+    """The answers of owners, who hold different keys, as one: as far as each of them tells."""
+    layout = parts[0]["layout_ms"]
+    if any(one["layout_ms"] != layout for one in parts):
+        raise UnavailableError("the views of this region's owners lay out their rows in different orders")
+    told = min((one["next"] for one in parts if one["next"] is not None), key=place_in, default=None)
+    end = None if told is None else place_in(told)
+    rows = sorted((storage_key(Window(*row[:3]), layout), row) for one in parts for row in one["rows"])
+    kept = [(place, row) for place, row in rows if end is None or place <= end]
+    if len(kept) > limit:
+        kept = kept[:limit]
+        told = cursor_at(kept[-1][0], layout)
+    lineages = {one["lineage"] for one in parts}
+    return {
+        **parts[0],
+        "lineage": lineages.pop() if len(lineages) == 1 else None,
+        "complete_above_ms": max(one["complete_above_ms"] for one in parts),
+        "watermark_ms": min(one["watermark_ms"] for one in parts),
+        "milestones": [milestone for one in parts for milestone in one["milestones"]],
+        "rows": [row for _, row in kept],
+        "next": told,
+    }
+
+
+def cursor_at(place: bytes, layout_ms: int) -> str:
+    """The cursor behind a row's storage key, in views of this layout."""
+    return base64.urlsafe_b64encode(layout_ms.to_bytes(MARK_BYTES, "big") + place).decode()
+
+
+def place_in(cursor: str) -> bytes:
+    """The storage key that a cursor stands behind."""
+    return base64.urlsafe_b64decode(cursor)[MARK_BYTES:]
+
+
+def unpacked(row: list[Any]) -> Stored:
+    """A row of such an answer."""
+    return Window(*row[:3]), base64.b64decode(row[3])
+
+
+def _packed(rows: list[Stored]) -> list[list[Any]]:
+    return [[*window, base64.b64encode(value).decode()] for window, value in rows]
