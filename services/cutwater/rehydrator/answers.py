@@ -113,7 +113,7 @@ class StoredAnswer(BaseModel):
     complete_above_ms: int = Field(description="Windows that end at or before it are not here.")
     watermark_ms: int
     milestones: list[OwnersMilestone]
-    rows: list[tuple[str, int, int, str]] = Field(description="Key, window start and end in ms, value in base64.")
+    rows: list[list[str | int]] = Field(description="Key, window start and end in ms, value in base64.")
 
 
 class StoredKeyAnswer(StoredAnswer):
