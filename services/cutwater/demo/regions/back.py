@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutwater.adapters.failing_over import FailingOver, release
+from cutwater.adapters.forking import Forking
 from cutwater.adapters.process import now_ms
 from cutwater.core.generations import Token
 from cutwater.core.records import Milestone
@@ -42,6 +43,12 @@ def taken(scene: Scene, gone: GoneOn, stood: Held) -> list[Late]:
         scene.telling.say(
             f"of the {len(lost):,} lost events {counted:,} are counted now, and {len(listed):,} came too late "
             "for their windows: they are on the late list"
+        )
+        _, exact = Forking(scene.eu.cluster, scene.job, US, scene.us.cluster).loss()
+        scene.telling.check(
+            "'cutwater forks loss' says the same",
+            exact.exact and (exact.events, exact.late.events, exact.absent) == (len(lost), len(listed), 0),
+            f"{exact.events:,} events were not here, {exact.late.events:,} came too late, {exact.absent} are away",
         )
         return late
 

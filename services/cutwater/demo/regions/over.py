@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import NamedTuple
 
 from cutwater.adapters import replicas, streams
@@ -43,7 +42,8 @@ def fail_over(scene: Scene) -> GoneOn:
         eu.end(*(eu.mirror(scene.us, slots).child.name for slots in slots_of(scene)))
         found = going.look()
         loss = found.loss
-        telling.fact("lost_at_least", {**asdict(loss), "milestones": loss.milestones})
+        told = {"milestones": loss.milestones, "events": loss.offsets, "as_of_ms": loss.as_of_ms}
+        telling.fact("lost_at_least", {**told, "behind": str(loss.behind), "newest": str(loss.newest)})
         heard_s = (now_ms() - loss.as_of_ms) / 1000
         telling.say(
             f"lost at least {loss.milestones} milestones and {loss.offsets:,} events, as of {heard_s:.0f} s ago: "
