@@ -19,7 +19,7 @@ METRICS ?=
 COMPOSE := $(shell command -v docker-compose || echo docker compose)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test test-containers simulate images compose-up compose-down compose-demo check docs fmt bench native lock clean
+.PHONY: help demo demo-regions up down test test-containers simulate images compose-up compose-down compose-demo check docs fmt bench native lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -34,6 +34,9 @@ $(STAMP): requirements.lock pyproject.toml
 
 demo: $(STAMP) ## Replay real flights through everything, and check every row (DAYS=31 LATENESS=48h)
 	@$(BIN)/cutwater demo --days $(DAYS) $(if $(LATENESS),--lateness $(LATENESS))
+
+demo-regions: $(STAMP) $(CLASSES) ## Two regions on this machine: one dies by kill -9, the other goes on, and back
+	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater demo-regions
 
 up: $(STAMP) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
 	@$(BIN)/cutwater up $(JOB) --detach

@@ -68,7 +68,7 @@ def test_exit_codes_in_readme_are_the_ones_of_the_errors() -> None:
 def test_make_help_lists_the_targets() -> None:
     """`make help` names each target that the issue of a newcomer needs."""
     text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("demo", "up", "down", "test", "check", "docs", "fmt", "clean"):
+    for target in ("demo", "demo-regions", "up", "down", "test", "check", "docs", "fmt", "clean"):
         assert f"make {target}" in text
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from cutwater.core import topics
 from cutwater.core.generations import Generation
+from cutwater.core.mirrored import from_origin
 
 SETUP = "setup"
 """Whoever runs `cutwater up`, `doctor` and `down --delete`: creates the topics, and removes them."""
@@ -66,6 +67,8 @@ def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:
 
 def _driver(job: str, source: str) -> Iterator[Acl]:
     yield Acl("driver", "topic", source, ("Read",))
+    # After a failover: the copies of other regions' sources.
+    yield Acl("driver", "topic", from_origin(source, ""), ("Read",), prefixed=True)
     # It reads what it wrote: the proof of rows, and the barriers of earlier attempts.
     yield Acl("driver", "topic", _changelogs(job), ("Read", "Write"), prefixed=True)
     yield Acl("driver", "topic", topics.barriers(job), ("Read", "Write"))
