@@ -19,7 +19,7 @@ from schemathesis.engine import events
 from test_rehydrator_api import NOW_MS
 from test_view_store import entry, rows
 
-from cutwater.rehydrator import questions
+from cutwater.rehydrator import following, questions
 from cutwater.rehydrator.answers import (
     GlobalKeyAnswer,
     GlobalScanAnswer,
@@ -72,7 +72,8 @@ class Served(NamedTuple):
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.setattr(following, "HEARTBEAT_S", 0.05)  # with it a stream notices that nobody reads
     job, _ = make_job(tmp_path)
     store = Store(tmp_path / "v", job, GENERATION)
     view = View(store, job)

@@ -93,6 +93,7 @@ def unusable(job: Flow, parent: Milestone) -> set[tuple[int, int]]:
     }
 
 
+@pytest.mark.rotating
 def test_each_generation_lists_for_itself_and_the_promoted_ones_line_counts(job: Flow) -> None:
     """For another reason, by another watermark, an event that one of both can use: none hides another's entry."""
     made = readings.drifting(1_500, 31)

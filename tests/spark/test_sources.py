@@ -242,6 +242,7 @@ def letters(second: Second) -> set[tuple[str, int, int, str]]:
     return {(of["topic"], of["partition"], of["offset"], one["reason"]) for of, one in decoded}
 
 
+@pytest.mark.rotating
 def test_a_generation_goes_on_with_a_copy_and_its_own_source(regions: Regions) -> None:
     """Order, late pairs, dead letters and both regions' offsets are right, whichever attempt runs an epoch."""
     us, eu = regions
