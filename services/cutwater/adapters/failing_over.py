@@ -8,20 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cutwater.adapters import admin, replicas, streams, wire
+from cutwater.adapters import admin, generations, replicas, streams, wire
 from cutwater.adapters.claiming import Claims
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
-from cutwater.adapters.generations import candidates, milestone_in, promoted
+from cutwater.adapters.generations import milestone_in, promoted, told_parent
 from cutwater.adapters.kafka import TransactionalWriter, partition_count
 from cutwater.core import mirrored, topics
-from cutwater.core.candidates import PARENT_DIGITS
+from cutwater.core.candidates import PARENT_DIGITS, Candidates
+from cutwater.core.chain import link
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UsageError
-from cutwater.core.failover import Loss, begins_at, copied_up_to, forked_at, known_loss
+from cutwater.core.failover import Again, Loss, begins_at, copied_up_to, forked_at, known_loss, resumed
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.mirrored import Arrival, Mirrored
+from cutwater.core.origins import claimed
 from cutwater.core.records import Claim, Milestone, Release
 from cutwater.core.replication import Replication
 
@@ -35,15 +37,16 @@ class Found(NamedTuple):
     milestone: Milestone
     newest: Milestone
     """Of those that are copied, whether they have arrived or not."""
-    line: frozenset[Generation]
-    """The generations that the copied stream names."""
+    heard_ms: int
+    """When the origin was last heard of, by its own clock."""
     copied: list[Mirrored]
     released: Release | None
 
     @property
     def loss(self) -> Loss:
+        """Of a failover from the milestone that has arrived."""
         read = {TopicPartition(one.topic, one.partition): one.next for one in self.copied}
-        return known_loss(self.milestone, self.newest, read)
+        return known_loss(self.milestone, self.newest, read, self.heard_ms)
 
     @property
     def planned(self) -> bool:
@@ -65,9 +68,7 @@ class FailingOver:
     def look(self) -> Found:
         """What stands here. Raises UsageError where nothing has arrived."""
         cluster, job, origin = self._cluster, self._job.name, self._origin
-        if not replicas.has_mirror(cluster, job):
-            raise UsageError(f"no mirror has run at {cluster.bootstrap}: nothing of job {job} is copied there")
-        arrival = replicas.last_arrival(cluster, job, origin)
+        arrival = self.arrival()
         if arrival is None:
             raise UsageError(
                 f"no milestone of {job} has arrived from region {origin}: there is nothing whole to go on from. "
@@ -75,85 +76,143 @@ class FailingOver:
             )
         parent = replicas.arrived_milestone(cluster, arrival)
         milestone = milestone_in(parent)
-        newest, line = milestone, {milestone.generation}
-        for newest in replicas.milestones_from(cluster, job, origin, 0):
-            line.add(newest.generation)
+        newest = replicas.newest_milestone(cluster, job, origin) or milestone
+        heard_ms = max(newest.committed_ms, replicas.last_heard_ms(cluster, job, origin))
         copied = list(replicas.positions(cluster, job).copies.get(origin, {}).values())
-        released = replicas.last_release(cluster, job, origin)
-        return Found(arrival, parent, milestone, newest, frozenset(line), copied, released)
+        return Found(arrival, parent, milestone, newest, heard_ms, copied, self.released())
+
+    def arrival(self) -> Arrival | None:
+        """The newest one. Raises UsageError where no mirror has run."""
+        if not replicas.has_mirror(self._cluster, self._job.name):
+            raise UsageError(
+                f"no mirror has run at {self._cluster.bootstrap}: nothing of job {self._job.name} is copied there"
+            )
+        return replicas.last_arrival(self._cluster, self._job.name, self._origin)
+
+    def released(self) -> Release | None:
+        """The release that ends the copied stream, where one does."""
+        return replicas.last_release(self._cluster, self._job.name, self._origin)
 
     def fence(self) -> None:
         """Nobody copies any more who began before: what has arrived is final, until a mirror is started again."""
         for one in mirrored.transactional_ids(self._job.name, self._origin):
             TransactionalWriter(self._cluster, one).initialise()
 
+    def claimed(self, found: Found) -> Again | None:
+        """What an earlier try has claimed, promoted or not. Raises as `core.failover.resumed`."""
+        last, known = self._last(), self._known()
+        if last is None:
+            behind, base, gave_up = 0, None, False
+        else:
+            behind, base = last.generation.number, self._base(known, last.generation)
+            gave_up = streams.release(self._cluster, topics.milestones(self._job.name)) is not None
+        waiting = [
+            one.claim
+            for one in known.by_id.values()
+            if one.open and one.claim.origin == self._origin and one.claim.generation.number > behind
+        ]
+        return resumed(base, waiting, found.arrival, told_parent, gave_up)
+
+    def _base(self, known: Candidates, generation: Generation) -> Claim | None:
+        """By which claim the line of a generation came here from the origin, if it did."""
+        while (candidate := known.by_id.get(generation)) is not None:
+            if candidate.claim.origin:
+                return candidate.claim if candidate.claim.origin == self._origin else None
+            generation = told_parent(candidate.claim).generation
+        return None
+
     def plan(self, found: Found) -> Claim:
         """The claim that `claim` would write. Raises UsageError where the two regions have nothing in common."""
-        cluster, job = self._cluster, self._job
-        last, known = promoted(cluster, job.name), candidates(cluster, job.name)
-        back = 0
-        if last is not None:
-            own = {
-                wire.hash_of(one).hex()[:PARENT_DIGITS]: one.sequence
-                for one, _ in streams.milestones(cluster, job.name)
-            }
-            back = forked_at(found.line, own, job.name)
+        last = self._last()
         before = [found.milestone.generation, *([last.generation] if last else [])]
-        source = job.topic
-        firsts = {
-            at: first
-            for at, (first, _) in Ends(cluster).kept(source, range(partition_count(cluster, source))).items()
-        }
+        source = self._job.topic
         return Claim(
-            job=job.name,
-            generation=known.next_id(self._region, found.arrival.milestone_hash, *before),
+            job=self._job.name,
+            generation=self._known().next_id(self._region, found.arrival.milestone_hash, *before),
             parent=found.parent,
             partitions=len(found.arrival.changelog_cut),
-            rewinds_to=back,
+            rewinds_to=self._forked_at(found.arrival) if last else 0,
             reason=f"{'switchover' if found.planned else 'failover'} from {self._origin}",
             at_ms=self._now_ms(),
             origin=self._origin,
-            source_cut=begins_at(found.arrival, found.milestone, source, self._region, firsts),
+            source_cut=begins_at(found.arrival, found.milestone, source, self._region, self._firsts(source)),
             changelog_cut=found.arrival.changelog_cut,
             origin_cut=copied_up_to(found.copied, source, self._origin),
         )
-
-    def claimed(self, found: Found) -> Claim | None:
-        """The claim of an earlier try, promoted or not: it is gone on with, whatever has arrived since."""
-        last = promoted(self._cluster, self._job.name)
-        least = max(found.milestone.generation.number + 1, last.generation.number if last else 0)
-        known = candidates(self._cluster, self._job.name).by_id.values()
-        ours = [one.claim for one in known if one.open and one.claim.origin == self._origin]
-        return next((one for one in reversed(ours) if one.generation.number >= least), None)
 
     def prepare(self, copies: Replication) -> None:
         """The topics of the job in this region, its own source among them, with as many partitions as the copy."""
         count = partition_count(self._cluster, mirrored.from_origin(self._job.topic, self._origin))
         specs = topics.owned(self._job.name, Generation(1, self._region), count, self._job.output)
         own = [one for one in specs if not one.name.startswith(topics.changelog_prefix(self._job.name))]
-        source = [topics.events(self._job.topic, count)]
-        there = admin.described(self._cluster, [self._job.topic])
-        admin.ensure_topics(self._cluster, own + ([] if there else source), copies)
+        source = [] if self._exists(self._job.topic) else [topics.events(self._job.topic, count)]
+        admin.ensure_topics(self._cluster, own + source, copies)
 
     def claim(self, found: Found, copies: Replication) -> Claim:
-        """Reserve the generation that goes on, unless an earlier try has."""
-        return self.claimed(found) or self.claims.reserve(lambda: self.plan(found), copies)
+        """Reserve the generation that goes on, unless an earlier try has; asked by one process at a time."""
+
+        def made() -> Claim:
+            again = self.claimed(found)
+            return again.claim if again else self.plan(found)
+
+        return self.claims.reserve(made, copies)
+
+    def _last(self) -> Milestone | None:
+        """The newest milestone of this region; None also where only a mirror has run here."""
+        here = self._exists(topics.milestones(self._job.name))
+        return promoted(self._cluster, self._job.name) if here else None
+
+    def _known(self) -> Candidates:
+        here = self._exists(topics.candidates(self._job.name))
+        return generations.candidates(self._cluster, self._job.name) if here else Candidates()
+
+    def _exists(self, topic: str) -> bool:
+        return bool(admin.described(self._cluster, [topic]))
+
+    def _firsts(self, source: str) -> dict[int, int]:
+        """The first offset of each partition of the region's own source, where it has one."""
+        if not self._exists(source):
+            return {}
+        kept = Ends(self._cluster).kept(source, range(partition_count(self._cluster, source)))
+        return {partition: first for partition, (first, _) in kept.items()}
+
+    def _forked_at(self, arrival: Arrival) -> int:
+        """The sequence here that the line of the arrival goes on from."""
+        cluster, job = self._cluster, self._job.name
+        # Not those behind the arrival: what they hold is not here.
+        copied = replicas.milestones_in(
+            cluster, mirrored.milestones_from(job, self._origin), arrival.stream_offset + 1
+        )
+        line = {milestone_in(one).generation for one in copied}
+        wanted = {one.parent for one in line if claimed(one)}
+        own: dict[str, int] = {}
+        for value in replicas.milestones_in(cluster, topics.milestones(job)) if wanted else ():
+            if (digits := link(value).hex()[:PARENT_DIGITS]) in wanted:
+                own[digits] = milestone_in(value).sequence
+        return forked_at(line, own, job)
 
 
-def release(cluster: Cluster, job: str, to: str, now_ms: int) -> Release:
-    """Give a job up in its own region: its writers are fenced, and a record ends the commit stream.
+def release(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[], int]) -> Release:
+    """Give a job up in its own region: a record ends the commit stream, and its writers are fenced.
 
+    Candidates are given up, so that none is promoted behind it; one that is claimed afterwards takes the job back.
     Raises UsageError where it has no milestone. Asked twice, the first record counts.
     """
-    last = _require_milestone(cluster, job)
-    TransactionalWriter(cluster, topics.driver_id(job, last.generation)).initialise()
-    writer = TransactionalWriter(cluster, topics.signal_id(job))
-    writer.initialise()
-    if (before := streams.release(cluster, topics.milestones(job))) is not None:
+    name = job.name
+    last = _require_milestone(cluster, name)
+    if (before := streams.release(cluster, topics.milestones(name))) is not None:
         return before
-    last = _require_milestone(cluster, job)  # what the fenced signaller wrote meanwhile is final now
-    made = Release(job, last.generation, last.sequence, to, now_ms)
-    writer.write(topics.milestones(job), [wire.encode(made)])
+    claims = Claims(cluster, job, region, now_ms)
+    for one in claims.known().by_id.values():
+        if one.open and one.claim.generation.number > last.generation.number:
+            claims.abort(one.claim.generation, f"the job is released to region {to}")
+    writer = TransactionalWriter(cluster, topics.signal_id(name))
+    writer.initialise()
+    last = _require_milestone(cluster, name)  # what the fenced signaller wrote meanwhile is final now
+    made = Release(name, last.generation, last.sequence, to, now_ms())
+    writer.write(topics.milestones(name), [wire.encode(made)])
+    # Behind the record: a driver that starts now reads it and leaves.
+    TransactionalWriter(cluster, topics.driver_id(name, last.generation)).initialise()
     return made
 
 

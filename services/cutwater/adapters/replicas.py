@@ -14,7 +14,7 @@ from cutwater.core.chain import link
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import DivergenceError
 from cutwater.core.mirrored import Arrival, Mirrored, Steering, place_of
-from cutwater.core.records import Milestone, Release
+from cutwater.core.records import Heartbeat, Milestone, Release
 
 
 class Positions:
@@ -74,7 +74,7 @@ def last_arrival(cluster: Cluster, job: str, origin: str) -> Arrival | None:
 def arrived_milestone(cluster: Cluster, arrival: Arrival) -> bytes:
     """The milestone that has arrived, as its region wrote it. Raises DivergenceError where it is not there."""
     topic = mirrored.milestones_from(arrival.job, arrival.origin)
-    value = next(_copied(cluster, topic, arrival.stream_offset), b"")
+    value = next(_values(cluster, topic, arrival.stream_offset), b"")
     if link(value) != arrival.milestone_hash:
         raise DivergenceError(
             f"{topic}@{arrival.stream_offset} is not milestone {arrival.token}, whose arrival was announced: the "
@@ -83,20 +83,30 @@ def arrived_milestone(cluster: Cluster, arrival: Arrival) -> bytes:
     return value
 
 
-def milestones_from(cluster: Cluster, job: str, origin: str, offset: int) -> Iterator[Milestone]:
-    """Those that are copied, from this offset of the copy on."""
-    for value in _copied(cluster, mirrored.milestones_from(job, origin), offset):
-        record = wire.decode(value)
-        if isinstance(record, Milestone):
-            yield record
+def milestones_in(cluster: Cluster, topic: str, end: int | None = None) -> Iterator[bytes]:
+    """The milestones of a commit stream or of a copy, as they were written; those below the offset `end`."""
+    for value in _values(cluster, topic, 0, end):
+        if isinstance(wire.decode(value), Milestone):
+            yield value
 
 
-def _copied(cluster: Cluster, topic: str, offset: int) -> Iterator[bytes]:
+def last_heard_ms(cluster: Cluster, job: str, origin: str) -> int:
+    """When the newest milestone or heartbeat that is copied was written, by the origin's clock; 0 for none."""
+
+    def told_ms(record: wire.Record) -> int | None:
+        if isinstance(record, Heartbeat):
+            return record.at_ms
+        return record.committed_ms if isinstance(record, Milestone) else None
+
+    return streams.newest(cluster, mirrored.milestones_from(job, origin), told_ms) or 0
+
+
+def _values(cluster: Cluster, topic: str, first: int, end: int | None = None) -> Iterator[bytes]:
     consumer = make_consumer(cluster)
     try:
         low, high = bounds(consumer, topic, 0)
-        first = max(low, offset)
-        for message in read_range(consumer, topic, 0, first) if first < high else ():
+        first, end = max(low, first), high if end is None else min(high, end)
+        for message in read_range(consumer, topic, 0, first, end) if first < end else ():
             yield bytes(message.value())
     finally:
         consumer.close()

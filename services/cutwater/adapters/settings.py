@@ -260,9 +260,9 @@ class Settings(BaseSettings):
         "1 for never.",
     )
     failover_min_age_s: float = Field(
-        30.0,
+        90.0,
         ge=0,
-        description="A failover is refused while the other region's newest milestone is younger, in seconds.",
+        description="A failover is refused where the other region was heard of a shorter time ago, in seconds.",
     )
     wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
     registry_url: str = Field("", description="Schema registry, for format confluent; else the job file's.")

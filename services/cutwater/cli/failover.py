@@ -10,17 +10,20 @@ from typing import Annotated, Any
 
 import typer
 
+from cutwater.adapters import streams
 from cutwater.adapters.claiming import copies_of
 from cutwater.adapters.failing_over import FailingOver, Found, release
-from cutwater.adapters.generations import candidates, promoted
+from cutwater.adapters.generations import candidates, promoted, told_parent
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
 from cutwater.cli.output import err, handled, iso, out, print_json
+from cutwater.core import topics
 from cutwater.core.candidates import delayed
+from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.failover import require_dead
+from cutwater.core.failover import known_loss, require_dead
 from cutwater.core.job import Job
 from cutwater.core.records import Claim, Milestone, Release
 
@@ -73,10 +76,14 @@ def failover(
     with steps.step("looking at what has arrived"):
         found = one.look()
         again = one.claimed(found)
+    if again is not None and again.done:
+        _tell(job, found, again.claim, promoted(settings.cluster, job.name), steps, as_json)
+        return
     if not force and not found.planned and again is None:
-        require_dead(found.newest, now_ms(), round(1000 * settings.failover_min_age_s))
+        least_ms = round(1000 * settings.failover_min_age_s)
+        require_dead(found.arrival.origin, found.heard_ms, now_ms(), least_ms)
     if dry_run:
-        _tell(found, again or one.plan(found), None, steps, as_json)
+        _tell(job, found, again.claim if again else one.plan(found), None, steps, as_json)
         return
     if again is None:
         with steps.step("fencing the mirror"):
@@ -105,16 +112,22 @@ def switchover(
     """
     settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
     one, steps = _failing_over(settings, job, origin), Steps()
-    found = one.look()
-    again = one.claimed(found)
+    with steps.step("looking at both regions"):
+        found = one.look()
+        made = _released(settings, job, found)
     if dry_run:
-        _tell(found, again or one.plan(found), None, steps, as_json)
+        again = one.claimed(found)
+        _tell(job, found, again.claim if again else one.plan(found), None, steps, as_json)
         return
-    if again is None:
+    if made is None:
         with steps.step("releasing it there"):
-            made = release(settings.origin_cluster, job.name, settings.region, now_ms())
-        with steps.step("waiting for its last milestone") as status:
-            found = _await_arrival(one, made, wait, status)
+            made = release(settings.origin_cluster, job, settings.origin, settings.region, now_ms)
+    with steps.step("waiting for its last milestone") as status:
+        found = _await_arrival(one, made, wait, status)
+    again = one.claimed(found)
+    if again is not None and again.done:
+        _tell(job, found, again.claim, promoted(settings.cluster, job.name), steps, as_json)
+        return
     _go_on(one, settings, job, found, steps, wait, as_json)
 
 
@@ -134,7 +147,7 @@ def release_(
     Examples:  cutwater release job.yaml --to eu  ·  cutwater release job.yaml --to eu --json
     """
     settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
-    made = release(settings.cluster, job.name, to, now_ms())
+    made = release(settings.cluster, job, settings.region, to, now_ms)
     if as_json:
         print_json({"token": str(made.token), "to": made.to, "released": iso(made.at_ms)})
     else:
@@ -145,9 +158,33 @@ def _failing_over(settings: Settings, job: Job, origin: str | None) -> FailingOv
     origin = origin or settings.origin_region
     if not origin:
         raise UsageError("from which region? Give --origin, or set CUTWATER_ORIGIN_REGION")
+    if settings.origin_region and origin != settings.origin_region:
+        raise UsageError(
+            f"--origin says {origin}, and CUTWATER_ORIGIN_REGION {settings.origin_region}: which one?"
+        )
     if not job.topic:
         raise UsageError(f"job {job.name} is attached to a query of your own, whose sources nobody copies")
     return FailingOver(settings.cluster, job, settings.region, origin, now_ms)
+
+
+def _released(settings: Settings, job: Job, found: Found) -> Release | None:
+    """The release of the job in the origin, where it was given up there already.
+
+    Raises UsageError where it was given up for another region; UnavailableError where the generation that it has
+    now has no arrival here: once it is released nothing else comes.
+    """
+    there = settings.origin_cluster
+    if (made := streams.release(there, topics.milestones(job.name))) is not None:
+        if made.to != settings.region:
+            raise UsageError(f"job {job.name} was released to region {made.to}, and this is {settings.region}")
+        return made
+    last = promoted(there, job.name)
+    if last is not None and last.generation != found.arrival.generation:
+        raise UnavailableError(
+            f"{found.arrival.origin} has gone on to {last.token}, and {found.arrival.token} is the newest arrival. "
+            "Nothing was released: wait for an arrival of that generation, and run this again"
+        )
+    return None
 
 
 def _go_on(
@@ -163,22 +200,21 @@ def _go_on(
         out.print(f"{claim.generation} is claimed: start its driver and commit-signal", highlight=False)
     with steps.step("promoting it") as status:
         first = _await_promotion(settings, job, claim, wait_s, status)
-    _tell(found, claim, first, steps, as_json)
+    _tell(job, found, claim, first, steps, as_json)
 
 
 def _await_arrival(one: FailingOver, made: Release, wait_s: float, status: Any) -> Found:
     deadline = time.monotonic() + wait_s
-    while True:
-        found = one.look()
-        if found.planned:
-            return found
-        status.update(f"waiting for {made.token}: {found.arrival.token} has arrived")
+    while (arrival := one.arrival()) is None or arrival.token != made.token or one.released() is None:
+        newest = arrival.token if arrival else "none"
+        status.update(f"waiting for {made.token}: {newest} has arrived")
         if time.monotonic() > deadline:
             raise UnavailableError(
-                f"{made.token} has not arrived: {found.arrival.token} is the newest. Does the mirror run? "
-                "'cutwater regions' shows how far it is; then run this again"
+                f"{made.token} has not arrived: the newest is {newest}. Does the mirror run? 'cutwater regions' "
+                "shows how far it is; then run this again. To take it back there: 'cutwater generation start'"
             )
         time.sleep(LOOK_S)
+    return one.look()
 
 
 def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, status: Any) -> Milestone | None:
@@ -186,7 +222,7 @@ def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, 
     deadline = time.monotonic() + wait_s
     while True:
         last = promoted(settings.cluster, job.name)
-        if last is not None and last.generation == claim.generation:
+        if last is not None and last.generation.number >= claim.generation.number:
             return last
         candidate = candidates(settings.cluster, job.name).require(claim.generation)
         if candidate.withdrawn is not None:
@@ -202,14 +238,18 @@ def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, 
         time.sleep(LOOK_S)
 
 
-def _tell(found: Found, claim: Claim, first: Milestone | None, steps: Steps, as_json: bool) -> None:
-    loss = found.loss
+def _tell(job: Job, found: Found, claim: Claim, first: Milestone | None, steps: Steps, as_json: bool) -> None:
+    """What the claim goes on from, whatever has arrived since."""
+    parent = told_parent(claim)
+    copied = {TopicPartition(job.topic, place.partition): offset for place, offset in claim.origin_cut}
+    loss = known_loss(parent, max(parent, found.newest, key=lambda one: one.sequence), copied, found.heard_ms)
+    planned = found.released is not None and found.released.token == parent.token
     told = {
         "generation": str(claim.generation),
-        "parent": str(found.arrival.token),
+        "parent": str(parent.token),
         "first": str(first.token) if first else None,
         "rewinds_to": claim.rewinds_to,
-        "planned": found.planned,
+        "planned": planned,
         "loss": {
             "milestones": loss.milestones,
             "newest": str(loss.newest),
@@ -221,8 +261,8 @@ def _tell(found: Found, claim: Claim, first: Milestone | None, steps: Steps, as_
     if as_json:
         print_json(told)
         return
-    out.print(f"{claim.generation} goes on from {found.arrival.token}", highlight=False)
-    if found.planned:
+    out.print(f"{claim.generation} goes on from {parent.token}", highlight=False)
+    if planned:
         out.print("nothing is lost: the job was released behind that milestone")
     else:
         out.print(
@@ -231,7 +271,7 @@ def _tell(found: Found, claim: Claim, first: Milestone | None, steps: Steps, as_
             highlight=False,
         )
     if first is not None:
-        out.print(f"promoted with {first.token}", highlight=False)
+        out.print(f"promoted: the newest milestone here is {first.token}", highlight=False)
     for name, took in steps.took.items():
         out.print(f"  {name}: {took:.1f} s", highlight=False)
 

@@ -173,7 +173,9 @@ class CommitSignal:
             return
         known = candidates(self._cluster, self._job)
         parent = parent_of(known.require(self._generation).claim).generation
-        for one in {parent, *known.before(self._generation, ENDED_MAX)}:
+        # After a failback the parent is of another region, and the first one of this region was never claimed.
+        first = Generation(1, self._generation.region)
+        for one in {first, parent, *known.before(self._generation, ENDED_MAX)}:
             TransactionalWriter(self._cluster, topics.driver_id(self._job, one)).initialise()
             self._log.info("ended", generation=str(one))
 

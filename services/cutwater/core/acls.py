@@ -113,7 +113,8 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl("publisher", "topic", topics.history(job), ("Write",))
     yield Acl("publisher", "transactional-id", topics.publisher_id(job), ("Write",))
     yield _group("publisher")
-    yield Acl(TOOLS, "topic", topics.milestones(job), ("Read",))
+    # A release ends the stream, under the signaller's own id.
+    yield Acl(TOOLS, "topic", topics.milestones(job), ("Read", "Write"))
     yield Acl(TOOLS, "topic", topics.barriers(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.candidates(job), ("Read", "Write"))
     yield Acl(TOOLS, "topic", topics.published(job), ("Read",))

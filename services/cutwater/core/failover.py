@@ -6,8 +6,9 @@ arrived; what the origin committed behind it is a fork from then on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cutwater.core.candidates import PARENT_DIGITS
 from cutwater.core.cuts import Cut, TopicPartition
@@ -15,7 +16,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.mirrored import Arrival, Mirrored, from_origin
 from cutwater.core.origins import claimed
-from cutwater.core.records import Milestone
+from cutwater.core.records import Claim, Milestone
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Loss:
     offsets: int
     """Of the source, which those milestones have read and which were not copied: records, and some markers."""
     as_of_ms: int
-    """When the newest one was committed, by the origin's clock."""
+    """When the origin was last heard of, by its own clock."""
 
     @property
     def milestones(self) -> int:
@@ -37,10 +38,10 @@ class Loss:
         return self.newest.sequence - self.behind.sequence
 
 
-def known_loss(arrived: Milestone, newest: Milestone, copied: Mapping[TopicPartition, int]) -> Loss:
+def known_loss(arrived: Milestone, newest: Milestone, copied: Mapping[TopicPartition, int], heard_ms: int) -> Loss:
     """`newest`: of the copied milestones; `copied`: the origin's offset up to which each partition was copied."""
     missing = sum(max(0, offset - copied.get(place, 0)) for place, offset in newest.source_cut if place in copied)
-    return Loss(arrived.token, newest.token, missing, newest.committed_ms)
+    return Loss(arrived.token, newest.token, missing, heard_ms)
 
 
 def begins_at(arrival: Arrival, milestone: Milestone, source: str, region: str, firsts: Mapping[int, int]) -> Cut:
@@ -76,12 +77,51 @@ def forked_at(line: Iterable[Generation], own: Mapping[str, int], job: str) -> i
     )
 
 
-def require_dead(newest: Milestone, now_ms: int, least_ms: int) -> None:
+def require_dead(origin: str, heard_ms: int, now_ms: int, least_ms: int) -> None:
     """Raise UsageError where the origin was alive a moment ago."""
-    age_ms = now_ms - newest.committed_ms
+    age_ms = now_ms - heard_ms
     if age_ms < least_ms:
         raise UsageError(
-            f"milestone {newest.token} is {max(0, age_ms) / 1000:.0f} s old, and a failover is refused before "
-            f"{least_ms / 1000:.0f} s (CUTWATER_FAILOVER_MIN_AGE_S): while {newest.generation.region} lives it "
-            "makes a fork. For a planned change: 'cutwater switchover'. If you know that it is dead: --force"
+            f"region {origin} was heard of {max(0, age_ms) / 1000:.0f} s ago, and a failover is refused before "
+            f"{least_ms / 1000:.0f} s (CUTWATER_FAILOVER_MIN_AGE_S): while it lives this makes a fork. For a "
+            "planned change: 'cutwater switchover'. If you know that it is dead: --force"
         )
+
+
+class Again(NamedTuple):
+    """The claim of an earlier try."""
+
+    claim: Claim
+    done: bool
+    """It is promoted."""
+
+
+def resumed(
+    base: Claim | None,
+    waiting: Sequence[Claim],
+    arrival: Arrival,
+    parent_of: Callable[[Claim], Milestone],
+    gave_up: bool,
+) -> Again | None:
+    """What an earlier try has claimed; None where a new claim is to be made.
+
+    `base`: by which this region's line came from the origin. `waiting`: from the origin, neither promoted nor
+    given up, oldest first. `gave_up`: this region has released the job. Raises UsageError where no claim is to be
+    made, and none gone on with.
+    """
+    for claim in reversed(waiting):
+        if parent_of(claim).token == arrival.token:
+            return Again(claim, done=False)
+        raise UsageError(
+            f"{claim.generation} was claimed from {parent_of(claim).token}, and the newest arrival is "
+            f"{arrival.token}: 'cutwater generation abort {claim.generation}' first"
+        )
+    if base is None or arrival.generation.number > parent_of(base).generation.number:
+        return None
+    if gave_up:
+        raise UsageError(
+            f"the newest arrival is {arrival.token}, which this region has gone on from before it released the "
+            "job: nothing of what followed is here. To take the job back, start a generation from the newest "
+            "milestone here: 'cutwater generation start'"
+        )
+    return Again(base, done=True)  # what has arrived since is a fork

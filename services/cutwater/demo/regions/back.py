@@ -59,7 +59,7 @@ def fail_back(scene: Scene, late: list[Late]) -> None:
     with telling.step("failback: eu releases the job, and us goes on from its last milestone"):
         scene.started(us.start([us.mirror(eu)], scene.stop))
         scene.until(lambda: copied_all(scene, us, eu), "eu's events to reach us")
-        released = release(eu.cluster, job.name, US, now_ms())
+        released = release(eu.cluster, job, EU, US, now_ms)
         telling.say(f"eu has released the job behind {released.token}")
         going = FailingOver(us.cluster, job, US, EU, now_ms)
         scene.until(lambda: _arrived(scene, us, EU, released.token), f"{released.token} to arrive in us")
