@@ -58,4 +58,5 @@ def test_a_count_is_exact_only_where_nothing_was_deleted() -> None:
     one = ExactLoss([missed(), missed(cut=3)], Late(3, 2))
     assert (one.events, one.copied, one.absent, one.read, one.exact) == (16, 10, 6, 8, True)
     assert not ExactLoss([missed(), missed(deleted=1)], Late(0, 0)).exact
+    assert not ExactLoss([missed()], Late(0, 0), ("an epoch is not listed whole",)).exact
     assert not ExactLoss([missed(), missed(forgotten=1)], Late(0, 0)).exact

@@ -46,6 +46,17 @@ def test_what_was_left_long_ago_goes() -> None:
     }
 
 
+def test_a_fork_stays_until_it_is_given_up() -> None:
+    """A generation that came back from another region may have gone back behind what was committed here."""
+    claims = dict(NOW.known.by_id)
+    claims[THIRD] = Candidate(Claim("job", THIRD, b"", 2, 7, "", 0, origin="eu"))
+    now = NOW._replace(known=Candidates(claims))
+    assert f"{THIRD} came back from another region" in (retained(FIRST, now) or "")
+    assert retained(FIRST, now._replace(keep_forks=False)) is None
+    claims[THIRD] = Candidate(Claim("job", THIRD, b"", 2, 0, "", 0, origin="eu"))
+    assert retained(FIRST, now._replace(known=Candidates(claims))) is None, "this region had no milestone before"
+
+
 def test_what_was_left_lately_stays() -> None:
     """Of what was promoted when the time began all that comes before was left by then, and nothing else."""
     then = NOW._replace(since=SECOND)

@@ -119,7 +119,7 @@ class _Loss:
         partitions = [self._missed(place, copied, read) for place, copied in self._claim.origin_cut]
         copied = {TopicPartition(self._copy, one.place.partition): one.later for one in partitions}
         late = late_pairs(self._own, self._job.name)
-        return ExactLoss(partitions, late_of(late.entries, copied))
+        return ExactLoss(partitions, late_of(late.entries, copied), tuple(late.problems))
 
     def _missed(self, here: TopicPartition, copied: int, read: Cut) -> Missed:
         place = TopicPartition(self._job.topic, here.partition)

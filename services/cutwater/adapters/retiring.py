@@ -51,15 +51,16 @@ class Retiring:
         self._now_ms = now_ms
 
     def alone(self) -> None:
-        """End whoever claims, promotes or gives up right now: what is looked at must stand still."""
+        """End whoever claims, promotes or gives up right now. One who begins afterwards is not held off."""
         TransactionalWriter(self._cluster, topics.claims_id(self._job.name)).initialise()
 
-    def look(self, with_snapshots: bool = False) -> list[Earlier]:
+    def look(self, with_snapshots: bool = False, with_forks: bool = False) -> list[Earlier]:
         """The generations of which anything is left but the promoted one; the oldest first.
 
-        `with_snapshots`: theirs are to go, too, and keep nothing. Raises UsageError where nothing is promoted yet.
+        `with_snapshots`: theirs are to go, too, and keep nothing; `with_forks`: what may be a fork, too. Raises
+        UsageError where nothing is promoted yet.
         """
-        now = self._standing(with_snapshots)
+        now = self._standing(with_snapshots)._replace(keep_forks=not with_forks)
         known = {first(self._settings), *now.known.by_id} - {now.promoted}
         names = {one: topics.changelog(self._job.name, one) for one in known}
         there = admin.described(self._cluster, list(names.values()))

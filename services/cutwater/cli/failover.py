@@ -181,8 +181,8 @@ def _released(settings: Settings, job: Job, found: Found) -> Release | None:
     last = promoted(there, job.name)
     if last is not None and last.generation != found.arrival.generation:
         raise UnavailableError(
-            f"{found.arrival.origin} has gone on to {last.token}, and {found.arrival.token} is the newest arrival. "
-            "Nothing was released: wait for an arrival of that generation, and run this again"
+            f"{found.arrival.origin} has gone on to {last.token}, and {found.arrival.token} is the newest "
+            "arrival. Nothing was released: wait for an arrival of that generation, and run this again"
         )
     return None
 

@@ -192,6 +192,7 @@ def loss_object(fork: Fork, found: ExactLoss) -> dict[str, Any]:
     return {
         **as_object(fork),
         "exact": found.exact,
+        "problems": list(found.problems),
         "events": {
             "missing": found.events,
             "copied_since": found.copied,
@@ -231,6 +232,8 @@ def _show_loss(settings: Settings, fork: Fork, found: ExactLoss) -> None:
     ]
     shown = [(what, f"{many:,}", meaning) for what, many, meaning in rows]
     out.print(table("what the failover has lost", ("", "", ""), shown))
+    for problem in found.problems:
+        out.print(f"the late list: {problem}", highlight=False)
     for one in found.partitions:
         for problem in _problems(one, here):
             out.print(f"{one.place.topic}/{one.place.partition}: {problem}", highlight=False)

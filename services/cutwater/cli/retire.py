@@ -19,6 +19,10 @@ def prune(
     with_snapshots: Annotated[
         bool, typer.Option("--with-snapshots", help="Remove the snapshots of such a generation, too.")
     ] = False,
+    with_forks: Annotated[
+        bool,
+        typer.Option("--with-forks", help="Remove what may be a fork, too: 'cutwater forks' there is decided."),
+    ] = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
@@ -28,8 +32,9 @@ def prune(
     How long ago says CUTWATER_KEEP_GENERATIONS_HOURS: since another one was promoted, or it was given up.
 
     What something needs stays, and it is said why: the parent of the promoted generation or of a candidate, one
-    that the output has not gone on from, one with snapshots, one whose changelog a mirror has announced. A
-    checkpoint that CUTWATER_CHECKPOINT names is yours to remove. Nobody can go back to what was removed.
+    that the output has not gone on from, one with snapshots, one whose changelog a mirror has announced, one that
+    another region's line may have gone back behind (a fork). A checkpoint that CUTWATER_CHECKPOINT names is yours
+    to remove. Claim no generation meanwhile. Nobody can go back to what was removed.
 
     Exit 2: nothing is promoted yet. 3: a folder cannot be removed. 4: the brokers do not answer.
 
@@ -41,7 +46,7 @@ def prune(
     with err.status("looking at earlier generations"):
         if not dry_run:
             retiring.alone()
-        found = retiring.look(with_snapshots)
+        found = retiring.look(with_snapshots, with_forks)
         for one in found if not dry_run else ():
             if one.why_kept is None:
                 retiring.remove(one)

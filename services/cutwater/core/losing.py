@@ -97,6 +97,8 @@ class ExactLoss:
 
     partitions: list[Missed]
     late: Late
+    problems: tuple[str, ...] = ()
+    """What is wrong with the list of late events, so that more may be on it."""
 
     @property
     def events(self) -> int:
@@ -120,4 +122,4 @@ class ExactLoss:
 
     @property
     def exact(self) -> bool:
-        return all(one.exact for one in self.partitions)
+        return not self.problems and all(one.exact for one in self.partitions)

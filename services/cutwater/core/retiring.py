@@ -30,6 +30,8 @@ class Standing(NamedTuple):
     """How many snapshots of each are kept, by its id, as far as is known."""
     arrived: Set[Generation] = frozenset()
     """Those whose changelogs hold what a mirror has announced here."""
+    keep_forks: bool = True
+    """Does what another region's line may have gone back behind stay?"""
 
 
 def retained(generation: Generation, now: Standing) -> str | None:
@@ -52,8 +54,21 @@ def _read(generation: Generation, now: Standing) -> str | None:
         return f"the output has not gone on from {now.output}"
     if generation in now.arrived:
         return "a mirror has announced milestones that stand on its changelog"
+    if now.keep_forks and (back := _went_back(generation, now)):
+        return (
+            f"{back} came back from another region and may have left a fork of it (--with-forks removes it, too)"
+        )
     if count := now.snapshots.get(str(generation), 0):
         return f"{count} snapshots of it are kept (--with-snapshots removes them, too)"
+    return None
+
+
+def _went_back(generation: Generation, now: Standing) -> Generation | None:
+    """A later generation of this region that goes on from another region's line, behind or beside this one's."""
+    for later, candidate in now.known.by_id.items():
+        claim = candidate.claim
+        if candidate.open and claim.origin and claim.rewinds_to and later.number > generation.number:
+            return later
     return None
 
 

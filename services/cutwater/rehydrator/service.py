@@ -165,7 +165,12 @@ class Rehydrator:
         return max(self._at_work.generation, self._refused or self._at_work.generation)
 
     def _stopped(self) -> Generation | None:
-        """Behind which generation the view has stopped; None while it follows the commit stream."""
+        """Behind which generation the view has stopped; None while it follows the commit stream.
+
+        And for a replica: what is promoted in its origin stands on no stream of this region.
+        """
+        if self._settings.replica_of:
+            return None
         return self._latest if self._at_work.view.status.state is State.STOPPED else None
 
     def _successor(self) -> Milestone | None:

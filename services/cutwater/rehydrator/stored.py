@@ -123,12 +123,14 @@ class StoredRows:
         view = self._view
         root = root_of(milestone.generation, view.lineage)
         lower = view.lower_ms(milestone)
+        above = milestone.horizon_ms if lower is None else max(milestone.horizon_ms, lower)
+        since_ms = (self._answering.selection or {}).get("since_ms")
         return {
             "job": view.job.name,
             "fingerprint": crc64(view.job.state_schema).hex(),
             "lineage": None if root is None else str(root),
             "layout_ms": view.segment_ms,
-            "complete_above_ms": milestone.horizon_ms if lower is None else max(milestone.horizon_ms, lower),
+            "complete_above_ms": above if since_ms is None else max(above, since_ms),
             "watermark_ms": milestone.watermark_ms,
             "milestones": [self._answering.owners(milestone)],
         }
