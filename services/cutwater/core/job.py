@@ -72,22 +72,33 @@ class Job:
     @property
     def definition(self) -> str:
         """What may not change within a generation, as JSON: rows of two definitions would mix."""
+        fixed = {
+            **self._rows,
+            "topic": self.topic,
+            "partitions": self.shards.partitions,
+            "shuffle_partitions": self.shuffle_partitions,
+        }
+        return json.dumps(fixed, sort_keys=True)
+
+    @property
+    def meaning(self) -> str:
+        """What a row says, as JSON: regions whose jobs differ in it have rows that do not merge."""
+        return json.dumps(self._rows, sort_keys=True)
+
+    @property
+    def _rows(self) -> dict[str, Any]:
         measures = {
             one.name: [one.kind, *(partial.over_events for partial in one.partials)] for one in self.measures
         }
-        fixed = {
-            "topic": self.topic,
+        return {
             "key": self.key_field,
             "event_time": self.time_field,
             "window_size_ms": self.window.size_ms,
             "window_slide_ms": self.window.slide_ms,
             "shards": self.shards.shards,
-            "partitions": self.shards.partitions,
-            "shuffle_partitions": self.shuffle_partitions,
             "measures": measures,
             "state_schema": self.state_schema,
         }
-        return json.dumps(fixed, sort_keys=True)
 
     @property
     def state_schema(self) -> dict[str, Any]:

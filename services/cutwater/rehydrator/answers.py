@@ -107,7 +107,7 @@ class StoredAnswer(BaseModel):
     """A region's rows as they are stored. For a merge; its shape may change with the version."""
 
     job: str
-    fingerprint: str = Field(description="Of the schema of the values.")
+    fingerprint: str = Field(description="Of what a row means: key, time, window, measures.")
     lineage: str | None = Field(description="Its first generation; null: not known.")
     layout_ms: int = Field(description="Views of one layout have the same rows in the same order.")
     complete_above_ms: int = Field(description="Windows that end at or before it are not here.")

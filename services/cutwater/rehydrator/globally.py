@@ -14,7 +14,6 @@ from fastapi import FastAPI, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 
-from cutwater.adapters.avro import crc64
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.merging import Merged, Part, merged
@@ -36,7 +35,7 @@ from cutwater.rehydrator.parameters import (
 )
 from cutwater.rehydrator.peers import path_of
 from cutwater.rehydrator.regions import Answer, Query, Regions
-from cutwater.rehydrator.stored import cursor_at, place_in, unpacked
+from cutwater.rehydrator.stored import cursor_at, fingerprint_of, place_in, unpacked
 from cutwater.views.layout import Window, end_of, parse, storage_key
 from cutwater.views.rows import Presenter
 
@@ -206,8 +205,8 @@ class Global:
         job = self._view.job
         if answer["job"] != job.name:
             return f"it serves the job {answer['job']}, and this is {job.name}"
-        if answer["fingerprint"] != crc64(job.state_schema).hex():
-            return f"its values are of schema {answer['fingerprint']}: its job file has other measures"
+        if answer["fingerprint"] != fingerprint_of(job):
+            return f"its rows are others ({answer['fingerprint']}): other measures, keys or windows"
         if answer["lineage"] is None:
             return "its generation goes on from one that its commit stream does not name: whose events are in it?"
         if Generation.parse(answer["lineage"]).region != region:
