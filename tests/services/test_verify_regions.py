@@ -195,7 +195,7 @@ def test_without_a_common_milestone_it_says_so(pair: Pair, broker: Any, tmp_path
     with pytest.raises(UnavailableError, match="does not hold it"):
         newest(pair.request())
     pair.announce(stream_offset=0)
-    with pytest.raises(DivergenceError, match="whose arrival names this offset"):
+    with pytest.raises(DivergenceError, match="whose arrival was announced"):
         newest(pair.request())
     quiet = Writing(pair.writing.cluster, make_job(tmp_path / "quiet")[0])
     Events(quiet)
