@@ -277,8 +277,10 @@ def stands_on(cluster: Cluster, job: Job, topic: str | None = None) -> Callable[
             until = time.monotonic() + STREAM_S
             while time.monotonic() < until:
                 for record in feed.poll(POLL_S):
-                    # What lies behind it, a marker's place or another record, is another stream's.
-                    return isinstance(record, Entry) and record.record == entry.record
+                    # What lies behind it, a marker's place or another record, is another stream's. Not asked by
+                    # the milestone: a replica has cuts of its own.
+                    place = (entry.offset, entry.record)
+                    return isinstance(record, Entry) and (record.offset, record.record) == place
                 if feed.at_end:
                     return False
                 if stopped():
