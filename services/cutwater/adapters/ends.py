@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from confluent_kafka import IsolationLevel
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Asked
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
@@ -69,4 +69,7 @@ class Ends:
             request_timeout=self._patience_s,
         )
         answers = {at: int(future.result(2 * self._patience_s).offset) for at, future in asked.items()}
+        if unknown := [at for at, end in answers.items() if end < 0]:
+            # Seen on connections that break in the middle of an answer: no error, and no offset. Ask again.
+            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset is told of {unknown[0]}"))
         return {TopicPartition(at.topic, at.partition): end for at, end in answers.items()}
