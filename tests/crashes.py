@@ -65,6 +65,7 @@ class Armed:
         wait_until(lambda: self.mark.exists() or self.process.poll() is not None, f"{self.point} to be reached")
         assert self.mark.exists(), f"{self.point} was not reached; exit code {self.process.poll()}"
         code: Any = self.process.wait(60)
-        assert code == -9 if self.victim != "jvm" else code not in (0, None)
+        died = code == -9 if self.victim != "jvm" else code != 0
+        assert died, f"at {self.point} the {self.victim} was to die, and the process ended with exit code {code}"
         kill_session(self.process.pid)
         self.ended_s = time.time()

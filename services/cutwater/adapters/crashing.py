@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -73,8 +74,14 @@ def _die(point: str) -> None:
         return
     mark.write_text(point, encoding="utf-8")
     victim = os.environ.get("CUTWATER_CRASH_VICTIM", "process")
-    jvms = [one.pid for one in psutil.Process().children(recursive=True) if one.name() == "java"]
-    for pid in jvms if victim in {"jvm", "both"} else []:
-        os.kill(pid, signal.SIGKILL)
+    if victim in {"jvm", "both"}:
+        _kill_jvms()
     if victim != "jvm":
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _kill_jvms() -> None:
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # the JVM itself has children that come and go
+            if child.name() == "java":
+                child.kill()

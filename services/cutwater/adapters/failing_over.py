@@ -180,15 +180,15 @@ class FailingOver:
         """The sequence here that the line of the arrival goes on from."""
         cluster, job = self._cluster, self._job.name
         # Not those behind the arrival: what they hold is not here.
-        copied = replicas.milestones_in(
+        copied = streams.milestones_in(
             cluster, mirrored.milestones_from(job, self._origin), arrival.stream_offset + 1
         )
-        line = {milestone_in(one).generation for one in copied}
+        line = {one.generation for one, _ in copied}
         wanted = {one.parent for one in line if claimed(one)}
         own: dict[str, int] = {}
-        for value in replicas.milestones_in(cluster, topics.milestones(job)) if wanted else ():
+        for one, value in streams.milestones_in(cluster, topics.milestones(job)) if wanted else ():
             if (digits := link(value).hex()[:PARENT_DIGITS]) in wanted:
-                own[digits] = milestone_in(value).sequence
+                own[digits] = one.sequence
         return forked_at(line, own, job)
 
 

@@ -13,7 +13,7 @@ from cutwater.adapters.ends import Ends
 from cutwater.adapters.generations import candidates, promoted, told_parent
 from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, read_range, wait_for_broker
 from cutwater.adapters.lists import late_pairs
-from cutwater.adapters.streams import newest_milestone
+from cutwater.adapters.streams import milestones_in, newest_milestone
 from cutwater.core import forks, mirrored, topics
 from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
@@ -23,7 +23,7 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.losing import ExactLoss, Later, Missed, Record, late_of, later
 from cutwater.core.mirrored import SOURCE_OFFSET, from_origin
-from cutwater.core.records import Claim, Decision, Milestone
+from cutwater.core.records import Claim, Decision
 
 ASK_S = 3.0
 """The origin may be away: nobody waits long for it."""
@@ -175,16 +175,7 @@ class _Loss:
 
 def _told(cluster: Cluster, topic: str) -> Iterator[Told]:
     """All milestones on a one-partition topic, in order; nothing is kept."""
-    consumer = make_consumer(cluster)
-    try:
-        low, high = bounds(consumer, topic, 0)
-        for message in read_range(consumer, topic, 0, low, high) if low < high else ():
-            value = bytes(message.value())
-            record = wire.decode(value)
-            if isinstance(record, Milestone):
-                yield Told(record, link(value))
-    finally:
-        consumer.close()
+    return (Told(milestone, link(value)) for milestone, value in milestones_in(cluster, topic))
 
 
 def _behind(cluster: Cluster, topic: str, cut: Cut) -> int:

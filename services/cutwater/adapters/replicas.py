@@ -74,20 +74,13 @@ def last_arrival(cluster: Cluster, job: str, origin: str) -> Arrival | None:
 def arrived_milestone(cluster: Cluster, arrival: Arrival) -> bytes:
     """The milestone that has arrived, as its region wrote it. Raises DivergenceError where it is not there."""
     topic = mirrored.milestones_from(arrival.job, arrival.origin)
-    value = next(_values(cluster, topic, arrival.stream_offset), b"")
+    value = next(streams.values(cluster, topic, arrival.stream_offset), b"")
     if link(value) != arrival.milestone_hash:
         raise DivergenceError(
             f"{topic}@{arrival.stream_offset} is not milestone {arrival.token}, whose arrival was announced: the "
             "copy was replaced. 'cutwater mirror resync' begins it anew"
         )
     return value
-
-
-def milestones_in(cluster: Cluster, topic: str, end: int | None = None) -> Iterator[bytes]:
-    """The milestones of a commit stream or of a copy, as they were written; those below the offset `end`."""
-    for value in _values(cluster, topic, 0, end):
-        if isinstance(wire.decode(value), Milestone):
-            yield value
 
 
 def last_heard_ms(cluster: Cluster, job: str, origin: str) -> int:
@@ -99,17 +92,6 @@ def last_heard_ms(cluster: Cluster, job: str, origin: str) -> int:
         return record.committed_ms if isinstance(record, Milestone) else None
 
     return streams.newest(cluster, mirrored.milestones_from(job, origin), told_ms) or 0
-
-
-def _values(cluster: Cluster, topic: str, first: int, end: int | None = None) -> Iterator[bytes]:
-    consumer = make_consumer(cluster)
-    try:
-        low, high = bounds(consumer, topic, 0)
-        first, end = max(low, first), high if end is None else min(high, end)
-        for message in read_range(consumer, topic, 0, first, end) if first < end else ():
-            yield bytes(message.value())
-    finally:
-        consumer.close()
 
 
 def last_release(cluster: Cluster, job: str, origin: str) -> Release | None:

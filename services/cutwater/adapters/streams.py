@@ -35,17 +35,34 @@ def milestones(cluster: Cluster, job: str, limit: int | None = None) -> list[tup
     """The newest `limit` milestones (all by default) with their bytes, oldest first."""
     topic = topics.milestones(job)
     partition_count(cluster, topic)
+    if limit is None:
+        return list(milestones_in(cluster, topic))
     consumer = make_consumer(cluster)
     try:
-        if limit is not None:
-            values = read_tail(consumer, topic, 0, lambda found: len(_only_milestones(found)) >= limit)
-        else:
-            low, high = bounds(consumer, topic, 0)
-            values = [bytes(one.value()) for one in read_range(consumer, topic, 0, low)] if low < high else []
+        tail = read_tail(consumer, topic, 0, lambda found: len(_only_milestones(found)) >= limit)
     finally:
         consumer.close()
-    found = _only_milestones(values)
-    return found[-limit:] if limit is not None else found
+    return _only_milestones(tail)[-limit:]
+
+
+def milestones_in(cluster: Cluster, topic: str, end: int | None = None) -> Iterator[tuple[Milestone, bytes]]:
+    """Those of a commit stream or of a copy, with their bytes, in order and below `end`; nothing is kept."""
+    for value in values(cluster, topic, 0, end):
+        record = wire.decode(value)
+        if isinstance(record, Milestone):
+            yield record, value
+
+
+def values(cluster: Cluster, topic: str, first: int, end: int | None = None) -> Iterator[bytes]:
+    """The records of a one-partition topic between two offsets, up to where it ends now."""
+    consumer = make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, topic, 0)
+        first, end = max(low, first), high if end is None else min(high, end)
+        for message in read_range(consumer, topic, 0, first, end) if first < end else ():
+            yield bytes(message.value())
+    finally:
+        consumer.close()
 
 
 def barriers(cluster: Cluster, job: str) -> Barriers:
@@ -78,10 +95,14 @@ def newest(cluster: Cluster, topic: str, wanted: Callable[[wire.Record], T | Non
     return found[-1] if found else None
 
 
+def last_word(cluster: Cluster, topic: str) -> Milestone | Release | None:
+    """What a commit stream ends with, but for heartbeats."""
+    return newest(cluster, topic, lambda one: one if isinstance(one, Milestone | Release) else None)
+
+
 def release(cluster: Cluster, topic: str) -> Release | None:
     """The release that ends a commit stream, where one does: another region goes on from there."""
-    kinds = (Milestone, Release)
-    found = newest(cluster, topic, lambda one: one if isinstance(one, kinds) else None)
+    found = last_word(cluster, topic)
     return found if isinstance(found, Release) else None
 
 

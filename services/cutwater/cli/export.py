@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from cutwater.adapters.arrow import pyarrow
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import JsonOption, settings_for
@@ -60,6 +61,7 @@ def export(
     ·  cutwater export job.yaml --out then.parquet --data-dir look
     """
     settings, job = settings_for(None), load_job(job_file)
+    pyarrow()  # before anybody is asked for rows
     started = time.monotonic()
     with _counting() as report:
         written = list(_written(job, settings, to, url, at_least, data_dir, report))

@@ -31,7 +31,7 @@ from cutwater.adapters.kafka import (
 from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
-from cutwater.adapters.streams import release
+from cutwater.adapters.streams import last_word
 from cutwater.adapters.trail import account
 from cutwater.adapters.waiting import await_brokers
 from cutwater.commit_signal.brokers import Brokers
@@ -228,12 +228,11 @@ class CommitSignal:
             return
         self._looked_s = now
         try:
-            last = promoted(self._cluster, self._job)
-            released = release(self._cluster, topics.milestones(self._job))
+            last = last_word(self._cluster, topics.milestones(self._job))
         except UnavailableError:
             return
-        if released is not None and duty.promoting is None:
-            raise FencedError(f"the job was released to region {released.to} behind milestone {released.token}")
+        if isinstance(last, Release) and duty.promoting is None:
+            raise FencedError(f"the job was released to region {last.to} behind milestone {last.token}")
         before = duty.promoting is not None and last and last.generation.number < self._generation.number
         if last is not None and last.generation != self._generation and not before:
             raise FencedError(f"generation {last.generation} was promoted at sequence {last.sequence}")
