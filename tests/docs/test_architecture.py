@@ -55,3 +55,9 @@ def test_no_file_names_a_package_registry_or_a_machine_path() -> None:
             continue
         text = file.read_text(encoding="utf-8", errors="ignore")
         assert not [host for host in hosts if host in text], relative
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """pytest imports them by it: on a clean clone the second one of a run is an error."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert [name for name in set(names) if names.count(name) > 1] == []

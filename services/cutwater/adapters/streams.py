@@ -97,7 +97,10 @@ def newest(cluster: Cluster, topic: str, wanted: Callable[[wire.Record], T | Non
 
 def last_word(cluster: Cluster, topic: str) -> Milestone | Release | None:
     """What a commit stream ends with, but for heartbeats."""
-    return newest(cluster, topic, lambda one: one if isinstance(one, Milestone | Release) else None)
+    found: Milestone | Release | None = newest(
+        cluster, topic, lambda one: one if isinstance(one, Milestone | Release) else None
+    )
+    return found
 
 
 def release(cluster: Cluster, topic: str) -> Release | None:
