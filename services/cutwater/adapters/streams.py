@@ -97,10 +97,8 @@ def newest(cluster: Cluster, topic: str, wanted: Callable[[wire.Record], T | Non
 
 def last_word(cluster: Cluster, topic: str) -> Milestone | Release | None:
     """What a commit stream ends with, but for heartbeats."""
-    found: Milestone | Release | None = newest(
-        cluster, topic, lambda one: one if isinstance(one, Milestone | Release) else None
-    )
-    return found
+    found = newest(cluster, topic, lambda one: [one] if isinstance(one, (Milestone, Release)) else None)
+    return found[0] if found else None
 
 
 def release(cluster: Cluster, topic: str) -> Release | None:
