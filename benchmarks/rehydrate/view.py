@@ -12,7 +12,17 @@ from typing import Any
 
 import httpx
 
-from benchmarks.rehydrate.contest import PATIENCE_S, RECORDS_PER_S_MIN, STOP_S, Contents, Contest, Moments, Wrong
+from benchmarks.measuring import Sampler
+from benchmarks.rehydrate.contest import (
+    PATIENCE_S,
+    RECORDS_PER_S_MIN,
+    STOP_S,
+    Contents,
+    Contest,
+    Moments,
+    Wrong,
+    settled,
+)
 from benchmarks.rehydrate.log import GENERATION, Log
 from benchmarks.rehydrate.workloads import group_name
 from cutwater.adapters.avro import Codec
@@ -59,7 +69,7 @@ class ViewContest(Contest):
 
     def first_read(self, child: Child) -> Moments:
         """The restore's own seconds are those that the rehydrator counts; a read's are added."""
-        with httpx.Client(base_url=f"http://127.0.0.1:{self._port}", timeout=2 * _WAIT_MS / 1000) as api:
+        with self._api() as api:
             found = self._ask(api, child)
             read_s, asked = time.time(), time.monotonic()
             self._rows(api)
@@ -76,11 +86,12 @@ class ViewContest(Contest):
         """Restore the log as it is now, and leave a snapshot of it in that folder."""
         self.log.snapshots = place
         child = self.child()
-        child.start()
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{self._port}", timeout=2 * _WAIT_MS / 1000) as api:
+            with Sampler(child.pids, waited=True) as sampler, self._api() as api:
+                child.start()
                 self._deadline = time.monotonic() + PATIENCE_S + self.log.records / RECORDS_PER_S_MIN
                 self._ask(api, child)
+                settled(sampler)  # a snapshot of a view that has served for long, and owes nothing
                 token = api.post("/v1/snapshots").raise_for_status().json()["token"]
                 assert token == str(self.log.last.token)
             while not list(place.rglob("manifests/*.json")):
@@ -100,6 +111,9 @@ class ViewContest(Contest):
             return _contents(store.pin().rows(segment_prefix(-(1 << 63)), WINDOWS_END, _PIECE_ROWS))
         finally:
             store.close()
+
+    def _api(self) -> httpx.Client:
+        return httpx.Client(base_url=f"http://127.0.0.1:{self._port}", timeout=2 * _WAIT_MS / 1000)
 
     def _ask(self, api: httpx.Client, child: Child) -> Any:
         """The rows of the probe, as soon as the log's last milestone is shown: the API itself waits for it."""

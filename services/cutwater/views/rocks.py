@@ -21,6 +21,7 @@ from cutwater.core.errors import DiskFullError, MachineError
 
 MEMORY_BYTES = 48 << 20
 """Where nobody says otherwise."""
+_NEVER = 1 << 30
 _STATISTIC = re.compile(r"^rocksdb\.(\S+) COUNT : (\d+)$", re.MULTILINE)
 
 
@@ -76,6 +77,13 @@ class Tuning:
         )
         options.set_write_buffer_size(buffers // 4)
         options.set_max_background_jobs(2)
+        options.set_max_subcompactions(2)
+        # A load leaves hundreds of files to be sorted into each other. By default nothing could be written before
+        # that is done, not even the milestone that they are; and one thread of Python never writes faster than it.
+        options.set_level_zero_slowdown_writes_trigger(_NEVER)
+        options.set_level_zero_stop_writes_trigger(_NEVER)
+        options.set_soft_pending_compaction_bytes_limit(0)
+        options.set_hard_pending_compaction_bytes_limit(0)
         options.set_max_open_files(256)
         options.set_keep_log_file_num(3)
         options.set_max_log_file_size(4 << 20)
