@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import GENERATION, HOUR_MS, Sold, encoded, make_job, now_ms
+from changelogs import GENERATION, HOUR_MS, Sold, encoded, make_job, now_ms, until
 from hypothesis import given
 from hypothesis import strategies as st
+from rocksdict import Options, SstFileWriter
 
 from cutwater.adapters import wire
 from cutwater.core.bulk import Done
@@ -195,6 +196,27 @@ def test_horizon_hides_rows_and_drops_segments(tmp_path: Path) -> None:
     assert store.segment_ms == 4 * HOUR_MS, "an eighth of retention, lateness and size, in whole slides"
     assert min(window.start_ms for window in kept) == 48 * HOUR_MS
     view.close()
+
+
+def test_a_milestone_does_not_wait_until_what_was_loaded_is_sorted(tmp_path: Path) -> None:
+    """RocksDB refuses writes at 36 files of one range by itself: 20 M rows stood still for 24 s of a minute."""
+    table = RocksTable(tmp_path / "table")
+    table.loading(True)
+    for number in range(50):
+        path = tmp_path / f"{number}.sst"
+        writer = SstFileWriter(Options(raw_mode=True))
+        writer.open(str(path))
+        for key in range(2_000):
+            writer[b"%04d" % key] = b"%d" % number
+        writer.finish()
+        table.load([path])
+    table.loading(False)
+    assert table.sorting()
+    assert not table._db.property_int_value("rocksdb.is-write-stopped")
+    table.write({b"applied": b"1"})
+    until(lambda: not table.sorting(), "the files to be sorted")
+    assert (table.get(b"0007"), table.get(b"applied")) == (b"49", b"1")
+    table.close()
 
 
 def test_ranges_of_one_key(tmp_path: Path) -> None:

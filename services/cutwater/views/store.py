@@ -233,6 +233,12 @@ class Store:
         """Windows that end at or below it are not kept at this horizon."""
         return horizon_ms if self.lower_ms is None else max(horizon_ms, self.lower_ms)
 
+    @property
+    def sorting(self) -> bool:
+        """Is it about to write its files anew, as it does behind a load?"""
+        with self._guard("asking for compactions"):
+            return self._db.sorting()
+
     def checkpoint(self, folder: Path) -> Entry:
         """The store at its milestone as one of its own, in a new folder of the same disk. Costs a flush and links.
 
