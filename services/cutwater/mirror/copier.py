@@ -15,7 +15,7 @@ from cutwater.adapters.identities import Identity
 from cutwater.adapters.kafka import TIMEOUT_S
 from cutwater.core.absences import Absences
 from cutwater.core.cuts import TopicPartition
-from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError, UsageError
+from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.mirror_gaps import ANEW, GONE, LOST, PARTITIONS, REFUSED, Gap, in_log, in_origin
 from cutwater.core.mirrored import SLOTS, Mirrored, slot_of
 from cutwater.core.mirroring import Read
@@ -74,6 +74,11 @@ class Copier:
         self._looking.known = self._positions()
         self.ready = True
         return {place.topic for place in self._looking.known}
+
+    def require_own(self) -> None:
+        """Raise FencedError where another mirror has taken one of the slots over."""
+        for slot in self._slots.values():
+            slot.require_own()
 
     def close(self) -> None:
         for one in self._followed.values():
@@ -137,7 +142,8 @@ class Copier:
         by_slot = {slot: [one for one in pieces if self._slot(one) == slot] for slot in self._slots}
         running = [(self._pool.submit(self._slots[at].write, some), some) for at, some in by_slot.items() if some]
         failures = [(failure, some) for one, some in running if (failure := one.exception(WRITE_S)) is not None]
-        for failure, some in failures:
+        # Who is fenced in one slot is fenced in all, whatever else the others have met with.
+        for failure, some in sorted(failures, key=lambda one: not isinstance(one[0], FencedError)):
             if not isinstance(failure, NotTakenError):
                 raise failure
             self._not_taken(failure, some)
