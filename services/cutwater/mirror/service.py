@@ -123,6 +123,7 @@ class Mirror:
     def _follow(self) -> None:
         """Copy what is to be copied and is not yet: of the changelogs those that the copied stream names."""
         self._topics |= {topics.changelog(self._job.name, one) for one in self.arriving.generations}
+        self.copier.promoted = max(self.arriving.generations, default=None)
         for topic in sorted(self._topics):
             self.copier.follow(topic)
 
