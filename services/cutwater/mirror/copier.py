@@ -84,8 +84,7 @@ class Copier:
 
     def require_own(self) -> None:
         """Raise FencedError where another mirror has taken one of the slots over."""
-        for slot in self._slots.values():
-            slot.require_own()
+        list(self._pool.map(Slot.require_own, self._slots.values()))  # at once: each may take seconds
 
     def close(self) -> None:
         for one in self._followed.values():
