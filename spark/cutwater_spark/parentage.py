@@ -8,6 +8,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from cutwater.adapters.avro import crc64
+from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
@@ -41,11 +42,14 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
     """The milestone that the generation starts from, with its cuts here; None for a job's first generation.
 
     Raises FencedError where nobody is to work for the generation any more, UsageError where the job's state cannot
-    go on from its parent's.
+    go on from its parent's, or where a first one may not begin here.
     """
     cluster, generation = settings.cluster, settings.generation
     candidate = candidates(cluster, job.name).by_id.get(generation) if claimed(generation) else None
-    require_at_work(generation, promoted(cluster, job.name), candidate)
+    last = promoted(cluster, job.name)
+    require_at_work(generation, last, candidate)
+    if last is None:
+        require_may_begin(cluster, job.name, generation)
     require_unreleased(generation, release(cluster, topics.milestones(job.name)))
     if not claimed(generation):
         return None

@@ -17,6 +17,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import candidates
 from cutwater.core.chain import breaks
 from cutwater.core.cuts import Cut
+from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import from_origin
 from cutwater.core.records import Claim, Milestone
@@ -97,6 +98,9 @@ def over(regions: Regions) -> Generation:
     us, eu = regions.us, regions.eu
     with eu.mirroring(us) as mirror:
         eu.await_arrival(us, f"{FIRST}:3")
+        refused = eu.signal(Generation(1, "eu"))
+        assert refused.wait(60) == UsageError.exit_code, "a first generation would be a second job of one name"
+        assert "copied here from us" in eu.flow.log("cutwater.commit_signal").read_text()
         assert "CUTWATER_FAILOVER_MIN_AGE_S" in eu.run(us, "failover", code=2), "it is a moment old"
         planned = eu.run(us, "failover", "--dry-run", "--force")
         told = eu.run(us, "failover", "--force", "--wait", "0")

@@ -6,6 +6,7 @@ Every call that would go over the network is a moment at which the process may b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from confluent_kafka import (
     KafkaException,
     Message,
     Producer,
+    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import OffsetSpec
@@ -71,6 +73,16 @@ class SimAdmin:
     def list_topics(self, topic: str | None, timeout: float) -> Any:
         self._process.pause()
         return _described(self._log, topic)
+
+    def describe_topics(self, asked: TopicCollection, **_options: object) -> dict[str, Future[Any]]:
+        self._process.pause()
+        found: dict[str, Future[Any]] = {name: Future() for name in asked.topic_names}
+        for name, answer in found.items():
+            if name in self._log.topics:
+                answer.set_result(SimpleNamespace(name=name))
+            else:
+                answer.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+        return found
 
     def poll(self, timeout: float) -> int:
         return 0

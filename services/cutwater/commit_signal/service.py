@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError
 
 from cutwater.adapters import wire
+from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.generations import candidates, parent_of, promoted
@@ -124,6 +125,8 @@ class CommitSignal:
         with start.step("reading the commit stream"):
             parent = self._candidate()
             before = self._read_state(consumer, parent)  # leaves, when another is promoted, without fencing it
+            if before.last is None:
+                require_may_begin(self._cluster, self._job, self._generation)
         with start.step("fencing older signallers"):
             writer = TransactionalWriter(self._cluster, self._id(parent is not None))
             writer.initialise()

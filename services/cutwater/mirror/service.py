@@ -22,7 +22,7 @@ from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
 from cutwater.adapters.waiting import await_brokers
 from cutwater.core import mirrored, replication, topics
-from cutwater.core.errors import DivergenceError, UsageError
+from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.mirror_gaps import BROKEN, Gap
 from cutwater.core.mirrored import SLOTS
@@ -82,6 +82,13 @@ class Mirror:
             with rare_collections():
                 while not self._stop.is_set():
                     self._round()
+        except FencedError:
+            raise
+        except CutwaterError:
+            # Whoever has fenced this process may delete what it reads, and somebody else's call finds that first.
+            self.arriving.require_own()
+            self.copier.require_own()
+            raise
         finally:
             self.arriving.close()
             self.copier.close()
@@ -116,6 +123,7 @@ class Mirror:
     def _follow(self) -> None:
         """Copy what is to be copied and is not yet: of the changelogs those that the copied stream names."""
         self._topics |= {topics.changelog(self._job.name, one) for one in self.arriving.generations}
+        self.copier.promoted = max(self.arriving.generations, default=None)
         for topic in sorted(self._topics):
             self.copier.follow(topic)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from cutwater.core.arrivals import Ledger
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import CutwaterError
-from cutwater.core.safe_time import Pace, SafeTime, safe_time
+from cutwater.core.safe_time import Pace, SafeTime, awaited, safe_time
 from cutwater.mirror.origin import Origin
 
 ASK_S = 5.0
@@ -34,7 +34,7 @@ class Standing:
         if self._clock_s() - self._asked_s < ASK_S:
             return None
         self._asked_s = self._clock_s()
-        copies, now = ledger.copies(), self._now_ms()
+        copies, now = awaited(ledger.copies(), ledger.arrived), self._now_ms()
         for one in copies:
             self._pace.take(one)
         places = [TopicPartition(one.topic, one.partition) for one in copies]

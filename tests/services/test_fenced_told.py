@@ -1,0 +1,87 @@
+"""Who is fenced is told so, whichever call notices first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from changelogs import Writing, make_job, until
+from mirroring import ORIGIN, Events, Running, make, wait_arrived
+
+from cutwater.adapters.admin import ensure_topics
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.copying import Copied, Copies, CopyingWriter
+from cutwater.adapters.kafka import Batch
+from cutwater.core import topics
+from cutwater.core.errors import FencedError, UnavailableError
+from cutwater.core.topics import TopicSpec
+from cutwater.mirror.resync import resync
+
+RECORD = Copied(b"k", b"v", [], 0)
+
+
+@pytest.fixture
+def topic(broker: Any, unique: Callable[[str], str]) -> str:
+    name = unique("fenced")
+    ensure_topics(broker.cluster, [TopicSpec(name, 1, ())])
+    return name
+
+
+def writer(broker: Any, name: str) -> CopyingWriter:
+    made = CopyingWriter(broker.cluster, name)
+    made.initialise()
+    return made
+
+
+def test_a_call_that_comes_after_the_one_that_noticed(broker: Any, topic: str) -> None:
+    """The client says why once; all that follows is a fatal error, or records that it has thrown away."""
+    older = writer(broker, topic)
+
+    def taken_over() -> list[Batch]:
+        heir = writer(broker, topic)
+        heir.copy([Copies(topic, 0, [RECORD])], list)
+        older._producer.produce(topic, b"late", partition=0)
+        older._producer.flush(20)
+        return [Batch(topic, 0, [{"value": b"later"}])]
+
+    with pytest.raises(FencedError, match="a newer process has taken over"):
+        older.copy([Copies(topic, 0, [RECORD])], taken_over)
+    with pytest.raises(FencedError, match="a newer process has taken over"):
+        older.copy([Copies(topic, 0, [RECORD])], list)
+
+
+def test_what_fails_by_itself_stays_what_it_is(broker: Any, topic: str) -> None:
+    """Nobody has taken over: the error says what to do, and the id can be asked for."""
+    only = writer(broker, topic)
+
+    def fails() -> list[Batch]:
+        raise UnavailableError("nobody answers")
+
+    only.require_own(topic)
+    with pytest.raises(UnavailableError, match="nobody answers"):
+        only.copy([Copies(topic, 0, [RECORD])], fails)
+    only.require_own(topic)  # a transaction has failed: nothing is known
+    again, heir = writer(broker, topic), writer(broker, topic)
+    heir.require_own(topic)
+    with pytest.raises(FencedError):
+        again.require_own(topic)
+
+
+def test_a_mirror_whose_copies_are_deleted_was_fenced(broker: Any, origin: Cluster, tmp_path: Path) -> None:
+    """At rest it writes nothing, and finds first that what it reads is gone."""
+    job, _ = make_job(tmp_path)
+    writing = Writing(origin, job)
+    events = Events(writing)
+    writing.epoch([], source_cut=events.cut())
+    running = Running(make(broker.cluster, origin, job))
+    try:
+        wait_arrived(running, broker.cluster, job, 1)
+        resync(broker.cluster, job.name, ORIGIN, topics.milestones(job.name))
+        until(lambda: running.error is not None, "the mirror to leave")
+    finally:
+        running.mirror.stop()
+    with pytest.raises(FencedError):
+        running.end()
+    writing.close()
