@@ -5,7 +5,6 @@ python -m benchmarks.b1 --pairs 5 --size 2000000
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 
 from benchmarks import limits, machine
 from benchmarks.b2 import STREAMS_JARS
-from benchmarks.command import Command, between, order, ratio_lines, say
+from benchmarks.command import Command, Options, order, ratio_lines, say
 from benchmarks.figures import Column, Figure, Run, document, markdown, ratios
 from benchmarks.latency.running import broker
 from benchmarks.rehydrate.contest import Contest, Restore, Stage
@@ -34,47 +33,36 @@ CONTENDERS = (CUTWATER, NATIVE, *SETTINGS)
 DEFAULT_CONTENDERS = (CUTWATER, *((NATIVE,) if usable() else ()), *list(SETTINGS)[:2])
 BY_NAME = {one.name: one for one in WORKLOADS}
 DEFAULT_WORKLOADS = ("log-unique", "log-16-updates")
-PAIRS, SIZE, SIZE_MAX = 5, 2_000_000, 20_000_000
+SIZE, SIZE_MAX = 2_000_000, 20_000_000
 
 
 @dataclass(frozen=True)
-class Options:
-    pairs: int
-    size: int
-    seed: int
-    contenders: tuple[str, ...]
+class RestoreOptions(Options):
     workloads: tuple[str, ...]
-    out: Path
 
 
 @dataclass(frozen=True)
 class RestoreCommand(Command):
     """Has workloads beside contenders, and a table with a line for each of both."""
 
-    def parse(self, arguments: Sequence[str]) -> Any:
-        """Exits with code 2 and the allowed values when an argument does not fit."""
-        parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{self.name}", description=self.title)
-        add = parser.add_argument
-        add("--pairs", type=between(1, 100), default=PAIRS, help=f"runs of each contender (default {PAIRS})")
-        add("--size", type=between(1_000, self.size_max), default=SIZE,
-            help=f"records of each log, about (default {SIZE:,})")  # fmt: skip
-        add("--seed", type=int, default=7, help="of the generated rows (default 7)")
-        add("--contenders", nargs="+", choices=CONTENDERS, default=DEFAULT_CONTENDERS,
-            help=f"default: {' '.join(DEFAULT_CONTENDERS)}")  # fmt: skip
+    options: type[Options] = RestoreOptions
+
+    def add(self, add: Callable[..., Any]) -> None:
         add("--workloads", nargs="+", choices=sorted(BY_NAME), default=DEFAULT_WORKLOADS,
             help=f"default: {' '.join(DEFAULT_WORKLOADS)}")  # fmt: skip
-        add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
-        one = parser.parse_args(arguments)
-        if NATIVE in one.contenders and not usable():
-            parser.error(f"{NATIVE} needs the optional module: make native")
-        return Options(one.pairs, one.size, one.seed, tuple(one.contenders), tuple(one.workloads), one.out)
+
+    def wrong(self, options: Any) -> str:
+        lacking = NATIVE in options.contenders and not usable()
+        return f"{NATIVE} needs the optional module: make native" if lacking else ""
 
     def write(self, out: Path, written: Mapping[str, Any], runs: Sequence[Run], notes: Sequence[str]) -> None:
         (out / "b1.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
         (out / "b1.md").write_text(markdown(TITLE, written, runs, notes, COLUMNS, place), encoding="utf-8")
 
 
-COMMAND = RestoreCommand("b1", TITLE, CONTENDERS, SIZE, SIZE_MAX, of="records")
+COMMAND = RestoreCommand(
+    "b1", TITLE, CONTENDERS, SIZE, SIZE_MAX, of="records of each log, about", by_default=DEFAULT_CONTENDERS
+)
 
 
 def of(value: Callable[[Restore], float]) -> Callable[[Run], float | None]:
@@ -143,7 +131,7 @@ def bench(options: Any) -> dict[str, Any]:
     return written
 
 
-def prepare(options: Options, stage: Stage, notes: list[str]) -> Iterator[Log]:
+def prepare(options: RestoreOptions, stage: Stage, notes: list[str]) -> Iterator[Log]:
     """Write each log once; notes what it holds, and how fast it could be read, and rows be stored, at best."""
     for name in options.workloads:
         log = Log(stage.cluster, BY_NAME[name], options.size, options.seed, stage.folder)

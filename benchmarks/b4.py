@@ -6,7 +6,6 @@ python -m benchmarks.b4 --parts lag --seconds 60
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import sys
@@ -18,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import limits, machine
-from benchmarks.command import Command, between, order, ratio_lines, say
-from benchmarks.figures import Column, Figure, Run, document, markdown, ratios, spread
+from benchmarks.command import Command, Options, between, order, ratio_lines, say
+from benchmarks.figures import Column, Figure, Run, document, markdown, ratios, spread, table
 from benchmarks.mirror import mirrormaker
 from benchmarks.mirror.contest import CONTENDERS, CUTWATER, Contest, Copy, Stage
 from benchmarks.mirror.lag import ROUND_TRIP_MS, LagRun, follow, regions
@@ -66,44 +65,30 @@ LAG_PAIRS_MAX = 2
 
 
 @dataclass(frozen=True)
-class Options:
-    pairs: int
-    size: int
-    seed: int
-    contenders: tuple[str, ...]
+class MirrorOptions(Options):
     parts: tuple[str, ...]
     seconds: int
-    out: Path
 
 
+@dataclass(frozen=True)
 class MirrorCommand(Command):
-    """Has two parts that can be run alone, and fewer contenders by default than there are."""
+    """Has two parts that can be run alone."""
 
-    def parse(self, arguments: Sequence[str]) -> Any:
-        """Exits with code 2 and the allowed values when an argument does not fit."""
-        parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{self.name}", description=self.title)
-        add = parser.add_argument
-        add("--pairs", type=between(1, 100), default=PAIRS, help=f"runs of each contender (default {PAIRS})")
-        add("--size", type=between(1_000, self.size_max), default=SIZE, help=f"events (default {SIZE:,})")
-        add("--seed", type=int, default=7, help="of the generated events (default 7)")
-        add("--contenders", nargs="+", choices=CONTENDERS, default=CONTENDERS[:3],
-            help=f"default: {' '.join(CONTENDERS[:3])}")  # fmt: skip
+    options: type[Options] = MirrorOptions
+
+    def add(self, add: Callable[..., Any]) -> None:
         add("--parts", nargs="+", choices=PARTS, default=PARTS, help="default: both")
         add("--seconds", type=between(5, 3_600), default=SECONDS,
             help=f"measured of each run of the part 'lag' (default {SECONDS})")  # fmt: skip
-        add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
-        one = parser.parse_args(arguments)
-        names = tuple(one.contenders), tuple(one.parts)
-        return Options(one.pairs, one.size, one.seed, *names, one.seconds, one.out)
 
 
-COMMAND = MirrorCommand("b4", TITLE, CONTENDERS, SIZE, SIZE_MAX)
+COMMAND = MirrorCommand("b4", TITLE, CONTENDERS, SIZE, SIZE_MAX, pairs=PAIRS, by_default=CONTENDERS[:3])
 
 
 class Results:
     """Grows with each run; `write` gives the files of the runs so far."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: MirrorOptions) -> None:
         self._options = options
         self._about = machine.describe()
         self.copies: list[Copy] = []
@@ -154,7 +139,7 @@ def bench(options: Any) -> dict[str, Any]:
     return written
 
 
-def copies(options: Options, java: Path, peer_jars: Sequence[Path], notes: list[str]) -> Iterator[Copy]:
+def copies(options: MirrorOptions, java: Path, peer_jars: Sequence[Path], notes: list[str]) -> Iterator[Copy]:
     """Every contender, pair by pair, over the same topics."""
     with brokers(options.out / "b4-work", java) as (there, here, pids):
         origin = Origin(there.cluster, options.size, options.seed)
@@ -166,7 +151,7 @@ def copies(options: Options, java: Path, peer_jars: Sequence[Path], notes: list[
                 yield Contest(stage, name, pair).run()
 
 
-def lags(options: Options, java: Path, peer_jars: Sequence[Path]) -> Iterator[LagRun]:
+def lags(options: MirrorOptions, java: Path, peer_jars: Sequence[Path]) -> Iterator[LagRun]:
     """Every contender, pair by pair, each between two fresh brokers."""
     for pair in range(1, min(options.pairs, LAG_PAIRS_MAX) + 1):
         for name in order(options.contenders, pair):
@@ -215,16 +200,14 @@ def lag_table(runs: Sequence[LagRun]) -> list[str]:
     """A line for each run."""
     parts = ("p50", "p99", "max")
     rows = [
-        f"| {run.contender} | {run.pair} | {run.milestones} | {place} | "
-        + " | ".join(f"{told[part]:,.0f}" for part in parts)
-        + f" | {run.cpu_s:.1f} |"
+        [run.contender, str(run.pair), str(run.milestones), place]
+        + [f"{told[part]:,.0f}" for part in parts]
+        + [f"{run.cpu_s:.1f}"]
         for run in runs
         for place, told in run.lags_ms.items()
     ]
-    head = (
-        f"| milestones behind {ROUND_TRIP_MS} ms | pair | milestones | until | p50 ms | p99 ms | max ms | CPU-s |"
-    )
-    return [head, "|---|---:|---:|---|---:|---:|---:|---:|", *rows]
+    behind = f"milestones behind {ROUND_TRIP_MS} ms"
+    return table([behind, "pair", "milestones", "until", *(f"{part} ms" for part in parts), "CPU-s"], rows)
 
 
 def described(run: LagRun) -> str:

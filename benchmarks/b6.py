@@ -5,16 +5,14 @@ python -m benchmarks.b6 --pairs 3 --size 4000000
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks import b2, machine
-from benchmarks.command import Command, between, order, ratio_lines, say
+from benchmarks.command import Command, Options, order, ratio_lines, say
 from benchmarks.contenders import CUTWATER, Stage
 from benchmarks.figures import Figure, Run, ratios
 from benchmarks.figures import document as runs_document
@@ -38,13 +36,8 @@ PEERS = (running.CUTWATER, running.EXACTLY)
 
 
 @dataclass(frozen=True)
-class Options:
-    pairs: int
-    size: int
-    seed: int
+class CommitOptions(Options):
     parts: tuple[str, ...]
-    out: Path
-    contenders: tuple[str, ...] = (CUTWATER, BARE)
 
     @property
     def latency(self) -> running.Options:
@@ -56,26 +49,20 @@ class Options:
 class CommitCommand(Command):
     """Has two parts that can be run alone."""
 
-    def parse(self, arguments: Sequence[str]) -> Any:
-        """Exits with code 2 and the allowed values when an argument does not fit."""
-        parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{self.name}", description=self.title)
-        add, parts = parser.add_argument, ("throughput", "latency")
-        add("--pairs", type=between(1, 100), default=PAIRS, help=f"runs of each contender (default {PAIRS})")
-        add("--size", type=between(1_000, self.size_max), default=SIZE, help=f"events to drain (default {SIZE:,})")
-        add("--seed", type=int, default=7, help="of the generated events (default 7)")
+    options: type[Options] = CommitOptions
+
+    def add(self, add: Callable[..., Any]) -> None:
+        parts = ("throughput", "latency")
         add("--parts", nargs="+", choices=parts, default=parts, help="default: both")
-        add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
-        one = parser.parse_args(arguments)
-        return Options(one.pairs, one.size, one.seed, tuple(one.parts), one.out)
 
 
-COMMAND = CommitCommand("b6", TITLE, (CUTWATER, BARE), SIZE, b2.SIZE_MAX)
+COMMAND = CommitCommand("b6", TITLE, (CUTWATER, BARE), SIZE, b2.SIZE_MAX, pairs=PAIRS)
 
 
 class Results:
     """Grows with each run; `write` gives the files of the runs so far."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: CommitOptions) -> None:
         self._options = options
         self._about = machine.describe()
         self.drains: list[Run] = []
@@ -142,7 +129,7 @@ def bench(options: Any) -> dict[str, Any]:
     return written
 
 
-def drains(options: Options) -> Iterator[Run]:
+def drains(options: CommitOptions) -> Iterator[Run]:
     """Every contender of the throughput, pair by pair, over one backlog."""
     with running.broker(options.out / "b6-work") as (broker, pids, work):
         stage, _ = b2.prepare(options, find_java(), broker.cluster, pids, work)

@@ -41,12 +41,21 @@ class Command:
     of: str = "events"
     seeded: bool = True
     """Are they made by chance?"""
+    pairs: int = 5
+    by_default: tuple[str, ...] = ()
+    """The contenders that run where none are named; all of them where this is empty."""
+    options: type[Options] = Options
 
-    def parse(self, arguments: Sequence[str]) -> Options:
+    def parse(self, arguments: Sequence[str]) -> Any:
         """Exits with code 2 and the allowed values when an argument does not fit."""
         parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{self.name}", description=self.title)
-        add = parser.add_argument
-        add("--pairs", type=between(1, 100), default=5, help="runs of each contender (default 5)")
+        add, listed = parser.add_argument, self.by_default or self.contenders
+        add(
+            "--pairs",
+            type=between(1, 100),
+            default=self.pairs,
+            help=f"runs of each contender (default {self.pairs})",
+        )
         add(
             "--size",
             type=between(1_000, self.size_max),
@@ -56,10 +65,25 @@ class Command:
         parser.set_defaults(seed=0)
         if self.seeded:
             add("--seed", type=int, default=7, help=f"of the generated {self.of} (default 7)")
-        add("--contenders", nargs="+", choices=self.contenders, default=self.contenders, help="default: all")
+        add(
+            "--contenders", nargs="+", choices=self.contenders, default=listed, help=f"default: {' '.join(listed)}"
+        )
         add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
-        found = parser.parse_args(arguments)
-        return Options(found.pairs, found.size, found.seed, tuple(found.contenders), found.out)
+        self.add(add)
+        found = vars(parser.parse_args(arguments))
+        options = self.options(
+            **{name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}
+        )
+        if wrong := self.wrong(options):
+            parser.error(wrong)
+        return options
+
+    def add(self, add: Callable[..., Any]) -> None:
+        """Add arguments that this benchmark has besides, named as its options are."""
+
+    def wrong(self, options: Any) -> str:
+        """Why this cannot be run here; empty where it can."""
+        return ""
 
     def write(self, out: Path, written: Mapping[str, Any], runs: Sequence[Run], notes: Sequence[str]) -> None:
         """The result files of the runs so far, for programs and for people."""

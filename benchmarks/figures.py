@@ -128,9 +128,9 @@ def markdown(
     """
     machine = ", ".join(f"{name} {value}" for name, value in written["machine"].items())
     lines = [f"# {title}", "", f"{machine}; every run exact: {'yes' if written['exact'] else '**no**'}.", ""]
-    lines += _table(["median", *(name for name, _, _ in columns)], _medians(runs, columns, of))
+    lines += table(["median", *(name for name, _, _ in columns)], _medians(runs, columns, of))
     lines += ["", "A ratio above 1 means that we are better.", ""]
-    lines += _table(
+    lines += table(
         ["ratio", "median", "min", "max", "pairs"],
         [[name, *(str(one[part]) for part in ("median", "min", "max", "pairs"))] for name, one in
          written["ratios"].items()],
@@ -151,7 +151,8 @@ def _medians(runs: Sequence[Run], columns: Sequence[Column], of: Callable[[Run],
     return rows
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """In Markdown; all columns but the first are figures."""
     return [
         f"| {' | '.join(head)} |",
         f"|---{'|---:' * (len(head) - 1)}|",

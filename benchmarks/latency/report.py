@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks.figures import spread
+from benchmarks.figures import spread, table
 from benchmarks.latency.outcome import APPENDED_READABLE, CHANGELOG, READABLE, VIEW, LatencyRun, better, plain
 
 PLACES = {
@@ -92,7 +92,7 @@ def markdown(title: str, written: Mapping[str, Any], runs: Sequence[LatencyRun],
 
 
 def _latencies(runs: Sequence[LatencyRun], place: str) -> list[str]:
-    return _table(
+    return table(
         ["", *SHOWN, "max"],
         [
             [name, *(f"{median(run.delays[place][one] for run in those):,.0f}" for one in (*SHOWN, "max"))]
@@ -108,7 +108,7 @@ def _costs(runs: Sequence[LatencyRun]) -> list[str]:
         [name, *(_middle([getattr(run, one) for run in those]) for one in columns)]
         for name, those in _by_contender(runs).items()
     ]
-    return _table(["", "epoch ms", "CPU-s", "broker CPU-s", "peak MB", "start s", "load"], rows)
+    return table(["", "epoch ms", "CPU-s", "broker CPU-s", "peak MB", "start s", "load"], rows)
 
 
 def _middle(values: Sequence[float | None]) -> str:
@@ -127,13 +127,13 @@ def _steps(runs: Sequence[LatencyRun]) -> list[str]:
                 ]
                 for step in those[0].steps
             ]
-            lines += [f"Steps of {name}, ms by event:", "", *_table(["step", "mean", "p50", "p99"], rows), ""]
+            lines += [f"Steps of {name}, ms by event:", "", *table(["step", "mean", "p50", "p99"], rows), ""]
     return lines
 
 
 def _ratios(found: Mapping[str, Mapping[str, float]]) -> list[str]:
     rows = [[name, *(str(one[part]) for part in ("median", "min", "max", "pairs"))] for name, one in found.items()]
-    return _table(["ratio", "median", "min", "max", "pairs"], rows)
+    return table(["ratio", "median", "min", "max", "pairs"], rows)
 
 
 def _limits(found: Mapping[str, Mapping[str, float]]) -> list[str]:
@@ -148,11 +148,3 @@ def _by_contender(runs: Sequence[LatencyRun]) -> dict[str, list[LatencyRun]]:
     for run in runs:
         found.setdefault(run.contender, []).append(run)
     return found
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [
-        f"| {' | '.join(head)} |",
-        f"|---{'|---:' * (len(head) - 1)}|",
-        *(f"| {' | '.join(row)} |" for row in rows),
-    ]

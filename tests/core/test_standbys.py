@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cutwater.core.errors import UsageError
 from cutwater.core.sharing import held_by, owners
-from cutwater.core.standbys import AWAY_S, STANDBYS_MAX, Absences, held, owner_of, shares_of
+from cutwater.core.standbys import AWAY_S, STANDBYS_MAX, Silences, held, owner_of, shares_of
 
 names = st.lists(st.sampled_from([f"http://{letter}" for letter in "abcdefghij"]), min_size=1, unique=True)
 
@@ -56,18 +56,18 @@ moves = st.lists(st.tuples(st.sampled_from(["ask", "silent", "answered"]), st.fl
 @given(moves)
 def test_of_many_questions_one_waits_for_whoever_is_away(steps: list[tuple[str, float]]) -> None:
     """Between two questions to one that does not answer lies the time at least; to one that answers, nothing."""
-    absences, now_s, asked_s, away = Absences(), 0.0, None, False
+    silences, now_s, asked_s, away = Silences(), 0.0, None, False
     for what, later_s in steps:
         now_s += later_s
         if what == "silent":
-            absences.silent("a", now_s)
+            silences.silent("a", now_s)
             away, asked_s = True, now_s
         elif what == "answered":
-            absences.answered("a")
+            silences.answered("a")
             away = False
-        elif absences.may_ask("a", now_s):
+        elif silences.may_ask("a", now_s):
             assert not away or asked_s is None or now_s >= asked_s + AWAY_S
             asked_s = now_s
         else:
             assert away, "one that answers is always asked"
-        assert absences.may_ask("b", now_s), "the others are none of its business"
+        assert silences.may_ask("b", now_s), "the others are none of its business"

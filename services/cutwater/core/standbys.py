@@ -53,7 +53,7 @@ def held(peer: str, shares: Shares, partitions: int) -> Partitions | None:
     return found if len(shares) > 1 else None
 
 
-class Absences:
+class Silences:
     """Who did not answer lately. Moments come from a clock that never goes back; bounded by who is asked."""
 
     def __init__(self, away_s: float = AWAY_S) -> None:

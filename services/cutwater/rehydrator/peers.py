@@ -15,7 +15,7 @@ from cutwater.adapters.hashing import key_hash
 from cutwater.core.errors import UnavailableError
 from cutwater.core.shards import ShardMap
 from cutwater.core.sharing import Partitions, owners
-from cutwater.core.standbys import Absences, Shares, held, owner_of
+from cutwater.core.standbys import Shares, Silences, held, owner_of
 from cutwater.rehydrator.metrics import Metrics
 
 PASSED_ON = "cutwater-passed-on"
@@ -83,7 +83,7 @@ class Peers:
         named = {PASSED_ON: self.agreed.hex(), GENERATION: generation}
         self._headers = named | ({"authorization": f"Bearer {token}"} if token else {})
         self._clients: dict[str, httpx.AsyncClient] = {}
-        self._absences = Absences()
+        self._silences = Silences()
 
     @staticmethod
     def none(metrics: Metrics) -> Peers:
@@ -217,7 +217,7 @@ class Peers:
     def _in_turn(self, holders: Holders) -> Holders:
         """Those that were away lately come last, and only where this one cannot answer itself."""
         now_s = time.monotonic()
-        here = [one for one in holders if one == self._own or self._absences.may_ask(one, now_s)]
+        here = [one for one in holders if one == self._own or self._silences.may_ask(one, now_s)]
         away = [one for one in holders if one not in here] if self._own not in holders else []
         return (*here, *away)
 
@@ -244,9 +244,9 @@ class Peers:
                 found = Response(await body_of(answer), answer.status_code, shows, kind)
         except (httpx.HTTPError, TimeoutError) as error:
             self._metrics.peer_failures.inc()
-            self._absences.silent(peer, time.monotonic())
+            self._silences.silent(peer, time.monotonic())
             return type(error).__name__
-        self._absences.answered(peer)
+        self._silences.answered(peer)
         return found
 
     def _client(self, peer: str) -> httpx.AsyncClient:

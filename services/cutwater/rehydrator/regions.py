@@ -12,7 +12,7 @@ import httpx
 from fastapi import FastAPI, Response
 
 from cutwater.core.errors import CutwaterError
-from cutwater.core.standbys import Absences
+from cutwater.core.standbys import Silences
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import CONNECT_S, CONNECTIONS_MAX, PATIENCE_S, body_of
 
@@ -37,7 +37,7 @@ class Regions:
         self.names = sorted({own, *urls})
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
         self._metrics = metrics
-        self._absences = Absences()
+        self._silences = Silences()
         self._clients: dict[str, httpx.AsyncClient] = {}
 
     async def ask(
@@ -57,10 +57,10 @@ class Regions:
             except (httpx.HTTPError, CutwaterError, TimeoutError) as error:
                 found = str(error) if isinstance(error, CutwaterError) else f"no answer ({type(error).__name__})"
             if not isinstance(found, str):
-                self._absences.answered(url)
+                self._silences.answered(url)
                 return found
             self._metrics.region_failures.inc()
-            self._absences.silent(url, time.monotonic())
+            self._silences.silent(url, time.monotonic())
             reasons.append(f"{url or 'this rehydrator'}: {found}")
         return "; ".join(reasons)
 
@@ -69,7 +69,7 @@ class Regions:
         if region == self.own:
             return [""]
         now_s = time.monotonic()
-        here = [url for url in self._urls[region] if self._absences.may_ask(url, now_s)]
+        here = [url for url in self._urls[region] if self._silences.may_ask(url, now_s)]
         return [*here, *(url for url in self._urls[region] if url not in here)]
 
     async def _ask(self, client: httpx.AsyncClient, url: str, query: Query) -> Answer | Response | str:
