@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
+from itertools import islice
 
 from pyspark.sql import SparkSession
 
+from cutwater.adapters import wire
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.clientlog import QUIET
@@ -16,13 +19,15 @@ from cutwater.adapters.ends import Ends
 from cutwater.adapters.generations import candidates, parent_of, promoted, told_parent
 from cutwater.adapters.kafka import make_consumer, read_range
 from cutwater.adapters.settings import Settings
-from cutwater.adapters.streams import release
+from cutwater.adapters.streams import release, values
 from cutwater.core import topics
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError, ProtocolError
+from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.origins import (
     claimed,
+    floor_behind,
     require_at_work,
     require_kept,
     require_mergeable,
@@ -30,12 +35,15 @@ from cutwater.core.origins import (
     require_startable,
     require_unreleased,
 )
-from cutwater.core.records import Milestone
+from cutwater.core.records import Barrier, Claim, Milestone
 from cutwater.core.seeds import may_be_overtaken, require_contained, require_state
 from cutwater.core.sources import origin_cut_at
-from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.checkpoint import Checkpoint, Seed
 from cutwater_spark.seeding import write_seed
 from cutwater_spark.sources import partitions_of
+
+SIGNALS_MAX = 10_000
+"""So many are looked at behind the parent milestone; its next barrier, where there is one, is among the first."""
 
 
 def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
@@ -67,12 +75,13 @@ def seed_of(
     spark: SparkSession,
     cluster: Cluster,
     job: Job,
+    generation: Generation,
     parent: Milestone,
     checkpoint: Checkpoint,
     attempt: int,
     now_ms: Callable[[], int],
-) -> str:
-    """The folder of the seed's files; makes them where no earlier attempt has.
+) -> Seed:
+    """The seed's files, and the floor; makes them where no earlier attempt has.
 
     A seed counts once the checkpoint names its folder, and each attempt writes into one of its own: what a killed
     one has left is never taken for whole. Called once older attempts are fenced.
@@ -90,10 +99,21 @@ def seed_of(
     if may_be_overtaken(parent, now_ms()):
         require_contained(parent, first_above_ms(cluster, parent.changelog_cut).values(), now_ms())
     require_state(parent, read, spark.read.parquet(folder).count())
+    claim = candidates(cluster, job.name).require(generation).claim
+    seed = Seed(
+        folder, floor_of(cluster, claim, parent)
+    )  # asked last: the parent's next epoch may be about to end
     reach("seed-written")
-    checkpoint.keep_seed(attempt)
+    checkpoint.keep_seed(attempt, seed.floor_ms)
     reach("seed-kept")
-    return folder
+    return seed
+
+
+def floor_of(cluster: Cluster, claim: Claim, parent: Milestone) -> int:
+    """The watermark that a generation begins with, by what stands on the barriers topic now."""
+    with closing(values(cluster, topics.barriers(claim.job), parent.barriers_position)) as told:
+        signals = map(wire.decode, islice(told, SIGNALS_MAX))
+        return floor_behind(claim, parent, (one for one in signals if isinstance(one, Barrier)))
 
 
 def kept_behind(cluster: Cluster, cut: Cut) -> dict[TopicPartition, tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from cutwater.core.bulk import Done
 from cutwater.core.chain import ROOT_HASH
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import MachineError, UsageError
-from cutwater.core.generations import Generation, Token
+from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
@@ -106,11 +107,15 @@ def test_what_a_broken_off_load_counted_is_of_its_own_milestone(tmp_path: Path) 
     """How far it reaches holds for any; the rows that it counted belong to the milestone that it was for."""
     job, _ = make_job(tmp_path)
     store = Store(tmp_path / "v", job, GENERATION)
-    one, other = Token(GENERATION, 1), Token(GENERATION, 2)
+    one, other = entry(job, 1).milestone, entry(job, 2).milestone
     done = Done({0: 5, 2: 7}, rows=3, digest=9, records=12, bytes=300)
     store.load([], one, done)
     assert store.loaded(one) == done
     assert store.loaded(other) == Done({0: 5, 2: 7}, rows=0, digest=0, records=12, bytes=300)
+    assert store.loaded(replace(one, sequence=99)) == done, "told again on the commit stream"
+    assert store.loaded(replace(one, attempt=2)) == store.loaded(other)
+    store._db.write({layout.meta("loaded"): json.dumps([str(one.token), done.text()]).encode()})
+    assert store.loaded(one) == done, "as an earlier version has written it"
     store.close()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TypeVar
 
 from confluent_kafka import KafkaError
@@ -53,7 +53,7 @@ def milestones_in(cluster: Cluster, topic: str, end: int | None = None) -> Itera
             yield record, value
 
 
-def values(cluster: Cluster, topic: str, first: int, end: int | None = None) -> Iterator[bytes]:
+def values(cluster: Cluster, topic: str, first: int, end: int | None = None) -> Generator[bytes, None, None]:
     """The records of a one-partition topic between two offsets, up to where it ends now."""
     consumer = make_consumer(cluster)
     try:
