@@ -38,7 +38,7 @@ class Mirrored:
     partitions: int
     """How many the topic had."""
     first: int
-    """The source offset at which copying began."""
+    """The source offset at which copying began. Of a changelog: rows of a snapshot stand for what is below it."""
     before: int
     """The source position before this transaction."""
     next: int

@@ -33,6 +33,7 @@ from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.copier import Copier
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
+from cutwater.mirror.schemas import compare_registries
 from cutwater.mirror.standing import Standing
 
 WAIT_S = 0.05
@@ -155,6 +156,8 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
     with start.step("waiting for the brokers"):
         await_brokers(own, settings.wait_ms / 1000, log)
         await_brokers(origin, settings.wait_ms / 1000, log)
+    with start.step("comparing the registries"):
+        compare_registries(job, settings, log)
     metrics = Metrics()
     serve(metrics.registry, settings.host, settings.mirror_port, "CUTWATER_MIRROR_PORT")
     copies = replication.decide(brokers(own), settings.replication_factor, settings.min_insync_replicas)
