@@ -21,6 +21,7 @@ from cutwater.mirror import slot
 from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.copier import Copier
 from cutwater.mirror.slot import Slot
+from cutwater_spark import parentage
 from simulation import regions
 from simulation.checker import (
     ABORTED_READ,
@@ -229,6 +230,14 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         off(failing_over, "begins_at", own_begins_anew),
         Season({"claims": 4}, _BACK, 900, 8),
         frozenset({REPEATED}),
+    ),
+    RegionGuard(
+        "behind the end of a copy are only markers",
+        "a failover that is refused once the outage is older than compaction waits",
+        "I4",
+        off(parentage, "copies_end", lambda *_args: {}),
+        Season({"claims": 1}, {"leap": 3.0, "failover": 3.0, "events": 3.0}),
+        frozenset({FALSE_ALARM}),
     ),
     RegionGuard(
         "what was copied is not lost",

@@ -20,7 +20,8 @@ from cutwater.core.origins import FIRST, Origin
 from cutwater.core.records import Milestone
 from cutwater.core.rejection import Seen
 from cutwater.core.seeds import may_be_overtaken, require_contained
-from cutwater_spark.parentage import first_above_ms, kept_behind, parent_milestone, require_kept
+from cutwater_spark import parentage
+from cutwater_spark.parentage import kept_behind, parent_milestone, require_kept
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes
 from simulation.log import Headers, Log, Outcome, Place, Record, Transaction
@@ -140,7 +141,10 @@ class RegionDriver(Driver):
             found |= folded(one for one in records if one.offset < cut and _visible(one))
         now = self._now_ms()  # type: ignore[operator]
         if may_be_overtaken(parent, now):
-            above = first_above_ms(self._cluster, parent.changelog_cut)  # type: ignore[arg-type]
+            cluster: Any = self._cluster
+            above = parentage.first_above_ms(
+                cluster, parent.changelog_cut, parentage.copies_end(cluster, JOB.name)
+            )
             require_contained(parent, above.values(), now)
         windows = {window_of(key): total for key, total in found.items()}
         return {one: total for one, total in windows.items() if one[1] + HOUR_MS > parent.horizon_ms}

@@ -281,8 +281,18 @@ class Regions:
         if not fenced and part not in ("ask", "driver"):
             raise Anomaly(FALSE_ALARM, f"{slot} has stopped: {error}")
         self.faults[f"{'fenced' if fenced else 'refused'} {part}"] += 1
+        if part == "driver" and not fenced:
+            self._require_overtaken(slot, error)
         if part in ("driver", "signal") and not was_stalled and slot not in self.stalled:
             self.left[slot] = str(error)
+
+    def _require_overtaken(self, slot: str, error: CutwaterError) -> None:
+        """A driver refuses a seed that compaction may have overtaken: is there anything above it at all?"""
+        _, name, which = slot.split()
+        claim = next(one for one in self.lines.claims(name) if str(one.generation) == which)
+        log = self.by_name[name].log
+        if not any(True for place, cut in claim.changelog_cut for _ in log.committed(place, cut)):
+            raise Anomaly(FALSE_ALARM, f"{slot} has stopped, and nothing stands above its seed: {error}")
 
     def _start(self, slot: str) -> None:
         part, name, which = slot.split()
