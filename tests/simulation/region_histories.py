@@ -13,7 +13,7 @@ from simulation.regions import Regions, Weather
 from simulation.threads import fibers
 from simulation.world import Step
 
-STEPS = 400
+STEPS = 500
 _RUN = (("mirror", 12), ("driver", 10), ("signal", 8), ("ask", 6))
 _PARTS = tuple(part for part, _ in _RUN)
 
@@ -34,11 +34,14 @@ def history_of(seed: int, steps: int | None = None, season: Season | None = None
     random, season = Random(seed), season or Season()
     steps = steps or season.steps
     weather = Weather(split=random.random() < 0.3, claims=random.choice((0, 1, 1, 2, 2, 3)))
-    weather = replace(weather, **season.weather)
     kinds = {"run": 60.0, "marker": 16.0, "events": 6.0, "failover": 1.5}
     for fault in ("kill", "stall", "unknown", "timeout", "compact", "leap", "switchover"):
         kinds[fault] = random.choice((0.0, 0.7, 2.0))
     kinds["link:cut"] = kinds["link:slow"] = random.choice((0.0, 0.7))
+    if random.random() < 0.3:  # so calm that the job comes back, too
+        weather = replace(weather, claims=4)
+        kinds |= {"failover": 4.0, **dict.fromkeys(("leap", "link:cut", "link:slow", "kill", "stall"), 0.0)}
+    weather = replace(weather, **season.weather)
     kinds |= season.weights
     kinds["link:well"] = 2 * (kinds["link:cut"] + kinds["link:slow"])
     kinds["wake"] = 2 * kinds["stall"]

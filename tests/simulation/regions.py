@@ -140,7 +140,7 @@ class Regions:
     def _do_run(self, what: str) -> None:
         slots = [one for one in self._slots() if one.startswith(what)]
         if slots:
-            most = 12 if what in ("driver", "signal") else 60
+            most = (12, 12, 60)[self.luck() % 3] * (1 if what in ("driver", "signal") else 5)
             self._go(self.live, slots[self.luck() % len(slots)], 1 + self.luck() % most)
 
     def _do_events(self, _what: str) -> None:

@@ -14,15 +14,15 @@ from simulation.region_guards import REGION_GUARDS, RegionGuard
 from simulation.region_histories import anomaly_of, explain, history_of, play
 from simulation.running import run_seeds
 
-SEEDS = int(os.environ.get("CUTWATER_REGION_SEEDS", "40"))
-STEPS = 400
+SEEDS = int(os.environ.get("CUTWATER_REGION_SEEDS", "30"))
+STEPS = 500
 SEEDS_MAX = 40
 HAPPENED = (
     *(f"kill {part}" for part in ("mirror", "driver", "signal", "ask")),
     *(f"zombie {part}" for part in ("mirror", "driver", "signal")),
     *(f"unknown {part}" for part in ("mirror", "driver", "signal")),
     *("link cut", "link slow", "compacted", "positions compacted", "fenced mirror", "passed over"),
-    *("failover", "switchover", "gone on", "loss of events", "arrival", "safe time"),
+    *("failover", "switchover", "gone on", "gone back", "loss of events", "arrival", "safe time"),
 )
 
 
