@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
-from cutwater.adapters import wire
+from cutwater.adapters import replicas, wire
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.clientlog import QUIET
@@ -97,7 +98,8 @@ def seed_of(
     folder = checkpoint.seed_folder(attempt)
     read = write_seed(spark, cluster, job, parent, folder)
     if may_be_overtaken(parent, now_ms()):
-        require_contained(parent, first_above_ms(cluster, parent.changelog_cut).values(), now_ms())
+        above = first_above_ms(cluster, parent.changelog_cut, copies_end(cluster, job.name))
+        require_contained(parent, above.values(), now_ms())
     require_state(parent, read, spark.read.parquet(folder).count())
     claim = candidates(cluster, job.name).require(generation).claim
     seed = Seed(
@@ -128,15 +130,32 @@ def kept_behind(cluster: Cluster, cut: Cut) -> dict[TopicPartition, tuple[int, i
     }
 
 
-def first_above_ms(cluster: Cluster, cut: Cut) -> dict[int, int | None]:
-    """Per partition of a changelog the log time of the first record above the cut, None where nothing follows."""
+def copies_end(cluster: Cluster, job: str) -> dict[TopicPartition, int]:
+    """Of changelogs that are copied here: the offset that follows what the mirror has written so far."""
+    if not replicas.has_mirror(cluster, job):
+        return {}
+    copied = [one for some in replicas.positions(cluster, job).copies.values() for one in some.values()]
+    changelogs = topics.changelog_prefix(job)
+    return {
+        TopicPartition(one.topic, one.partition): one.local for one in copied if one.topic.startswith(changelogs)
+    }
+
+
+def first_above_ms(
+    cluster: Cluster, cut: Cut, copied: Mapping[TopicPartition, int] = MappingProxyType({})
+) -> dict[int, int | None]:
+    """Per partition of a changelog the log time of the first record above the cut, None where nothing follows.
+
+    `copied`: as `copies_end` says. Behind that a copy has markers of transactions, and what was aborted: there was
+    never anything for the sake of which compaction could have taken a value.
+    """
     ends, found = Ends(cluster), dict[int, int | None]()
     consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted", **QUIET})
     try:
         for place, offset in cut:
             found[place.partition] = None
             end = ends.of(place.topic, len(cut))[place.partition]
-            if offset < end:
+            if offset < min(end, copied.get(place, end)):
                 first = next(read_range(consumer, place.topic, place.partition, offset, end), None)
                 # What was there and is not any more, compaction has taken.
                 found[place.partition] = first.timestamp()[1] if first else 0

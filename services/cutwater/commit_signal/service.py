@@ -178,7 +178,7 @@ class CommitSignal:
         parent = parent_of(known.require(self._generation).claim).generation
         # After a failback the parent is of another region, and the first one of this region was never claimed.
         first = Generation(1, self._generation.region)
-        for one in {first, parent, *known.before(self._generation, ENDED_MAX)}:
+        for one in sorted({first, parent, *known.before(self._generation, ENDED_MAX)}, key=str):
             TransactionalWriter(self._cluster, topics.driver_id(self._job, one)).initialise()
             self._log.info("ended", generation=str(one))
 

@@ -68,7 +68,7 @@ class Mirror:
         self._replication = replication
         self._throttle, self._clock_s = Throttle(bytes_per_s), clock_s
         there = Origin(origin)
-        self._standing = Standing(there, region, clock)
+        self._standing = Standing(there, region, clock, clock_s)
         self.copier = Copier(own, there, job.name, region, clock, log, metrics, slots, replication, clock_s)
         self.arriving = Arriving(own, job.name, job.topic, region, clock, log, metrics, writes=0 in slots)
 
