@@ -228,7 +228,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "own events that count twice after a failback",
         "I2",
         off(failing_over, "begins_at", own_begins_anew),
-        Season({"claims": 4}, _BACK, 700),
+        Season({"claims": 4}, _BACK, 700, 8),
         frozenset({REPEATED}),
     ),
     RegionGuard(
@@ -236,7 +236,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a failover that is refused once the outage is older than compaction waits",
         "I4",
         off(parentage, "copies_end", lambda *_args: {}),
-        Season({"claims": 1}, {"leap": 3.0, "failover": 3.0, "events": 3.0}, first=8),
+        Season({"claims": 1}, {"leap": 3.0, "failover": 3.0, "events": 3.0}, first=23),
         frozenset({FALSE_ALARM}),
     ),
     RegionGuard(
@@ -244,7 +244,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a lower bound above the loss",
         "I6",
         off(regions, "known_loss", all_behind),
-        Season({"claims": 1}, {**_GOES_ON, "link:slow": 4.0, "events": 3.0, "failover": 4.0}, first=12),
+        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 7),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -260,7 +260,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "milestones of the failback counted among what is lost",
         "I6",
         off(forking, "behind", to_the_end),
-        Season({"claims": 4}, _BACK, 700),
+        Season({"claims": 4}, _BACK, 700, 8),
         frozenset({WRONG_LOSS}),
     ),
 )

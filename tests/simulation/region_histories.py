@@ -14,8 +14,10 @@ from simulation.threads import fibers
 from simulation.world import Step
 
 STEPS = 500
-_RUN = (("mirror", 12), ("driver", 10), ("signal", 8), ("ask", 6))
+_RUN = (("mirror", 12), ("driver", 10), ("signal", 8), ("ask", 6), ("reader", 6))
 _PARTS = tuple(part for part, _ in _RUN)
+_WRITERS = tuple(part for part in _PARTS if part != "reader")
+"""A reader fences nobody: two of them are two programs."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,9 @@ def _what(kind: str, random: Random) -> str:
         return kind.partition(":")[2]
     if kind == "run":
         return random.choices(_PARTS, [weight for _, weight in _RUN])[0]
-    return random.choice(_PARTS) if kind in ("kill", "stall", "unknown") else ""
+    if kind == "kill":
+        return random.choice(_PARTS)
+    return random.choice(_WRITERS) if kind in ("stall", "unknown") else ""
 
 
 def play(weather: Weather, steps: Sequence[Step]) -> Regions:

@@ -14,6 +14,7 @@ from typing import Any
 from cutwater.adapters import wire
 from cutwater.adapters.failing_over import FailingOver, Found, release
 from cutwater.adapters.generations import told_parent
+from cutwater.client.changelog import from_changelog
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core import mirrored, topics
 from cutwater.core.candidates import Candidates
@@ -41,7 +42,7 @@ from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
 from simulation.log import Outcome
 from simulation.processes import Luck, Process, SimEvent
 from simulation.regional import Book, Region, RegionDriver
-from simulation.regions_checker import Lines
+from simulation.regions_checker import Lines, Reader
 from simulation.spark import Event
 from simulation.world import START_MS, Step, _Silent
 
@@ -104,6 +105,7 @@ class Regions:
         """Those that a switchover claimed."""
         self.event_ms = START_MS - START_MS % HOUR_MS
         self.lines = Lines(self.by_name, self.book)
+        self.readers: dict[str, Reader] = {}
 
     @property
     def now_ms(self) -> int:
@@ -140,7 +142,7 @@ class Regions:
     def _do_run(self, what: str) -> None:
         slots = [one for one in self._slots() if one.startswith(what)]
         if slots:
-            most = (12, 12, 60)[self.luck() % 3] * (1 if what in ("driver", "signal") else 5)
+            most = (12, 12, 60)[self.luck() % 3] * (1 if what in ("driver", "signal", "reader") else 4)
             self._go(self.live, slots[self.luck() % len(slots)], 1 + self.luck() % most)
 
     def _do_events(self, _what: str) -> None:
@@ -242,6 +244,7 @@ class Regions:
             claims = self.known(region).by_id
             for generation in [*([GENERATION] if region.name == HOME else []), *claims]:
                 found += [f"driver {region.name} {generation}", f"signal {region.name} {generation}"]
+            found += [f"reader {region.name} {one}" for one in self.lines.promoted(region.name)]
             if self.other(region.name).has(topics.milestones(JOB.name)):
                 found += [f"mirror {region.name} {part}" for part in (("a", "b") if self.weather.split else "a")]
         return [one for one in found if one not in self.left]
@@ -283,7 +286,7 @@ class Regions:
         self.faults[f"{'fenced' if fenced else 'refused'} {part}"] += 1
         if part == "driver" and not fenced:
             self._require_overtaken(slot, error)
-        if part in ("driver", "signal") and not was_stalled and slot not in self.stalled:
+        if part in ("driver", "signal", "reader") and not was_stalled and slot not in self.stalled:
             self.left[slot] = str(error)
 
     def _require_overtaken(self, slot: str, error: CutwaterError) -> None:
@@ -314,8 +317,19 @@ class Regions:
                 event=lambda: SimEvent(process),
             )
             process.spawn(signal.run)
+        elif part == "reader":
+            process.spawn(lambda: self._read(slot, cluster, Generation.parse(which)))
         else:
             process.spawn(lambda: self._mirror(slot, process, cluster, region, which))
+
+    def _read(self, slot: str, cluster: Any, generation: Generation) -> None:
+        """A program that reads whole milestones, and keeps what it was given with how far it came."""
+        reader = self.readers.setdefault(slot, Reader())
+        for one in from_changelog(
+            JOB, cluster, generation, reader.token, lambda: False, None, 1_000_000, lambda: self.now_ms
+        ):
+            self.lines.look_at_reader(slot, reader, one)
+            self.faults["read" if generation == GENERATION else "read of a claimed one"] += 1
 
     def _mirror(self, slot: str, process: Process, cluster: Any, region: Region, which: str) -> None:
         slots = {"a": (0, 1), "b": (2, 3)}[which] if self.weather.split else range(4)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cutwater.adapters import wire
 from cutwater.adapters.forking import Forking
+from cutwater.client.values import CommittedMilestone
 from cutwater.core import mirrored, topics
 from cutwater.core.candidates import Candidate, Candidates
 from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.failover import Loss
 from cutwater.core.forks import Fork
-from cutwater.core.generations import Generation
+from cutwater.core.generations import Generation, Token
 from cutwater.core.losing import ExactLoss
 from cutwater.core.mirrored import SOURCE_OFFSET, Arrival, Mirrored
 from cutwater.core.origins import claimed
@@ -51,6 +53,15 @@ class Told(NamedTuple):
     record: bytes
     region: str
     names: Names
+
+
+@dataclass
+class Reader:
+    """What a program was given of one generation."""
+
+    token: Token | None = None
+    seen: int = 0
+    rows: dict[Window, int] = field(default_factory=dict)
 
 
 class Lines:
@@ -176,7 +187,9 @@ class Lines:
         rows: dict[Window, int] = {}
         for place, end in cut:
             rows |= {window_of(key): total for key, total in folded(region.log.committed(place, 0, end)).items()}
-        due = added(self._book.by_name[name] for name in names)
+        self._compare(who, rows, added(self._book.by_name[name] for name in names), horizon_ms)
+
+    def _compare(self, who: str, rows: Mapping[Window, int], due: Mapping[Window, int], horizon_ms: int) -> None:
         wrong = {
             one: (rows.get(one), due.get(one))
             for one in {*rows, *due}
@@ -185,6 +198,27 @@ class Lines:
         if wrong:
             kind = PARTIAL if len(wrong) < len(due) else LOST_WRITE
             raise Anomaly(kind, f"{who}: (there, true) {wrong}")
+
+    # --- readers
+
+    def promoted(self, name: str) -> list[Generation]:
+        return list(dict.fromkeys(told.milestone.generation for told in self.streams[name]))
+
+    def look_at_reader(self, who: str, reader: Reader, one: CommittedMilestone) -> None:
+        """Milestones come in order and none is left out; with all that came it holds what the events add up to."""
+        self.look()
+        name, number = who.split()[1], one.token.sequence
+        told = next((each for each in self.streams[name] if each.milestone.token == one.token), None)
+        if told is None:
+            raise Anomaly(ABORTED_READ, f"{who} is given {one.token}, which {name} has not promoted")
+        if number <= reader.seen:
+            raise Anomaly(INVERSION, f"{who} is given sequence {number} behind {reader.seen}")
+        if reader.seen and one.first_sequence != reader.seen + 1:
+            raise Anomaly(GAP, f"{who} is given sequences from {one.first_sequence} behind {reader.seen}")
+        reader.rows |= {(each.key, each.window_start_ms): each.values["total"] for each in one.changes}
+        reader.token, reader.seen = one.token, number
+        due = added(self._book.by_name[event] for event in told.names)
+        self._compare(f"{who} at {one.token}", reader.rows, due, told.milestone.horizon_ms)
 
     # --- I5: arrivals
 
