@@ -84,6 +84,9 @@ def test_over_and_back_and_over_again(regions: Regions) -> None:
     second = over(regions)
     first.epoch(regions.us.produce(30))  # it lives: this is a fork
     regions.us.await_token(f"{FIRST}:4")
+    # What came back by itself is ended, and nothing of it starts again.
+    regions.us.run(regions.eu, "release", "--to", "eu")
+    assert fenced(regions.us.signal(FIRST))
     driver, signal = catch_up(regions, second)
     claim = claim_of(regions.eu, second)
     driver.epoch(Cut.of(dict(claim.source_cut) | dict(regions.eu.produce(20))), claim.origin_cut)

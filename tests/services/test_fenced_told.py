@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,9 @@ from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.copying import Copied, Copies, CopyingWriter
 from cutwater.adapters.kafka import Batch
-from cutwater.core import topics
+from cutwater.core import mirrored
 from cutwater.core.errors import FencedError, UnavailableError
 from cutwater.core.topics import TopicSpec
-from cutwater.mirror.resync import resync
 
 RECORD = Copied(b"k", b"v", [], 0)
 
@@ -36,15 +36,16 @@ def writer(broker: Any, name: str) -> CopyingWriter:
 
 
 def test_a_call_that_comes_after_the_one_that_noticed(broker: Any, topic: str) -> None:
-    """The client says why once; all that follows is a fatal error, or records that it has thrown away."""
+    """The client says why where it is listened to; a record that is handed over before that is just refused."""
     older = writer(broker, topic)
 
     def taken_over() -> list[Batch]:
         heir = writer(broker, topic)
         heir.copy([Copies(topic, 0, [RECORD])], list)
-        older._producer.produce(topic, b"late", partition=0)
-        older._producer.flush(20)
-        return [Batch(topic, 0, [{"value": b"later"}])]
+        for _ in range(1_000):  # once the client knows, it refuses a record as 'fatal', and says no more
+            older._producer.produce(topic, b"late", partition=0)
+            time.sleep(0.02)
+        return []
 
     with pytest.raises(FencedError, match="a newer process has taken over"):
         older.copy([Copies(topic, 0, [RECORD])], taken_over)
@@ -69,19 +70,26 @@ def test_what_fails_by_itself_stays_what_it_is(broker: Any, topic: str) -> None:
         again.require_own(topic)
 
 
-def test_a_mirror_whose_copies_are_deleted_was_fenced(broker: Any, origin: Cluster, tmp_path: Path) -> None:
-    """At rest it writes nothing, and finds first that what it reads is gone."""
+@pytest.mark.parametrize("taken_over", [True, False])
+def test_a_mirror_that_ends_by_something_else_asks_whether_it_was_fenced(
+    broker: Any, origin: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_over: bool
+) -> None:
+    """At rest it writes nothing; whoever has fenced it may delete what it reads, and that is found first."""
     job, _ = make_job(tmp_path)
     writing = Writing(origin, job)
     events = Events(writing)
     writing.epoch([], source_cut=events.cut())
     running = Running(make(broker.cluster, origin, job))
-    try:
-        wait_arrived(running, broker.cluster, job, 1)
-        resync(broker.cluster, job.name, ORIGIN, topics.milestones(job.name))
-        until(lambda: running.error is not None, "the mirror to leave")
-    finally:
-        running.mirror.stop()
-    with pytest.raises(FencedError):
+    wait_arrived(running, broker.cluster, job, 1)
+    if taken_over:
+        for one in mirrored.transactional_ids(job.name, ORIGIN):
+            writer(broker, one)
+
+    def gone() -> None:
+        raise UnavailableError("what it reads is gone")
+
+    monkeypatch.setattr(running.mirror.arriving, "listen", gone)
+    until(lambda: running.error is not None, "the mirror to leave")
+    with pytest.raises(FencedError if taken_over else UnavailableError):
         running.end()
     writing.close()
