@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from changelogs import Sold, Writing, make_job, until
-from mirroring import ORIGIN, Events, arrivals, process
-from test_mirror_verbs import call
+from mirroring import ORIGIN, Events, arrivals, environment_of, process
 from typer.testing import CliRunner
 
 from cutwater.adapters.kafka import TransactionalWriter
@@ -108,6 +107,7 @@ def test_a_mirror_runs_and_is_operated_with_these_rights_alone(
             rows = documented(where, job=job.name, source_topic=job.topic, origin=ORIGIN)
             broker.grant(user, [one for one in rows if one["service"] == service])
     copies, operates = ([one.cluster(user) for one in regions] for user in USERS.values())
+    cli = CliRunner(env=environment_of(*operates))
     writing = Writing(there.admin, job)
     events = Events(writing)
 
@@ -121,12 +121,13 @@ def test_a_mirror_runs_and_is_operated_with_these_rights_alone(
             running.kill()
 
     arrived(1)
-    for words in (["pause"], ["resume"], ["status"]):
-        assert call(*operates, "mirror", words[0], str(path)).returncode == 0, words
-    (replica,) = json.loads(call(*operates, "regions", str(path), "--json").stdout)["replicas"]
+    for word in ("pause", "resume", "status"):
+        done = cli.invoke(app, ["mirror", word, str(path)])
+        assert done.exit_code == 0, done.stderr
+    (replica,) = json.loads(cli.invoke(app, ["regions", str(path), "--json"]).stdout)["replicas"]
     assert replica["milestones"] == 0
-    again = call(*operates, "mirror", "resync", str(path), "--topic", writing.topic, "--yes")
-    assert again.returncode == 0, again.stderr
+    again = cli.invoke(app, ["mirror", "resync", str(path), "--topic", writing.topic, "--yes"])
+    assert again.exit_code == 0, again.stderr
     arrived(2)
     assert "may not" not in (tmp_path / "log").read_text()
     with pytest.raises(UsageError):

@@ -11,13 +11,25 @@ from typing import Any
 import pytest
 import structlog
 from changelogs import Sold, Writing, following, make_job, now_ms
-from mirroring import ORIGIN, Events, arrivals, mirroring, positions, read_all, require_held, wait_arrived
+from mirroring import (
+    ORIGIN,
+    Events,
+    arrivals,
+    environment_of,
+    mirroring,
+    positions,
+    read_all,
+    require_held,
+    wait_arrived,
+)
 from snapshots import keeping
 from test_mirror_stops import cut_off, wait_stopped
 from test_mirror_verbs import call
+from typer.testing import CliRunner
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.objects import Objects
+from cutwater.cli.main import app
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UsageError
 from cutwater.core.mirror_gaps import LOST
@@ -63,11 +75,15 @@ class Stage:
         there = (one.cluster, one.job, ORIGIN, one.topic, shelf, self.folder / "data", now_ms, log)
         return Seeding(self.own, *there)
 
-    def resync(self, *words: str, **env: str) -> Any:
+    @property
+    def verb(self) -> list[str]:
         path = self.folder / f"{self.writing.job.name}.yaml"
-        data = ("--data-dir", str(self.folder / "data"))
-        asked = ("mirror", "resync", str(path), "--topic", self.writing.topic, "--store", str(self.store), *data)
-        return call(self.own, self.writing.cluster, *asked, "--from-snapshot", *words, **env)
+        where = ("--store", str(self.store), "--data-dir", str(self.folder / "data"))
+        return ["mirror", "resync", str(path), "--topic", self.writing.topic, "--from-snapshot", *where]
+
+    def resync(self, *words: str) -> Any:
+        cli = CliRunner(env=environment_of(self.own, self.writing.cluster))
+        return cli.invoke(app, [*self.verb, *words])
 
 
 @pytest.fixture
@@ -102,7 +118,7 @@ def test_a_log_that_lost_rows_is_repaired_from_a_snapshot(stage: Stage, monkeypa
     mark = stage.folder / "mark"
     # The positions of three partitions go first, a transaction each: this one is of rows.
     crash = {"CUTWATER_CRASH_POINT": "transaction-open@4", "CUTWATER_CRASH_MARK": str(mark)}
-    assert stage.resync("--yes", **crash).returncode == -9
+    assert call(own, writing.cluster, *stage.verb, "--yes", **crash).returncode == -9
     assert mark.exists()
     with mirroring(own, writing.cluster, writing.job) as mirror:
         wait_stopped(mirror, writing.topic, LOST)
