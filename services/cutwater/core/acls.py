@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cutwater.core import topics
+from cutwater.core import mirrored, topics
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import from_origin, positions
 
@@ -18,6 +18,9 @@ SETUP = "setup"
 """Whoever runs `cutwater up`, `doctor` and `down --delete`: creates the topics, and removes them."""
 TOOLS = "tools"
 """Whoever runs `cutwater status`, `milestones`, `produce`, `tail`, and the lists."""
+MIRROR = "mirror"
+MIRROR_TOOLS = "mirror-tools"
+"""Whoever runs `cutwater mirror` and `cutwater regions`: pauses a mirror, begins a copy anew."""
 CLIENT_GROUP = "cutwater"
 SPARK_GROUPS = "spark-kafka-source-"
 
@@ -52,6 +55,55 @@ def needed(job: str, source: str, generation: Generation) -> list[Acl]:
     """Every right that a job needs, service by service; `source` is empty where the query is the user's own."""
     every = (*_setup(job, source, generation), *_driver(job, source), *_others(job, source))
     return [one for one in every if one.name]
+
+
+def mirror_here(job: str, source: str, origin: str) -> list[Acl]:
+    """What the mirror of a region `origin` needs in its own; `source` is empty where the job has none."""
+    every = (*_mirror(job, source, origin), *_mirror_tools(job, source, origin))
+    return [one for one in every if one.name]
+
+
+def mirror_there(job: str, source: str) -> list[Acl]:
+    """What the same users need in the region that is copied: nothing is written there."""
+    every = (*_copied(MIRROR, job, source), *_copied(MIRROR_TOOLS, job, source))
+    return [one for one in every if one.name]
+
+
+def _copied(service: str, job: str, source: str) -> Iterator[Acl]:
+    # The settings of a topic say how its copy is made.
+    asks = ("Read", "DescribeConfigs")
+    yield Acl(service, "topic", source, asks)
+    yield Acl(service, "topic", topics.milestones(job), asks)
+    yield Acl(service, "topic", _changelogs(job), asks, prefixed=True)
+    yield _group(service)
+
+
+def _copies(job: str, source: str, origin: str) -> list[tuple[str, bool]]:
+    """The topics here that hold what was copied, and whether the name is the beginning of many."""
+    events = from_origin(source, origin) if source else ""
+    return [(events, False), (_changelogs(job), True), (mirrored.milestones_from(job, origin), False)]
+
+
+def _mirror(job: str, source: str, origin: str) -> Iterator[Acl]:
+    # It makes what it writes, and reads it again: no record may be there that it did not write.
+    own = [(mirrored.arrivals(job, origin), False), (mirrored.positions(job), False)]
+    for name, prefixed in (*_copies(job, source, origin), *own):
+        yield Acl(MIRROR, "topic", name, ("Create", "DescribeConfigs", "Read", "Write"), prefixed)
+    yield Acl(MIRROR, "topic", topics.history(job), ("Write",))
+    yield Acl(MIRROR, "topic", topics.alerts(job), ("Read", "Write"))
+    yield Acl(MIRROR, "transactional-id", mirrored.ids(job, origin), ("Write",), prefixed=True)
+    yield _group(MIRROR)
+
+
+def _mirror_tools(job: str, source: str, origin: str) -> Iterator[Acl]:
+    for name, prefixed in _copies(job, source, origin):
+        # A copy of a changelog may begin with the rows of a snapshot.
+        more = ("Create", "DescribeConfigs", "Write") if prefixed else ()
+        yield Acl(MIRROR_TOOLS, "topic", name, ("Read", "Delete", *more), prefixed)
+    yield Acl(MIRROR_TOOLS, "topic", mirrored.arrivals(job, origin), ("Read", "Delete"))
+    yield Acl(MIRROR_TOOLS, "topic", mirrored.positions(job), ("Read", "Write"))
+    yield Acl(MIRROR_TOOLS, "transactional-id", mirrored.ids(job, origin), ("Write",), prefixed=True)
+    yield _group(MIRROR_TOOLS)
 
 
 def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:
