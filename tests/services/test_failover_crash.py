@@ -72,7 +72,7 @@ def back(regions: Regions, second: Generation) -> Generation:
     us, eu = regions.us, regions.eu
     with us.mirroring(eu):
         us.await_arrival(eu, f"{second}:5")
-        for point in (*RELEASE_POINTS, *FAILOVER_POINTS[1:]):
+        for point in (*RELEASE_POINTS, "claim-written", "promotion-asked"):
             us.dies_at(point, eu, "switchover", "--wait", "60")
         told = us.run(eu, "switchover", "--wait", "0")
     assert (told["planned"], told["parent"], told["loss"]["milestones"]) == (True, f"{second}:5", 0)
