@@ -109,7 +109,7 @@ class Ahead:
         partition_count(self._settings.cluster, topics.candidates(self._job.name))
         self._known = Candidates()
         # Asked every few seconds, and idle nearly always.
-        idle = {**QUIET, "fetch.wait.max.ms": 2_000}
+        idle = {**QUIET, "fetch.wait.max.ms": 500}
         with closing(Tail(self._settings.cluster, topics.candidates(self._job.name), **idle)) as tail:
             while not self._stop.wait(self._look_s):
                 for record in tail.to_end():
