@@ -157,6 +157,11 @@ class Settings(BaseSettings):
     native: bool = Field(
         True, description="Restore much state by the optional module cutwater-native, where it is installed."
     )
+    preload: bool = Field(
+        True,
+        description="Load the rows of a candidate before it is promoted, beside what is shown: readers change "
+        "over sooner, for the disk and the memory of a second view meanwhile.",
+    )
     view_census_ms: int = Field(
         600_000,
         ge=1_000,

@@ -159,6 +159,8 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield _group("commit-signal")
     yield Acl("rehydrator", "topic", _changelogs(job), ("Read",), prefixed=True)
     yield Acl("rehydrator", "topic", topics.milestones(job), ("Read",))
+    # Of candidates: their rows are loaded before they are promoted.
+    yield Acl("rehydrator", "topic", topics.candidates(job), ("Read",))
     yield Acl("rehydrator", "topic", topics.history(job), ("Write",))
     yield _group("rehydrator")
     yield Acl("publisher", "topic", _changelogs(job), ("Read",), prefixed=True)

@@ -92,8 +92,9 @@ class Bulk:
     def load(self, milestone: Milestone, slices: Iterable[Slice]) -> Done:
         """Everything in the slices is in the store, and what was counted of it.
 
-        The store must have begun the milestone, or show none yet. Raises what a worker raised: DivergenceError, UnavailableError,
-        MachineError, UsageError; Stopped at the process's end. Another call then goes on where this one was.
+        The store must have begun the milestone, or show none yet. Raises what a worker raised: DivergenceError,
+        UnavailableError, MachineError, UsageError; Stopped at the process's end. Another call then goes on where
+        this one was.
         """
         slices = list(slices)
         records_max = sum(one.records_max for one in slices)

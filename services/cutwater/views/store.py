@@ -193,7 +193,7 @@ class Store:
     def loaded(self, towards: Milestone) -> Done | None:
         """How far a loading that was broken off had come. What it counted is of its own milestone's epoch only.
 
-        Of that by any name: what a candidate's milestone proves, the commit stream tells again when it is promoted.
+        By whatever token: what a candidate's milestone proves, the commit stream tells again at its promotion.
         """
         with self._guard("reading how far the loading came"):
             data = self._db.get(_LOADED)
