@@ -308,6 +308,8 @@ class SimProducer:
             self._known()
 
     def begin_transaction(self) -> None:
+        if self._epoch < 0:
+            raise KafkaException(KafkaError(KafkaError._STATE, "transactions are not initialised"))
         self._queued, self._transaction = [], None
 
     def produce_batch(self, topic: str, records: list[dict[str, bytes]], partition: int) -> int:

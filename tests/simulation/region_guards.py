@@ -56,7 +56,7 @@ def unmoved(cut: int, _runs: object, _local: int) -> int:
     return cut
 
 
-def as_far_as_it_goes(self: Ledger, copy: Any, cut: int, young: bool) -> None:
+def as_far_as_it_goes(self: Ledger, copy: Any, cut: int, young: bool, milestone: Any) -> None:
     """Nothing is asked of what compaction may have taken; only the copy must be past the cut."""
 
 

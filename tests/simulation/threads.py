@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
@@ -43,6 +43,12 @@ class _Pool:
         job = _Job()
         Process.running.spawn(lambda: job.run(lambda: work(*args)), passing=True)
         return job
+
+    def map(self, work: Callable[[Any], object], several: Iterable[Any]) -> Iterator[None]:
+        for job in [self.submit(work, one) for one in several]:
+            if (error := job.exception(0)) is not None:
+                raise error
+            yield
 
     def shutdown(self, cancel_futures: bool) -> None:
         """Whatever runs ends with the process."""

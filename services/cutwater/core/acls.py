@@ -12,7 +12,7 @@ from typing import Any
 
 from cutwater.core import mirrored, topics
 from cutwater.core.generations import Generation
-from cutwater.core.mirrored import from_origin, positions
+from cutwater.core.mirrored import from_origin
 
 SETUP = "setup"
 """Whoever runs `cutwater up`, `doctor` and `down --delete`: creates the topics, and removes them."""
@@ -114,7 +114,7 @@ def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:
         if not one.name.startswith(_changelogs(job)):
             yield Acl(SETUP, "topic", one.name, every)
     yield Acl(SETUP, "topic", _changelogs(job), every, prefixed=True)
-    yield _copied(SETUP, job)
+    yield _mirrored(SETUP, job)
     yield _group(SETUP)
 
 
@@ -127,7 +127,7 @@ def _driver(job: str, source: str) -> Iterator[Acl]:
     yield Acl("driver", "topic", topics.barriers(job), ("Read", "Write"))
     yield Acl("driver", "topic", topics.milestones(job), ("Read",))
     yield Acl("driver", "topic", topics.candidates(job), ("Read",))
-    yield _copied("driver", job)
+    yield _mirrored("driver", job)
     yield Acl("driver", "topic", topics.dead_letters(job), ("Write",))
     yield Acl("driver", "topic", topics.late(job), ("Write",))
     yield Acl("driver", "topic", topics.history(job), ("Write",))
@@ -151,7 +151,7 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl("commit-signal", "topic", topics.barriers(job), ("Read",))
     yield Acl("commit-signal", "topic", topics.milestones(job), ("Read", "Write"))
     yield Acl("commit-signal", "topic", topics.candidates(job), ("Read", "Write"))
-    yield _copied("commit-signal", job)
+    yield _mirrored("commit-signal", job)
     yield Acl("commit-signal", "topic", topics.history(job), ("Write",))
     yield Acl("commit-signal", "transactional-id", topics.signal_id(job), ("Write",))
     # As a candidate it has an id of its own; promoted, it ends the drivers of the generations before.
@@ -196,9 +196,9 @@ def _group(service: str) -> Acl:
     return Acl(service, "group", CLIENT_GROUP, ("Read",))
 
 
-def _copied(service: str, job: str) -> Acl:
+def _mirrored(service: str, job: str) -> Acl:
     # No first generation begins where another region's job is copied; the topic need not exist.
-    return Acl(service, "topic", positions(job), ("Read",))
+    return Acl(service, "topic", mirrored.positions(job), ("Read",))
 
 
 def _changelogs(job: str) -> str:
