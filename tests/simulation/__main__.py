@@ -66,8 +66,9 @@ def _many(seeds: range, steps: int, regions: bool) -> int:
     print(f"{done} histories of {steps} steps, {milestones} milestones, {took:.0f} s: {len(failures)} failed")
     print("faults: " + ", ".join(f"{name} {times}" for name, times in sorted(faults.items())))
     if failures:
-        print(_explain(failures[0][0], steps, regions))
         print("seeds that failed: " + ", ".join(str(seed) for seed, _ in failures[:50]))
+        print(f"{failures[0][0]}: {failures[0][1]}", flush=True)  # to shrink it takes a while
+        print(_explain(failures[0][0], steps, regions))
     return 1 if failures else 0
 
 

@@ -139,13 +139,12 @@ class RegionDriver(Driver):
             self._process.pause()
             records = self._log.topics[place.topic][place.partition].records
             found |= folded(one for one in records if one.offset < cut and _visible(one))
-        now = self._now_ms()  # type: ignore[operator]
-        if may_be_overtaken(parent, now):
+        now_ms: Any = self._now_ms
+        if may_be_overtaken(parent, now_ms()):
             cluster: Any = self._cluster
-            above = parentage.first_above_ms(
-                cluster, parent.changelog_cut, parentage.copies_end(cluster, JOB.name)
-            )
-            require_contained(parent, above.values(), now)
+            copied = parentage.copies_end(cluster, JOB.name)
+            above = parentage.first_above_ms(cluster, parent.changelog_cut, copied)
+            require_contained(parent, above.values(), now_ms())  # asked last: hours may have passed
         windows = {window_of(key): total for key, total in found.items()}
         return {one: total for one, total in windows.items() if one[1] + HOUR_MS > parent.horizon_ms}
 
