@@ -52,7 +52,7 @@ def loaded(served: Process, writing: Candidate, epoch: int) -> None:
     )
 
 
-@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("restarted", [False, pytest.param(True, marks=pytest.mark.rotating)])
 def test_only_the_rest_is_read_at_a_promotion(writing: Writing, tmp_path: Path, restarted: bool) -> None:
     """What was loaded is gone from the changelog by then; all is proved, and readers see every row."""
     with serving(writing, tmp_path, EAGER) as served:
