@@ -28,7 +28,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import SOURCE_OFFSET, from_origin
-from cutwater.core.records import Claim, Milestone
+from cutwater.core.records import Claim, Milestone, Withdrawal
 from cutwater.core.replication import UNREPLICATED
 
 CARRIED, FORKED, MISSING, ABORTED = 3, 2, 70, 9
@@ -176,6 +176,10 @@ def test_where_the_region_came_back_the_fork_ends(regions: Regions) -> None:
     )
     (one,) = regions.forking().forks()
     assert ([one.lines], one.promoted) == (before, True)
+    job = regions.writing.job.name
+    given_up = Withdrawal(job, regions.claim.generation, "too late: it is promoted", now_ms())
+    regions._write(topics.candidates(job), wire.encode(given_up))
+    assert [one.promoted for one in regions.forking().forks()] == [True]
 
 
 def test_the_loss_is_exact(regions: Regions) -> None:

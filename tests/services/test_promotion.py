@@ -22,7 +22,7 @@ from cutwater.core.chain import breaks
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.records import Barrier, Claim, Committed, Start
+from cutwater.core.records import Barrier, Claim, Committed, Start, Withdrawal
 from cutwater.core.replication import UNREPLICATED
 from cutwater.core.streamcheck import check
 from harness import GENERATION, Flow, flow, wait_until
@@ -213,6 +213,20 @@ def test_a_candidate_that_was_given_up_is_never_promoted(region: Region) -> None
         region.claims.promote(generation)
     assert region.start().generation.number == 3
     region.check()
+
+
+def test_who_gave_a_candidate_up_and_died_is_asked_again(region: Region) -> None:
+    """Between the withdrawal and the fencing of its driver, which would go on for nobody."""
+    begun(region)
+    generation, name, cluster = region.start().generation, region.job.job.name, region.job.cluster
+    driver = TransactionalWriter(cluster, topics.driver_id(name, generation))
+    driver.initialise()
+    died = TransactionalWriter(cluster, topics.claims_id(name))
+    died.initialise()
+    died.write(topics.candidates(name), [wire.encode(Withdrawal(name, generation, "died behind it", now_ms()))])
+    region.claims.abort(generation, "asked again")
+    with pytest.raises(FencedError):
+        driver.write(topics.barriers(name), [b"of a driver that nobody wants"])
 
 
 def test_a_rollback_is_promoted_at_once_and_says_so(region: Region) -> None:

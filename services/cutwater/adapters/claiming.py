@@ -114,7 +114,8 @@ class Claims:
         self._require_unpromoted(generation)
         if candidate.open:
             self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
-            TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
+        # Asked again, too: whoever wrote the withdrawal may have died behind it.
+        TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
         last = promoted(self._cluster, self._job.name)
         if candidate.promoting and (last is None or generation.number > last.generation.number):
             # Who promotes it may have looked before the record came: no more after this, and what was done shows.

@@ -41,13 +41,15 @@ class Forking:
         self._origin, self._there = origin, there
 
     def forks(self) -> list[Fork]:
-        """Of each claim that goes on from another region's milestone and was not given up, oldest first.
+        """Of each claim that goes on from another region's milestone, oldest first; of none that came to nothing.
 
         Raises UsageError where the job has no topics here; UnavailableError where this region does not answer.
         """
-        known = candidates(self._own, self._job.name).by_id.values()
+        known = [one for one in candidates(self._own, self._job.name).by_id.values() if one.claim.origin]
         answers = self._answers()
-        return [self._fork(one.claim, one.decision, answers) for one in known if one.open and one.claim.origin]
+        # A withdrawal may have come too late.
+        stand = [one for one in known if one.open or self._promoted(one.claim)]
+        return [self._fork(one.claim, one.decision, answers) for one in stand]
 
     def decide(self, keeps: Generation, reason: str, now_ms: int) -> Decision:
         """Write down which line of a fork counts; raises as `forks.decided` does. It deletes nothing."""
@@ -80,13 +82,16 @@ class Forking:
             return False
         return True
 
+    def _promoted(self, claim: Claim) -> bool:
+        return newest_milestone(self._own, self._job.name, claim.generation) is not None
+
     def _fork(self, claim: Claim, decision: Decision | None, answers: bool) -> Fork:
-        parent, job = told_parent(claim), self._job.name
+        parent = told_parent(claim)
         there = self._there if answers and claim.origin == self._origin else None
         return Fork(
             claim=claim,
             parent=parent,
-            promoted=newest_milestone(self._own, job, claim.generation) is not None,
+            promoted=self._promoted(claim),
             lines=self._lines(claim, there),
             asked=there is not None,
             behind=None if there is None else _behind(there, self._job.topic, parent.source_cut),
