@@ -120,6 +120,8 @@ class Attempt:
             start,
         )
         self._number, self._past = taking_over.run(now_ms)
+        with start.step("asking again, behind the fencing"):
+            parent_milestone(job, self._settings)  # who released or promoted meanwhile had fenced the one before
         if self._past.newest is not None:
             self._metrics.stands_at(self._past.newest)
         if parent is not None:

@@ -98,7 +98,8 @@ def seed_of(
     folder = checkpoint.seed_folder(attempt)
     read = write_seed(spark, cluster, job, parent, folder)
     if may_be_overtaken(parent, now_ms()):
-        above = first_above_ms(cluster, parent.changelog_cut, copies_end(cluster, job.name))
+        copied = {} if parent.generation.region == generation.region else copies_end(cluster, job.name)
+        above = first_above_ms(cluster, parent.changelog_cut, copied)
         require_contained(parent, above.values(), now_ms())
     require_state(parent, read, spark.read.parquet(folder).count())
     claim = candidates(cluster, job.name).require(generation).claim

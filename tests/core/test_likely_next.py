@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from cutwater.core.candidates import Candidates, folded
 from cutwater.core.generations import Generation
@@ -44,8 +45,8 @@ def test_one_is_kept_until_another_was_asked_for() -> None:
     assert chosen(*every, kept=SECOND) == SECOND
     assert chosen(*every, Promotion(JOB, THIRD, 0), kept=SECOND) == THIRD
     assert chosen(*every, Withdrawal(JOB, SECOND, "why", 0), kept=SECOND) == THIRD
-    assert chosen(*every, but=THIRD) == SECOND
-    assert chosen(own(SECOND), but=SECOND) is None
+    assert chosen(*every, but={THIRD}) == SECOND
+    assert chosen(*every, but={SECOND, THIRD}) is None
 
 
 def test_nobody_follows_what_has_come_later() -> None:
@@ -55,6 +56,6 @@ def test_nobody_follows_what_has_come_later() -> None:
     assert GENERATION.number < SECOND.number
 
 
-def chosen(*more: Candidacy, **options: Generation) -> Generation | None:
+def chosen(*more: Candidacy, **options: Any) -> Generation | None:
     found = known(*more).likely_next(LAST, parent_of, **options)
     return found.claim.generation if found else None

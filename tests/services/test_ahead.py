@@ -150,5 +150,9 @@ def test_a_folder_is_taken_whole_or_not_at_all(tmp_path: Path) -> None:
     third = Generation.parse("g3-local-0badcafe")
     assert remove_ahead(folder, third) == ["g2-local-0badcafe"]
     assert {one.name for one in tmp_path.iterdir() if one.is_dir()} == {folder.name, other.name}
+    (tmp_path / f"{folder.name}.ahead.removing").mkdir()  # of a process that was killed in the middle of it
+    (tmp_path / f"{folder.name}.ahead.loading").mkdir()
+    assert remove_ahead(folder, third) == ["g2-local-0badcafe"]
+    assert {one.name for one in tmp_path.iterdir() if one.is_dir()} == {folder.name, other.name}
     remove_earlier(tmp_path / "g4-local-0badcafe")
     assert not any(tmp_path.iterdir())

@@ -84,4 +84,7 @@ def test_a_region_with_milestones_of_its_own_goes_on(broker: Any, tmp_path: Path
     writing.epoch([])
     Standby(broker.cluster, job.name)
     require_may_begin(broker.cluster, job.name, Generation(1, ORIGIN))
+    for topic in (topics.changelog(job.name, writing.generation), job.topic):
+        with pytest.raises(UsageError, match="is no copy"):
+            resync(broker.cluster, job.name, ORIGIN, topic)
     writing.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import textwrap
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,15 +21,17 @@ from hypothesis import strategies as st
 from rocksdict import Options, SstFileWriter
 
 from cutwater.adapters import wire
-from cutwater.core.bulk import Done
+from cutwater.adapters.cluster import Cluster
+from cutwater.core.bulk import Done, Slice
 from cutwater.core.chain import ROOT_HASH
 from cutwater.core.cuts import Cut
-from cutwater.core.errors import MachineError, UsageError
+from cutwater.core.errors import DivergenceError, MachineError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
 from cutwater.views import layout
+from cutwater.views.bulk import Bulk
 from cutwater.views.layout import Window
 from cutwater.views.store import Store
 from cutwater.views.table import RocksTable
@@ -222,6 +226,56 @@ def test_a_milestone_does_not_wait_until_what_was_loaded_is_sorted(tmp_path: Pat
     until(lambda: not table.sorting(), "the files to be sorted")
     assert (table.get(b"0007"), table.get(b"applied")) == (b"49", b"1")
     table.close()
+
+
+def test_a_folder_that_is_opened_again_keeps_to_its_bounds(tmp_path: Path) -> None:
+    """rocksdict would take what a file of options says, in which there is no cache, and no load that broke off."""
+
+    def bounds(table: RocksTable) -> list[object]:
+        said = (tmp_path / "table" / "LOG").read_text("utf-8")
+        stop = re.findall(r"level0_stop_writes_trigger: (\d+)", said)[-1]
+        return [
+            table.figures().memory_max_bytes,
+            table._db.property_int_value("rocksdb.block-cache-capacity"),
+            stop,
+        ]
+
+    table = RocksTable(tmp_path / "table")
+    first = bounds(table)
+    table.loading(True)
+    table.close()
+    table = RocksTable(tmp_path / "table")
+    assert bounds(table) == first
+    said = (tmp_path / "table" / "LOG").read_text("utf-8")
+    assert re.findall(r"disable_auto_compactions: (\d)", said)[-1] == "0"
+    table.close()
+
+
+def test_of_what_is_loaded_ahead_passed_windows_go(tmp_path: Path) -> None:
+    """Nothing is committed for as long as it is a candidate, and its horizon rises all the same."""
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    old, new = (rows(job, store, [Sold("s", hour, 1)]) for hour in (1, 500))
+    for number, (sold, horizon_ms) in enumerate(((old, 0), (new, 400 * HOUR_MS))):
+        path = tmp_path / f"{number}.sst"
+        writer = SstFileWriter(Options(raw_mode=True))
+        writer.open(str(path))
+        for key, value in sold.items():
+            writer[key] = value
+        writer.finish()
+        store.load([path], entry(job, 1, horizon_ms).milestone, Done({0: number}))
+    assert [store._db.get(*one) for one in (old, new)] == [None, *new.values()]
+    store.close()
+
+
+def test_more_is_loaded_than_a_milestone_holds(tmp_path: Path) -> None:
+    """Its rows would be shown under the wrong milestone."""
+    job, _ = make_job(tmp_path)
+    store, nobody = Store(tmp_path / "v", job, GENERATION), Cluster("127.0.0.1:1")
+    store.load([], entry(job, 1).milestone, Done({0: 9}))
+    with pytest.raises(DivergenceError, match=r"is loaded up to 9, and milestone .* ends at 5"):
+        Bulk(nobody, job, "t", store, SimpleNamespace()).load(entry(job, 2).milestone, [Slice(0, 0, 5)])
+    store.close()
 
 
 def test_ranges_of_one_key(tmp_path: Path) -> None:

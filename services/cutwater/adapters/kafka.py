@@ -331,12 +331,12 @@ class TransactionalWriter:
         """
 
         def ask() -> None:
+            self._producer.begin_transaction()
             self._producer.produce_batch(topic, [{"key": b"asked", "value": b""}], 0)
             self._producer.flush(_ASK_S)
             self._producer.abort_transaction(_ASK_S)
 
         with suppress(KafkaException, UnavailableError, UsageError, SystemError):
-            self._producer.begin_transaction()
             self._call("asking who has it", ask)
 
     def write(self, topic: str, values: Sequence[bytes], partition: int = 0) -> None:

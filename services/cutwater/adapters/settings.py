@@ -18,6 +18,7 @@ from cutwater.core.mirrored import SLOTS
 from cutwater.core.sharing import Partitions
 from cutwater.core.standbys import Shares, held, shares_of
 
+_REGISTRY_URL = re.compile(r"(https?://[^\s@]{1,500})?")
 _SECURITY = {
     "security_protocol": "protocol",
     "sasl_mechanism": "mechanism",
@@ -285,6 +286,13 @@ class Settings(BaseSettings):
     def _fits_a_header(cls, value: SecretStr) -> SecretStr:
         if value.get_secret_value() and not _TOKEN.fullmatch(value.get_secret_value()):
             raise ValueError("at least 16 of the characters A-Z a-z 0-9 . _ ~ + / = - are needed")
+        return value
+
+    @field_validator("registry_url", "origin_registry_url")
+    @classmethod
+    def _holds_no_password(cls, value: str) -> str:
+        if not _REGISTRY_URL.fullmatch(value):
+            raise ValueError("write http:// or https:// and the address; user and password are settings")
         return value
 
     @property

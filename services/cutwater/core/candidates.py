@@ -7,7 +7,7 @@ stream alone says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from cutwater.core.errors import UsageError
@@ -81,16 +81,16 @@ class Candidates:
         last: Milestone,
         parent_of: Callable[[Claim], Milestone],
         kept: Generation | None = None,
-        but: Generation | None = None,
+        but: Collection[Generation] = (),
     ) -> Candidate | None:
-        """Which one will follow `last`, of those that may and have come to a milestone; never `but`.
+        """Which one will follow `last`, of those that may and have come to a milestone; none of `but`.
 
         That which was asked for; else the one that is `kept`, while it may still follow; else the newest.
         """
         may = [
             one
             for generation, one in self.by_id.items()
-            if one.newest and generation != but and forbidden(one, parent_of(one.claim), last) is None
+            if one.newest and generation not in but and forbidden(one, parent_of(one.claim), last) is None
         ]
         asked = self.promoting
         return max(

@@ -50,6 +50,9 @@ def unfit(milestone: Milestone, lower_ms: int | None, topic: str, kept: Mapping[
     others = [one for one, _ in milestone.changelog_cut if one.topic != topic or one.partition not in kept]
     if others:
         return f"its cut names {others[0].topic}/{others[0].partition}, which is not there"
+    if not milestone.rows:
+        # Milestones before it may have the same cut, and windows that its horizon has passed.
+        return "no row was written in its epoch: milestones before it cannot be told from it"
     if lower_ms is not None and lower_ms > milestone.horizon_ms:
         return f"windows that end by {iso(lower_ms)} were evicted from the view (max_bytes)"
     cuts = cuts_of(milestone, topic, len(kept))

@@ -63,7 +63,9 @@ class Arriving:
         if self._writer:
             self._writer.initialise()
         last = last_arrival(self._cluster, self._job, self._region)
-        self.ledger = Ledger(self._job, self._region, self._target, self._copied, last)
+        # Who announces nothing knows nothing of what has arrived since.
+        arrived = last if self._writer else None
+        self.ledger = Ledger(self._job, self._region, self._target, self._copied, arrived)
         place = mirrored.milestones_from(self._job, self._region)
         self._feed = MilestoneFeed(self._cluster, place, last.stream_offset if last else None, MIRROR)
         self._positions = make_consumer(self._cluster)
@@ -94,7 +96,8 @@ class Arriving:
             if isinstance(one, Entry):
                 self._require_origins(one.milestone.generation)
                 self.generations.add(one.milestone.generation)
-                self.ledger.milestone_copied(one)
+                if self._writer:
+                    self.ledger.milestone_copied(one)
         now = self._now_ms()
         if self._writer and self._knows:
             self._announce(self._writer, list(self.ledger.arrivals(now)))

@@ -16,8 +16,9 @@ from cutwater.adapters import replicas, wire
 from cutwater.adapters.admin import delete_topics, described
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.deletion import empty
+from cutwater.adapters.generations import promoted
 from cutwater.adapters.kafka import Batch, TransactionalWriter
-from cutwater.core import mirrored
+from cutwater.core import mirrored, topics
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UsageError
 from cutwater.core.mirror_seeds import generation_of
@@ -45,11 +46,25 @@ class Standing(NamedTuple):
 
 
 def standing(cluster: Cluster, job: str, region: str, topic: str) -> Standing:
-    """Raises UsageError for a changelog of another region: it has its own name here, and is no copy."""
+    """Raises UsageError for a changelog of another region: it has its own name here, and is no copy.
+
+    And where the region is this one: then it is the original.
+    """
     generation_of(job, topic, region)
+    _require_other(cluster, job, region)
     target = mirrored.target(job, topic, region)
     known = copied_topics(cluster, job, region).get(topic, [])
     return Standing(topic, target, known, bool(described(cluster, [target])))
+
+
+def _require_other(cluster: Cluster, job: str, region: str) -> None:
+    """By the own commit stream, which names generations of its own region alone: a setting may be forgotten."""
+    last = promoted(cluster, job) if described(cluster, [topics.milestones(job)]) else None
+    if last is not None and last.generation.region == region:
+        raise UsageError(
+            f"{job} is at work at {cluster.bootstrap} as region {region}: what is named so is no copy. Give the "
+            "region that is copied. Nothing was deleted"
+        )
 
 
 def require_any(copy: Standing, region: str) -> None:
@@ -82,6 +97,9 @@ def give_up(cluster: Cluster, job: str, region: str, copy: Standing, say: Callab
     for position in copy.known:
         _forget(cluster, job, region, position)
     say(f"removed {len(copy.known)} positions")
+    # A mirror that was started meanwhile has found positions, and may have announced by them.
+    TransactionalWriter(cluster, mirrored.arrivals_id(job, region)).initialise()
+    empty(cluster, mirrored.arrivals(job, region))
     if copy.exists:
         delete_topics(cluster, [copy.target])
         say(f"deleted {copy.target}")

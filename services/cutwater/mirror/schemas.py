@@ -17,7 +17,6 @@ from cutwater.core.job import Job
 from cutwater.core.schema_numbers import differing
 
 TIMEOUT_S, ATTEMPTS = 3.0, 2
-"""Nothing is copied while a registry is asked."""
 SHOWN_MAX = 5
 
 

@@ -156,10 +156,10 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
     with start.step("waiting for the brokers"):
         await_brokers(own, settings.wait_ms / 1000, log)
         await_brokers(origin, settings.wait_ms / 1000, log)
-    with start.step("comparing the registries"):
-        compare_registries(job, settings, log)
     metrics = Metrics()
     serve(metrics.registry, settings.host, settings.mirror_port, "CUTWATER_MIRROR_PORT")
+    # Beside the copying: it may take minutes, and changes nothing.
+    threading.Thread(target=compare_registries, args=(job, settings, log), name="registries", daemon=True).start()
     copies = replication.decide(brokers(own), settings.replication_factor, settings.min_insync_replicas)
     return Mirror(
         own,

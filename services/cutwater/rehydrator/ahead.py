@@ -26,7 +26,7 @@ from cutwater.adapters.streams import Tail
 from cutwater.core import topics
 from cutwater.core.bulk import Done, Slice, left
 from cutwater.core.candidates import Candidate, Candidates
-from cutwater.core.errors import CutwaterError, DivergenceError, MachineError, UsageError
+from cutwater.core.errors import DivergenceError, MachineError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
@@ -51,15 +51,18 @@ class Ahead:
         job: Job,
         settings: Settings,
         behind: Callable[[], Milestone | None],
+        full: Callable[[], bool],
         log: Any,
         least_records: int = BULK_RECORDS,
         look_s: float = LOOK_S,
     ) -> None:
-        """`behind`: what is shown; None while another generation takes its place.
+        """`behind`: what is shown; None while another generation takes its place. `full`: has that no room on the
+        disk? Then what was loaded gives way.
 
         `least_records`: fewer are left to whoever shows them.
         """
-        self._job, self._settings, self._behind, self._log = job, settings, behind, log
+        self._job, self._settings, self._log = job, settings, log
+        self._behind, self._full = behind, full
         self._least_records, self._look_s = least_records, look_s
         self._known = Candidates()
         self._at_work = threading.Lock()
@@ -70,7 +73,7 @@ class Ahead:
         """Whose folder is kept."""
         self._done: Done | None = None
         self._tidied = False
-        self._given_up: Generation | None = None
+        self._given_up: set[Generation] = set()
 
     def stop(self) -> None:
         """End `run` within about a second, or once a question to the brokers has had its time."""
@@ -97,7 +100,7 @@ class Ahead:
         while not self._stop.is_set():
             try:
                 self._follow()
-            except (CutwaterError, OSError) as error:
+            except Exception as error:  # whatever it is: what is shown does not depend on it
                 if str(error) != said:
                     said = str(error)
                     self._log.warning("candidates are not looked for", error=said)
@@ -122,6 +125,8 @@ class Ahead:
         if self._held.is_set() or behind is None:
             self._close()
             return
+        if self._generation is not None and self._full():
+            self._given_up.add(self._generation)
         chosen = self._known.likely_next(behind, parent_of, self._generation, self._given_up)
         generation = chosen.claim.generation if chosen else None
         if not self._tidied or generation != self._generation:
@@ -138,7 +143,7 @@ class Ahead:
             return
         except (DivergenceError, UsageError, MachineError) as error:
             # It is deleted at the next look. Whoever is to show it finds the same, or has the room by then.
-            self._given_up = generation
+            self._given_up.add(chosen.claim.generation)
             self._log.warning("a candidate is not loaded ahead", generation=str(generation), error=str(error))
 
     def _load(self, candidate: Candidate, milestone: Milestone) -> None:

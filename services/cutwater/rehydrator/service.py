@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
@@ -33,7 +34,7 @@ from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.serving import Served
 from cutwater.rehydrator.storemetrics import StoreMetrics
 from cutwater.rehydrator.working import found
-from cutwater.views.leftovers import remove_earlier
+from cutwater.views.leftovers import remove_ahead, remove_earlier
 from cutwater.views.rocks import Figures
 from cutwater.views.view import State, Status
 
@@ -69,7 +70,7 @@ class Rehydrator:
         self._refused: Generation | None = None
         """Promoted, and not to be shown with these settings."""
         self._lookout = Lookout(settings.cluster, job.name, self._stopped)
-        self._ahead = Ahead(job, settings, self._settled, log)
+        self._ahead = Ahead(job, settings, self._settled, self._full, log)
         self._front = Front(self._shown.door)
         metrics.watch(lambda: self._shown.view, now_ms)
         metrics.watch_changes(lambda: self._shown.changes)
@@ -116,9 +117,12 @@ class Rehydrator:
         api.start()
         self._at_work.begin(self._guarded)
         threading.Thread(target=self._guarded, args=(self._lookout.run,), name="lookout", daemon=True).start()
-        # What is a candidate in a replica's origin stands on no topic of this region.
-        if self._settings.preload and not self._settings.replica_of:
+        # A candidate of a replica's origin stands on no topic here; and a bound on the state is kept by steps alone.
+        if self._settings.preload and not self._settings.replica_of and not self._job.max_bytes:
             threading.Thread(target=self._guarded, args=(self._ahead.run,), name="ahead", daemon=True).start()
+        else:
+            with suppress(OSError):  # it takes room, and nothing else
+                remove_ahead(self._shown.folder, None)
         self._log.info("serving", port=self.port)
         self._guarded(self._watch)
         self._lookout.stop()
@@ -165,6 +169,9 @@ class Rehydrator:
             self._shown.view.status = Status(State.RESTORING if moving else state, say)
         elif self._shown.view.status.state is State.FOLLOWING:
             self._clear_away()
+
+    def _full(self) -> bool:
+        return self._shown.view.status.state is State.FULL
 
     def _settled(self) -> Milestone | None:
         """What is shown, while no other generation is to be shown in its place."""

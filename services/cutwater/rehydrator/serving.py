@@ -68,7 +68,8 @@ class Served:
         self.folder = folder_of(settings.views_dir, job.name, self.generation)
         if settings.replica_of:
             begin_anew(self.folder, log)
-        take_ahead(self.folder)
+        else:
+            take_ahead(self.folder)
         with self.start.step("opening the store"):
             table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
             self.store = Store(self.folder, job, self.generation, None, table, partitions, selection=selection)

@@ -23,7 +23,7 @@ from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import errors
 from cutwater.core.bulk import Done, Slice, Task, divided, left
-from cutwater.core.errors import CutwaterError, MachineError
+from cutwater.core.errors import CutwaterError, DivergenceError, MachineError
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.proof import header_prefix
 from cutwater.core.records import Milestone
@@ -99,6 +99,12 @@ class Bulk:
         slices = list(slices)
         records_max = sum(one.records_max for one in slices)
         done = self._store.loaded(milestone) or Done({})
+        for one in slices:
+            if done.next.get(one.partition, 0) > one.end:
+                raise DivergenceError(
+                    f"{self._topic}/{one.partition} is loaded up to {done.next[one.partition]}, and milestone "
+                    f"{milestone.token} ends at {one.end}: delete {self._store.folder}, and the view is built anew"
+                )
         folder = loading_folder(self._store.folder)
         parts = divided(left(slices, done), self._workers)
         crew = _Crew(self._cluster, len(parts))

@@ -13,6 +13,7 @@ from pathlib import Path
 from cutwater.adapters.crashing import reach
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
+from cutwater.views.store import loading_folder
 from cutwater.views.table import locked
 
 _AHEAD = ".ahead"
@@ -62,6 +63,7 @@ def take_ahead(folder: Path) -> None:
         return
     with suppress(OSError), locked(_lock_of(ahead)):  # open or not to be moved: the view is built without it
         ahead.rename(folder)
+        shutil.rmtree(loading_folder(ahead), ignore_errors=True)  # of a load that was killed
         _lock_of(ahead).unlink()
 
 
@@ -71,11 +73,11 @@ def remove_ahead(folder: Path, keep: Generation | None) -> list[str]:
     What is open stays. Raises OSError.
     """
     removed = []
-    for path in sorted(folder.parent.glob(f"*{_AHEAD}")):
-        name = path.name.removesuffix(_AHEAD)
+    # What belongs to one, too: of itself a process that was killed may have left nothing else.
+    for name in sorted({path.name.partition(_AHEAD)[0] for path in folder.parent.glob(f"*{_AHEAD}*")}):
         if name != str(keep):
             with suppress(BlockingIOError):
-                _remove(path)
+                _remove(folder.with_name(f"{name}{_AHEAD}"))
                 removed.append(name)
     return removed
 
@@ -95,7 +97,7 @@ def _remove(place: Path) -> None:
             reach("generation-set-aside")
         for path in place.parent.glob(f"{place.name}.*"):
             if path.is_dir():
-                shutil.rmtree(path)
+                shutil.rmtree(path, ignore_errors=True)
             elif path != lock:
-                path.unlink()  # of what was loaded ahead
-        lock.unlink()
+                path.unlink(missing_ok=True)  # of what was loaded ahead
+        lock.unlink(missing_ok=True)

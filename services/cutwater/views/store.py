@@ -188,7 +188,13 @@ class Store:
             if files:
                 self.written_bytes += sum(file.stat().st_size for file in files)
                 self._db.load(files)
-            self._db.write({_LOADED: json.dumps([_epoch_of(towards), done.text()]).encode()})
+            live = first_live(towards.horizon_ms, self.segment_ms)
+            # Of a candidate nothing is committed for long, and its horizon rises all the same.
+            passed = self.applied is None and self.applying is None and self._live < live
+            drop = (_LOWEST, segment_prefix(live)) if passed else None
+            self._db.write({_LOADED: json.dumps([_epoch_of(towards), done.text()]).encode()}, drop)
+            if passed:
+                self._live = live
 
     def loaded(self, towards: Milestone) -> Done | None:
         """How far a loading that was broken off had come. What it counted is of its own milestone's epoch only.

@@ -98,7 +98,10 @@ class RocksTable:
     def _open(self) -> None:
         self._tuning = Tuning(self._memory_bytes)
         self._loaded_bytes = 0
-        self._db = Rdict(str(self._folder), self._tuning.options)
+        options = self._tuning.options
+        # Of a folder that is there, rocksdict takes the default family's own options from what was written last:
+        # without its bound of memory, which no file can hold.
+        self._db = Rdict(str(self._folder), options, column_families={"default": options})
 
     def get(self, key: bytes) -> bytes | None:
         found: bytes | None = self._db.get(key)
