@@ -117,7 +117,7 @@ class Rehydrator:
         api.start()
         self._at_work.begin(self._guarded)
         threading.Thread(target=self._guarded, args=(self._lookout.run,), name="lookout", daemon=True).start()
-        # A candidate of a replica's origin stands on no topic here; and a bound on the state is kept by steps only.
+        # No candidate of a replica's origin stands on a topic here; and a bound on the state is kept by steps.
         if self._settings.preload and not self._settings.replica_of and not self._job.max_bytes:
             threading.Thread(target=self._guarded, args=(self._ahead.run,), name="ahead", daemon=True).start()
         else:
