@@ -155,7 +155,7 @@ class Regions:
         """What the driver's start in eu took, by its trail."""
         words = [sys.executable, "-m", "cutwater.cli.main", "history", str(self._job_file), "--json"]
         told = subprocess.run(
-            [*words, "--service", "driver"],
+            [*words, "--service", "driver", "--bootstrap-servers", self.eu.cluster.bootstrap],
             env=self._env,
             stdout=subprocess.PIPE,
             text=True,
