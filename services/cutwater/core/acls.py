@@ -101,6 +101,8 @@ def _mirror_tools(job: str, source: str, origin: str) -> Iterator[Acl]:
         more = ("Create", "DescribeConfigs", "Write") if prefixed else ()
         yield Acl(MIRROR_TOOLS, "topic", name, ("Read", "Delete", *more), prefixed)
     yield Acl(MIRROR_TOOLS, "topic", mirrored.arrivals(job, origin), ("Read", "Delete"))
+    # What is at work here is no copy, and its topics are not given up.
+    yield Acl(MIRROR_TOOLS, "topic", topics.milestones(job), ("Read",))
     yield Acl(MIRROR_TOOLS, "topic", mirrored.positions(job), ("Read", "Write"))
     yield Acl(MIRROR_TOOLS, "transactional-id", mirrored.ids(job, origin), ("Write",), prefixed=True)
     yield _group(MIRROR_TOOLS)
