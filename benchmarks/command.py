@@ -71,9 +71,8 @@ class Command:
         add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
         self.add(add)
         found = vars(parser.parse_args(arguments))
-        options = self.options(
-            **{name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}
-        )
+        named: Any = {name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}
+        options = self.options(**named)
         if wrong := self.wrong(options):
             parser.error(wrong)
         return options

@@ -86,7 +86,7 @@ def test_a_topic_made_anew_while_the_mirror_was_away(broker: Any, writing: Writi
     events.produce(200)
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
         assert "made anew" in wait_stopped(mirror, events.topic, ANEW)
-        writing.epoch([Sold("a", 1, 1)], source_cut=writing.last.source_cut if writing.last else None)
+        writing.epoch([Sold("a", 1, 1)], source_cut=events.cut())
         wait_copied(mirror, broker.cluster, writing)
     assert len(arrivals(broker.cluster, writing.job)) == 1
 
