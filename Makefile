@@ -16,6 +16,7 @@ STEPS ?= 150
 PYTHON_BASE ?=
 JAVA_BASE ?=
 METRICS ?=
+MIRROR ?=
 COMPOSE := $(shell command -v docker-compose || echo docker compose)
 
 .DEFAULT_GOAL := help
@@ -65,11 +66,11 @@ simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000 
 images: $(STAMP) ## Build the images: services, Spark, Kafka (docs/CONTAINERS.md)
 	PYTHON_BASE=$(PYTHON_BASE) JAVA_BASE=$(JAVA_BASE) METRICS=$(METRICS) deploy/images/build
 
-compose-up: images ## Start everything of one job in containers (METRICS=1: Prometheus too)
-	$(COMPOSE) $(if $(METRICS),--profile metrics) up -d
+compose-up: images ## Start everything of one job in containers (METRICS=1: Prometheus too; MIRROR=1: a mirror)
+	$(COMPOSE) $(if $(METRICS),--profile metrics) $(if $(MIRROR),--profile mirror) up -d
 
 compose-down: ## End the containers, and delete their volumes
-	$(COMPOSE) --profile metrics down --volumes
+	$(COMPOSE) --profile metrics --profile mirror down --volumes
 
 compose-demo: images ## Replay real flights through containers, and check every row (DAYS=31)
 	$(COMPOSE) -p cutwater-demo down --volumes

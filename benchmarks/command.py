@@ -71,8 +71,8 @@ class Command:
         add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
         self.add(add)
         found = vars(parser.parse_args(arguments))
-        named: Any = {name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}
-        options = self.options(**named)
+        given: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}
+        options = self.options(**given)
         if wrong := self.wrong(options):
             parser.error(wrong)
         return options

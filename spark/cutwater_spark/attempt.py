@@ -123,9 +123,10 @@ class Attempt:
         if self._past.newest is not None:
             self._metrics.stands_at(self._past.newest)
         if parent is not None:
-            self.origin = Origin.of(parent)
             with start.step("taking over the parent's state"):
-                self.seed = seed_of(self._spark, cluster, job, parent, self._checkpoint, self._number, now_ms)
+                taken = (self._checkpoint, self._number, now_ms)
+                seed = seed_of(self._spark, cluster, job, self._generation, parent, *taken)
+            self.origin, self.seed = Origin.of(parent).raised(seed.floor_ms), seed.folder
 
     def run(self, start: StartQuery) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -13,6 +13,13 @@ from cutwater.core.errors import ProtocolError, UsageError
 
 _DECODINGS = "cutwater-decodings"
 _SEEDS, _SEED = "cutwater-seeds", "cutwater-seed"
+
+
+class Seed(NamedTuple):
+    """What a generation takes over from its parent. It never changes: epochs are computed by it again."""
+
+    folder: str
+    floor_ms: int = 0
 
 
 class Checkpoint:
@@ -56,27 +63,28 @@ class Checkpoint:
         """Where an attempt writes the seed of its generation."""
         return f"{self.location}/{_SEEDS}/{attempt}"
 
-    def keep_seed(self, attempt: int) -> None:
-        """Say that what this attempt has written there is the seed, whole.
+    def keep_seed(self, attempt: int, floor_ms: int) -> None:
+        """Say that what this attempt has written there is the seed, whole, and what floor goes with it.
 
         In place of what an older attempt may have said meanwhile, which did not know that it was fenced; never in
         place of a newer one's.
         """
         path = self._path(f"{self.location}/{_SEED}")
         said = self._seeded_by()
-        if said is not None and said >= attempt:
+        if said is not None and said[0] >= attempt:
             return
         self._files.delete(path, False)
-        self._keep(path, str(attempt))
+        self._keep(path, f"{attempt} {floor_ms}")
 
-    def seed(self) -> str | None:
-        """The folder of the seed; None where none is whole."""
-        attempt = self._seeded_by()
-        return None if attempt is None else self.seed_folder(attempt)
+    def seed(self) -> Seed | None:
+        """The seed that every attempt begins with; None where none is whole."""
+        said = self._seeded_by()
+        return None if said is None else Seed(self.seed_folder(said[0]), *said[1:])
 
-    def _seeded_by(self) -> int | None:
+    def _seeded_by(self) -> list[int] | None:
+        """The attempt; and the floor, which earlier versions did not say."""
         path = self._path(f"{self.location}/{_SEED}")
-        return int(self._text(path)) if self._files.exists(path) else None
+        return [int(one) for one in self._text(path).split()] if self._files.exists(path) else None
 
     def drop_seeds(self) -> None:
         """Delete what earlier attempts have left of seeds, none of which is whole."""

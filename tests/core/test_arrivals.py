@@ -14,7 +14,7 @@ from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import Mirrored, target
-from cutwater.core.mirroring import NEVER_MS, Piece, Place, Read, begun, moved
+from cutwater.core.mirroring import NEVER_MS, Piece, Place, Read, begun, moved, seeded, unaccounted
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
 from protocol_samples import milestone
@@ -170,6 +170,38 @@ def test_a_position_that_was_taken_away_is_waited_for() -> None:
     assert sequences(found) == []
     found.copy_moved(Copy(EVENTS, NEVER_MS).to(6))
     assert sequences(found) == [1]
+
+
+def test_behind_a_snapshot_the_milestones_after_it_arrive() -> None:
+    """Its own cannot be proved: whose rows those below its cut are, nobody can tell. One without rows can."""
+    found, stream, events, rows = ledger(), Stream(), Copy(EVENTS, NEVER_MS), Copy(changelog(ONE))
+    before = begun("flights", "us", Place(changelog(ONE), 0, "id", 1), 40, 7, 0)
+    rows.at, rows.here = seeded(before, records=7, size=70, local=7, source_ms=0), 8
+    for cut, own in ((39, 3), (40, 3), (40, 0), (43, 3)):
+        found.milestone_copied(stream.next(1, cut, partition_rows=(own,), partition_digests=(own,)))
+    found.copy_moved(events.to(9))
+    found.copy_moved(rows.at)
+    assert sequences(found) == [], "what follows the snapshot's cut is not known yet"
+    assert [one.milestone.sequence for one in found.passed] == [1, 2]
+    assert "below offset 40 flights.changelog." in found.passed[1].reason
+    found.copy_moved(rows.to(50))
+    three, four = found.arrivals(0)
+    assert [one.sequence for one in (three, four)] == [3, 4]
+    at = [dict(one.changelog_cut)[TopicPartition(changelog(ONE), 0)] for one in (three, four)]
+    assert at == [8, 11], "all rows of the snapshot lie below both"
+    marker = [unaccounted(one, 8) for one in (before, seeded(before, 7, 70, 7, 0))]
+    assert marker == [1, 0], "behind the rows stands the marker of their transaction"
+
+
+def test_a_snapshots_milestone_does_not_arrive_at_the_logs_end_either() -> None:
+    """Nothing follows its cut, so nothing was compacted: it is not that which it lacks."""
+    found, stream, events, rows = ledger(), Stream(), Copy(EVENTS, NEVER_MS), Copy(changelog(ONE))
+    rows.at = seeded(begun("flights", "us", Place(changelog(ONE), 0, "id", 1), 40, 7, 0), 7, 70, 7, 0)
+    # Of an older version, which does not say of which partition its rows are.
+    found.milestone_copied(stream.next(1, 40, partition_rows=(), partition_digests=()))
+    found.copy_moved(events.to(9))
+    found.copy_moved(rows.to(40, end=40))
+    assert (sequences(found), [one.milestone.sequence for one in found.passed]) == ([], [1])
 
 
 @pytest.mark.parametrize("change", [{"sequence": 3}, {"parent_hash": bytes(32)}])

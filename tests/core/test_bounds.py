@@ -26,6 +26,7 @@ BOUNDED_ELSEWHERE = {
     "services/cutwater/core/announcing.py: self._lock.acquire(blocking=False)": "it does not wait",
     "services/cutwater/local/background.py: self._thread.join()": "its children end within their grace",
     "services/cutwater/local/successors.py: self._tail.poll()": "a tail waits 50 ms",
+    "services/cutwater/rehydrator/ahead.py: self._at_work.acquire(blocking=False)": "it does not wait",
     "services/cutwater/publisher/pipeline.py: running.result()": "the job is a write, with the writer's time-outs",
     "services/cutwater/watch/service.py: wake.wait()": "inside asyncio.wait_for",
     "spark/cutwater_spark/attach.py: metric.get()": "an Option of Scala's",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_restore import chain
 
+from cutwater.core import lineage
 from cutwater.core.generations import Generation, Token
 from cutwater.core.lineage import SPANS_MAX, UNKNOWN, Lineage
+from cutwater.core.merging import root_of
 
 FIRST = chain(1)[0].milestone
 
@@ -66,12 +69,42 @@ def test_what_is_to_come_is_not_lost() -> None:
     assert (stream.lineage.ahead(other), bool(stream.lineage.why_lost(other))) == (False, True)
 
 
-def test_it_is_bounded_and_a_pruned_beginning_is_believed() -> None:
+def test_a_pruned_beginning_is_believed() -> None:
+    """The stream does not say any more how early its oldest generation began."""
     stream = Stream()
-    for _ in range(SPANS_MAX + 5):
-        stream.grow(2)
-    assert len(stream.lineage.spans) == SPANS_MAX
-    assert stream.lineage.why_lost(stream.tokens[0])
-    oldest = stream.lineage.spans[0]
-    assert stream.lineage.why_lost(Token(oldest.generation, oldest.first - 1)) is None
+    stream.grow(2)
+    stream.grow(2)
+    pruned = Lineage(stream.lineage.spans[1:])
+    oldest = pruned.spans[0]
+    assert pruned.why_lost(Token(oldest.generation, oldest.first - 1)) is None
     assert Lineage.of(FIRST.generation).why_lost(FIRST.token) is None
+
+
+@given(st.data())
+def test_it_is_bounded_and_what_is_forgotten_is_never_believed(data: st.DataObject) -> None:
+    """The first generation stays, whose events it is. What it says of a token is right or "lost"; and right of
+    those generations that it remembers behind the first."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lineage, "SPANS_MAX", 4)
+        stream = Stream()
+        stream.grow(data.draw(st.integers(1, 3)))
+        for milestones in data.draw(st.lists(st.integers(1, 3), min_size=4, max_size=9)):
+            stream.grow(milestones, data.draw(st.integers(0, len(stream.tokens) - 1)))
+        spans = stream.lineage.spans
+        assert [one.generation.number for one in spans] == [1, *range(spans[-1].generation.number - 2, 100)][:4]
+        held = stream.held()
+        for token in stream.tokens:
+            believed = stream.lineage.why_lost(token) is None
+            remembered = token.generation in [one.generation for one in spans[1:]]
+            assert believed == (remembered and token.sequence in held), token
+
+
+def test_after_many_promotions_it_is_still_known_whose_events_they_are() -> None:
+    """A global view leaves out a region of which that is not known."""
+    later = [Generation(number, "local", f"{number:08x}") for number in range(2, SPANS_MAX + 5)]
+    found = UNKNOWN
+    for sequence, generation in enumerate([FIRST.generation, *later], 1):
+        found = found.after(replace(FIRST, generation=generation, sequence=sequence))
+    assert len(found.spans) == SPANS_MAX
+    assert root_of(later[-1], found) == FIRST.generation
+    assert found.why_lost(FIRST.token)

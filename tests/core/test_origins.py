@@ -19,6 +19,7 @@ from cutwater.core.measures import LONG, build, value
 from cutwater.core.origins import (
     FIRST,
     Origin,
+    floor_behind,
     require_at_work,
     require_kept,
     require_mergeable,
@@ -26,11 +27,11 @@ from cutwater.core.origins import (
     require_startable,
     require_unreleased,
 )
-from cutwater.core.records import Claim, Milestone, Release
+from cutwater.core.records import Barrier, Claim, Milestone, Release, Start
 from cutwater.core.rejection import MAX_EVENT_BYTES
 from cutwater.core.shards import ShardMap
 from cutwater.core.windows import WindowSpec
-from protocol_samples import GENERATION, JOB, OTHER, milestone
+from protocol_samples import GENERATION, JOB, OTHER, barrier, milestone
 
 PARENT = milestone(5)
 SOURCE = "flights.events"
@@ -73,6 +74,31 @@ def test_no_window_opens_again_that_the_parent_had_closed(floor: int, before: in
     later = origin.range(plan, Plan(Cut.of_topic("e", [5]), before))
     assert (later.before, later.closed_ms) == (Cut.of_topic("e", [5]), max(floor, before))
     assert origin.watermark_ms(plan) == max(floor, now)
+
+
+NEXT = barrier(PARENT.epoch + 1, source_cut=PARENT.source_cut, watermark_ms=PARENT.watermark_ms + 7)
+FURTHER = barrier(PARENT.epoch + 2, source_cut=PARENT.source_cut, watermark_ms=PARENT.watermark_ms + 9)
+READING = replace(NEXT, source_cut=Cut.of_topic(SOURCE, [10**6]))
+
+
+@pytest.mark.parametrize(
+    ("signals", "more"),
+    [
+        ([], 0),
+        ([Start(JOB, GENERATION, 2, 0), barrier(PARENT.epoch), NEXT], 7),
+        ([replace(NEXT, generation=OTHER, watermark_ms=10**15), NEXT, FURTHER], 7),
+        ([READING, FURTHER], 0),
+        ([replace(NEXT, watermark_ms=1)], 0),
+    ],
+)
+def test_a_source_at_rest_holds_nothing_back(signals: list[Barrier], more: int) -> None:
+    """What the parent closed without reading any more, a candidate need not read events to close."""
+    begun = claim().claim
+    assert floor_behind(begun, PARENT, signals) == PARENT.watermark_ms + more
+    assert floor_behind(replace(begun, rewinds_to=3), PARENT, signals) == PARENT.watermark_ms
+    assert floor_behind(replace(begun, origin="us"), PARENT, signals) == PARENT.watermark_ms
+    assert Origin.of(PARENT).raised(PARENT.watermark_ms + more).floor_ms == PARENT.watermark_ms + more
+    assert Origin.of(PARENT).raised(0) == Origin.of(PARENT)
 
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cutwater.core.candidates import Candidate, Candidates
 from cutwater.core.generations import Generation
 from cutwater.core.records import Claim
-from cutwater.core.retiring import Standing, retained
+from cutwater.core.retiring import Standing, left_behind, retained
 
 GENERATIONS = [Generation(1, "local"), *(Generation(number, "local", f"{number:08x}") for number in range(2, 8))]
 FIRST, SECOND, THIRD, FOURTH, FIFTH, *_ = GENERATIONS
@@ -109,3 +109,12 @@ def test_what_is_needed_never_goes(
     needed |= {output} if output else set()
     assert not gone & needed
     assert all(now.since is not None and one.number < now.since.number for one in gone)
+
+
+def test_a_generation_is_left_behind_by_a_later_one_alone() -> None:
+    """And nothing is known before anything is promoted, or of a topic that is no changelog."""
+    assert left_behind(FIRST, SECOND)
+    assert not left_behind(SECOND, SECOND)
+    assert not left_behind(THIRD, SECOND)
+    assert not left_behind(FIRST, None)
+    assert not left_behind(None, SECOND)

@@ -10,7 +10,8 @@ from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import Arrival, Mirrored
 from cutwater.core.mirroring import Place, begun
-from cutwater.core.safe_time import Pace, safe_time
+from cutwater.core.safe_time import Pace, awaited, safe_time
+from cutwater.core.topics import changelog
 from protocol_samples import milestone
 
 
@@ -62,3 +63,13 @@ def test_the_pace_is_that_of_the_last_minute() -> None:
             pace.take(copy(0, 0, 0, at_ms=1_000 * second, records=10 + second * 100))
     assert pace.per_second(190_000) == pytest.approx(100, rel=0.2)
     assert pace.per_second(400_000) == 0.0
+
+
+def test_nothing_is_asked_of_what_no_arrival_waits_for() -> None:
+    """The changelog of a generation before that of the newest arrival may be gone; all else counts."""
+    first, second, third = (Generation(one, "us", f"{one:08x}") for one in (1, 2, 3))
+    places = [Place(changelog("flights", one), 0, "id", 1) for one in (first, second, third)]
+    copies = [begun("flights", "us", one, 0, 0, 0) for one in (*places, Place("t", 0, "id", 1))]
+    assert awaited(copies, None) == copies
+    assert awaited(copies, arrival(3, 0)) == copies
+    assert awaited(copies, replace(arrival(3, 0), generation=second)) == copies[1:]

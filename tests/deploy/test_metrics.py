@@ -62,7 +62,7 @@ def test_prometheus_is_bounded_and_comes_when_it_is_asked_for() -> None:
     """In memory, on disk and in time; it reaches the driver, which is on Spark's network only."""
     one = SERVICES["prometheus"]
     assert one["profiles"] == ["metrics"]
-    assert [name for name, other in SERVICES.items() if "profiles" in other] == ["prometheus"]
+    assert [name for name, other in SERVICES.items() if "profiles" in other] == ["mirror", "prometheus"]
     assert one["mem_limit"]
     arguments = " ".join(one["command"])
     assert all(f"--storage.tsdb.retention.{bound}=" in arguments for bound in ("time", "size"))

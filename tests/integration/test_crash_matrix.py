@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 import snapshots
+from regional import FAILOVER_POINTS, RELEASE_POINTS
 from rehydrating import SWITCH_POINTS
 
 import lineage
@@ -27,7 +28,9 @@ from loading import Load, Rows, above, loaded, view_of
 ELSEWHERE = {
     *("stream-taken", "promoted"),  # tests/services/test_promotion.py
     "states-read",  # tests/services/test_publisher_handover_crash.py
-    *("copy-read", "copy-written", "arrival-due", "arrival-written"),  # tests/services/test_mirror.py
+    # tests/services/test_mirror.py, test_mirror_link_crash.py
+    *("copy-read", "copy-written", "arrival-due", "arrival-written"),
+    *(*FAILOVER_POINTS, *RELEASE_POINTS),  # tests/services/test_failover_crash.py
 }
 ROOT = Path(__file__).parents[2]
 DRIVER, SIGNAL = "cutwater_spark.driver", "cutwater.commit_signal"

@@ -1,19 +1,22 @@
-"""A second region's broker, for tests that copy from one to the other."""
+"""A second region, for tests that copy: its broker, another one behind a way that breaks, a job in both."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from changelogs import Writing, make_job
 from mirroring import Events
+from regional import Regions, two_regions
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.supervisor import Supervisor
+from links import Link, Linked, linked_broker
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +39,24 @@ def writing(origin: Cluster, tmp_path: Path) -> Iterator[Writing]:
 @pytest.fixture
 def events(writing: Writing) -> Events:
     return Events(writing)
+
+
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> Iterator[Linked]:
+    """The origin's broker, and the link that the mirror has to it."""
+    with linked_broker(tmp_path_factory.mktemp("linked"), kafka_jars, seed=7) as one:
+        yield one
+
+
+@pytest.fixture
+def link(linked: Linked) -> Iterator[Link]:
+    linked.link.mend()
+    yield linked.link
+    linked.link.mend()
+
+
+@pytest.fixture
+def regions(origin: Cluster, broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Regions]:
+    """`us`, where a job begins, and `eu`."""
+    with two_regions(origin, broker.cluster, tmp_path, unique("regions")) as made:
+        yield made

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
+import counting
 from counting import events
 from cutwater.adapters import streams, wire
 from cutwater.adapters.admin import ensure_topics
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import candidates
 from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.replicas import has_mirror, last_arrival
 from cutwater.adapters.settings import environment
 from cutwater.core import topics
+from cutwater.core.chain import breaks
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import FencedError
 from cutwater.core.generations import Generation
-from cutwater.core.records import Barrier, Committed, Start
-from harness import Flow, wait_until
+from cutwater.core.mirrored import from_origin
+from cutwater.core.records import Barrier, Claim, Committed, Milestone, Start
+from cutwater.core.streamcheck import check
+from harness import Flow, flow, wait_until
+
+FIRST = Generation(1, "us")
+FAILOVER_POINTS = ("mirror-fenced", "topics-made", "changelog-made", "claim-written", "promotion-asked")
+RELEASE_POINTS = ("writers-fenced", "release-written")
+"""Where whoever asks for it may die, in the order in which he comes there."""
 
 
 class Driver:
@@ -108,13 +121,26 @@ class Side:
 
         wait_until(arrived, f"the arrival of {token}", 90)
 
-    def run(self, other: Side, verb: str, *more: str, code: int = 0) -> Any:
+    def run(self, other: Side | None, verb: str, *more: str, code: int = 0) -> Any:
         """A verb of the command line in this region; what it prints, from JSON."""
-        command = [sys.executable, "-m", "cutwater.cli.main", verb, str(self.flow.job_file), *more, "--json"]
-        env = {**os.environ, **self.env(other), "CUTWATER_FAILOVER_MIN_AGE_S": "30"}
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=180, check=False)
+        done = self._call(other, [verb, str(self.flow.job_file), *more, "--json"], {})
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout) if code == 0 else done.stderr
+
+    def dies_at(self, point: str, other: Side | None, verb: str, *more: str) -> None:
+        """The same with kill -9 at a crash point, which it must come to."""
+        mark = self.flow.folder / f"{verb}-died-at-{point}"
+        crash = {"CUTWATER_CRASH_POINT": point, "CUTWATER_CRASH_MARK": str(mark)}
+        done = self._call(other, [verb, str(self.flow.job_file), *more], crash)
+        assert mark.exists(), f"{verb} did not come to {point}: {done.stdout}{done.stderr}"
+        assert done.returncode == -signal.SIGKILL
+
+    def _call(
+        self, other: Side | None, words: list[str], more: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "cutwater.cli.main", *words]
+        env = {**os.environ, **self.env(other), "CUTWATER_FAILOVER_MIN_AGE_S": "30", **more}
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=180, check=False)
 
     def tokens(self) -> list[str]:
         return [str(one.token) for one, _ in streams.milestones(self.cluster, self.job.name)]
@@ -135,3 +161,55 @@ class Side:
 def fenced(process: subprocess.Popen[bytes]) -> bool:
     """It leaves by itself, with the exit code of who was replaced."""
     return process.wait(60) == FencedError.exit_code
+
+
+class Regions:
+    """A job that began in `us`, and what has become of it."""
+
+    def __init__(self, us: Side, eu: Side) -> None:
+        self.us, self.eu = us, eu
+        self.source = us.job.topic
+        self.copy = from_origin(us.job.topic, "us")
+        self.forked_at: Milestone
+
+    def begin(self, epochs: int) -> Driver:
+        """The first generation with its signaller, at milestone `epochs`."""
+        driver = Driver(self.us, FIRST)
+        self.us.signal(FIRST)
+        for _ in range(epochs):
+            driver.epoch(self.us.produce(40))
+        self.us.await_token(f"{FIRST}:{epochs}")
+        self.forked_at = newest(self.us)
+        return driver
+
+    def read_there(self) -> dict[int, int]:
+        """How far `us` had read its source at the fork."""
+        return local(self.forked_at.source_cut, self.source)
+
+
+@contextmanager
+def two_regions(us: Cluster, eu: Cluster, folder: Path, name: str) -> Iterator[Regions]:
+    """No process of either is left afterwards."""
+    text = counting.job_text(name)
+    with ExitStack() as stack:
+        first = stack.enter_context(flow(us, text, folder / "us", counting.SCHEMA))
+        second = stack.enter_context(flow(eu, text, folder / "eu", counting.SCHEMA))
+        yield Regions(Side("us", first), Side("eu", second))
+
+
+def newest(side: Side) -> Milestone:
+    return streams.milestones(side.cluster, side.job.name)[-1][0]
+
+
+def require_whole(side: Side) -> None:
+    found = streams.milestones(side.cluster, side.job.name)
+    assert not list(breaks(found))
+    assert not check(found)
+
+
+def local(cut: Cut, topic: str) -> dict[int, int]:
+    return {place.partition: offset for place, offset in cut if place.topic == topic}
+
+
+def claim_of(side: Side, generation: Generation) -> Claim:
+    return candidates(side.cluster, side.job.name).require(generation).claim

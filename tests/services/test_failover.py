@@ -3,78 +3,24 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
 
-import pytest
-from regional import Driver, Side, fenced
+from regional import (
+    FIRST,
+    Driver,
+    Regions,
+    claim_of,
+    fenced,
+    local,
+    newest,
+    require_whole,
+)
 
-import counting
 from cutwater.adapters import streams, wire
-from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import candidates
-from cutwater.core.chain import breaks
 from cutwater.core.cuts import Cut
+from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import from_origin
-from cutwater.core.records import Claim, Milestone
-from cutwater.core.streamcheck import check
-from harness import flow
-
-FIRST = Generation(1, "us")
-
-
-class Regions:
-    """A job that began in `us`, and what has become of it."""
-
-    def __init__(self, us: Side, eu: Side) -> None:
-        self.us, self.eu = us, eu
-        self.source = us.job.topic
-        self.copy = from_origin(us.job.topic, "us")
-        self.forked_at: Milestone
-
-    def begin(self, epochs: int) -> Driver:
-        """The first generation with its signaller, at milestone `epochs`."""
-        driver = Driver(self.us, FIRST)
-        self.us.signal(FIRST)
-        for _ in range(epochs):
-            driver.epoch(self.us.produce(40))
-        self.us.await_token(f"{FIRST}:{epochs}")
-        self.forked_at = newest(self.us)
-        return driver
-
-    def read_there(self) -> dict[int, int]:
-        """How far `us` had read its source at the fork."""
-        return local(self.forked_at.source_cut, self.source)
-
-
-@pytest.fixture
-def regions(origin: Cluster, broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Regions]:
-    text = counting.job_text(unique("regions"))
-    with ExitStack() as stack:
-        us = stack.enter_context(flow(origin, text, tmp_path / "us", counting.SCHEMA))
-        eu = stack.enter_context(flow(broker.cluster, text, tmp_path / "eu", counting.SCHEMA))
-        yield Regions(Side("us", us), Side("eu", eu))
-
-
-def newest(side: Side) -> Milestone:
-    return streams.milestones(side.cluster, side.job.name)[-1][0]
-
-
-def require_whole(side: Side) -> None:
-    found = streams.milestones(side.cluster, side.job.name)
-    assert not list(breaks(found))
-    assert not check(found)
-
-
-def local(cut: Cut, topic: str) -> dict[int, int]:
-    return {place.partition: offset for place, offset in cut if place.topic == topic}
-
-
-def claim_of(side: Side, generation: Generation) -> Claim:
-    return candidates(side.cluster, side.job.name).require(generation).claim
 
 
 def test_over_and_back_and_over_again(regions: Regions) -> None:
@@ -83,6 +29,9 @@ def test_over_and_back_and_over_again(regions: Regions) -> None:
     second = over(regions)
     first.epoch(regions.us.produce(30))  # it lives: this is a fork
     regions.us.await_token(f"{FIRST}:4")
+    # What came back by itself is ended, and nothing of it starts again.
+    regions.us.run(regions.eu, "release", "--to", "eu")
+    assert fenced(regions.us.signal(FIRST))
     driver, signal = catch_up(regions, second)
     claim = claim_of(regions.eu, second)
     driver.epoch(Cut.of(dict(claim.source_cut) | dict(regions.eu.produce(20))), claim.origin_cut)
@@ -97,6 +46,9 @@ def over(regions: Regions) -> Generation:
     us, eu = regions.us, regions.eu
     with eu.mirroring(us) as mirror:
         eu.await_arrival(us, f"{FIRST}:3")
+        refused = eu.signal(Generation(1, "eu"))
+        assert refused.wait(60) == UsageError.exit_code, "a first generation would be a second job of one name"
+        assert "copied here from us" in eu.flow.log("cutwater.commit_signal").read_text()
         assert "CUTWATER_FAILOVER_MIN_AGE_S" in eu.run(us, "failover", code=2), "it is a moment old"
         planned = eu.run(us, "failover", "--dry-run", "--force")
         told = eu.run(us, "failover", "--force", "--wait", "0")

@@ -20,25 +20,11 @@ from test_mirror_verbs import call
 from cutwater.adapters.cluster import Cluster
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job import Job
-from links import FROM_BROKER, TO_BROKER, Link, Linked, linked_broker
+from links import FROM_BROKER, TO_BROKER, Link, Linked
 
 PATIENCE_S = 150.0
 """A client gives a connection up that answers nothing for 40 s (aiokafka) or 60 s (librdkafka)."""
 DELAY_S = 0.08
-
-
-@pytest.fixture(scope="module")
-def linked(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> Iterator[Linked]:
-    """The origin's broker, and the link that the mirror has to it."""
-    with linked_broker(tmp_path_factory.mktemp("linked"), kafka_jars, seed=7) as one:
-        yield one
-
-
-@pytest.fixture
-def link(linked: Linked) -> Iterator[Link]:
-    linked.link.mend()
-    yield linked.link
-    linked.link.mend()
 
 
 @pytest.fixture

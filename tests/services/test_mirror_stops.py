@@ -88,6 +88,24 @@ def test_a_topic_that_is_gone(broker: Any, writing: Writing, events: Events) -> 
         wait_stopped(mirror, events.topic, GONE)
 
 
+def test_a_changelog_that_was_pruned_there(broker: Any, writing: Writing, events: Events) -> None:
+    """Of a generation that was left: no gap, now or at a later start, and how far behind stays known."""
+    own, job, left = broker.cluster, writing.job, writing.topic
+    fast = {"clock_s": lambda: 10 * time.monotonic()}
+    with mirroring(own, writing.cluster, job, **fast) as mirror:
+        wait_arrived(mirror, own, job, epoch(writing, events, 1))
+        wait_arrived(mirror, own, job, writing.promote(2, source_cut=events.cut()).sequence)
+        delete_topics(writing.cluster, [left])
+        mirror.until(lambda: left in mirror.mirror.copier.dropped, "the changelog to be dropped")
+        wait_arrived(mirror, own, job, epoch(writing, events, 2))
+        assert mirror.mirror.copier.stopped == {}
+    with mirroring(own, writing.cluster, job, **fast) as mirror:
+        mirror.until(lambda: left in mirror.mirror.copier.dropped, "the changelog to be dropped again")
+        registry = mirror.metrics.registry
+        mirror.until(lambda: registry.get_sample_value("cutwater_mirror_lag_records") == 0, "a lag that is known")
+        assert mirror.mirror.copier.stopped == {}
+
+
 def test_more_partitions_in_the_origin(broker: Any, writing: Writing, events: Events) -> None:
     """Found though nothing comes in the partitions that are read: events of new ones would be skipped silently."""
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:

@@ -22,10 +22,10 @@ def job_file(tmp_path: Path) -> Path:
     return make_job(tmp_path)[1]
 
 
-def call(own: Cluster, origin: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
+def call(own: Cluster, origin: Cluster, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "cutwater.cli.main", *words],
-        env=environment_of(own, origin) | {"NO_COLOR": "1", "COLUMNS": "200"},
+        env=environment_of(own, origin) | {"NO_COLOR": "1", "COLUMNS": "200"} | env,
         capture_output=True,
         text=True,
         timeout=90,

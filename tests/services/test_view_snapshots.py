@@ -22,6 +22,7 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.snapshots import Manifest, Policy
 from cutwater.views.restoring import TRIES
 from cutwater.views.snapshotting import REQUESTS_MAX
+from cutwater.views.store import Store
 
 ROWS = 2_000
 
@@ -98,6 +99,26 @@ def test_a_second_snapshot_uploads_new_files_only(writing: Writing, tmp_path: Pa
         others = len(second.manifest.files) - len(tables)
         assert 0 < kept.taking._hashes.computed - hashed <= others, "no table is read twice"
         assert len(kept.shelf.stored()) == first.files + second.files
+
+
+def test_a_snapshot_that_is_due_waits_for_files_that_are_sorted_and_one_that_is_asked_for_does_not(
+    writing: Writing, tmp_path: Path, objects: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a load all files are written anew: the next snapshot would share none with this one."""
+    sorting, asked = [True], []
+    monkeypatch.setattr(Store, "sorting", property(lambda _: asked.append(True) or sorting[0]))
+    with keeping(writing, tmp_path / "one", objects) as (view, kept):
+        view.wait_for(writing.epoch(sales(0)).sequence)
+        kept.taking._next_ms = 0
+        until(lambda: len(asked) > 2, "it to be due")
+        assert kept.told.uploads == []
+        kept.snapshot()
+        view.wait_for(writing.epoch(sales(1)).sequence)
+        kept.taking._next_ms, before = 0, len(asked)
+        until(lambda: len(asked) > before + 2, "it to be due")
+        assert len(kept.told.uploads) == 1
+        sorting[0] = False
+        until(lambda: len(kept.told.uploads) == 2, "the snapshot that was due")
 
 
 def test_a_file_that_somebody_deleted_is_uploaded_again(

@@ -1,4 +1,4 @@
-"""make simulate: python -m simulation --seeds 5000 [--seed 17] [--steps 150] | --guards"""
+"""make simulate: python -m simulation --seeds 5000 [--seed 17] [--steps 150] [--regions] | --guards"""
 
 from __future__ import annotations
 
@@ -7,19 +7,27 @@ import sys
 import time
 from collections import Counter
 
-from simulation.guards import GUARDS
+from simulation import region_histories
+from simulation.guards import GUARDS, Guard
 from simulation.histories import STEPS, Climate
+from simulation.region_guards import REGION_GUARDS, RegionGuard
+from simulation.region_histories import Season
 from simulation.running import explain, run_seeds
 
 
 def guards_table() -> str:
     """The table of docs/GUARANTEES.md."""
     lines = ["| guard | keeps away | | without it, in | the checker says |", "|---|---|---|---|---|"]
-    for one in GUARDS:
-        way = "histories from seeds" if isinstance(one.way, Climate) else f"the scene `{one.way.__name__}`"
+    for one in (*GUARDS, *REGION_GUARDS):
         said = ", ".join(sorted(one.anomalies))
-        lines.append(f"| {one.name} | {one.keeps_away} | {one.invariant} | {way} | {said} |")
+        lines.append(f"| {one.name} | {one.keeps_away} | {one.invariant} | {_way(one)} | {said} |")
     return "\n".join(lines)
+
+
+def _way(one: Guard | RegionGuard) -> str:
+    if isinstance(one.way, Season):
+        return "histories of two regions"
+    return "histories from seeds" if isinstance(one.way, Climate) else f"the scene `{one.way.__name__}`"
 
 
 def main() -> int:
@@ -27,23 +35,30 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5_000, help="how many histories (default 5000)")
     parser.add_argument("--seed", type=int, help="only this one; prints the shrunken history if it fails")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
-    parser.add_argument("--steps", type=int, default=STEPS, help=f"steps of a history (default {STEPS})")
+    told = f"steps of a history (default {STEPS}; of two regions {region_histories.STEPS})"
+    parser.add_argument("--steps", type=int, help=told)
+    parser.add_argument("--regions", action="store_true", help="two regions, with mirrors and failovers")
     parser.add_argument("--guards", action="store_true", help="print the table of guards")
     asked = parser.parse_args()
     if asked.guards:
         print(guards_table())
         return 0
+    steps = asked.steps or (region_histories.STEPS if asked.regions else STEPS)
     if asked.seed is not None:
-        said = explain(asked.seed, asked.steps)
+        said = _explain(asked.seed, steps, asked.regions)
         print(said)
         return 0 if said.endswith("no anomaly") else 1
-    return _many(range(asked.first, asked.first + asked.seeds), asked.steps)
+    return _many(range(asked.first, asked.first + asked.seeds), steps, asked.regions)
 
 
-def _many(seeds: range, steps: int) -> int:
+def _explain(seed: int, steps: int, regions: bool) -> str:
+    return region_histories.explain(seed, steps) if regions else explain(seed, steps)
+
+
+def _many(seeds: range, steps: int, regions: bool) -> int:
     began, faults, done, milestones = time.monotonic(), Counter[str](), 0, 0
     failures: list[tuple[int, str]] = []
-    for outcome in run_seeds(seeds, steps):
+    for outcome in run_seeds(seeds, steps, regions):
         done, milestones = done + outcome.seeds, milestones + outcome.milestones
         faults += outcome.faults
         failures += outcome.failures
@@ -51,7 +66,7 @@ def _many(seeds: range, steps: int) -> int:
     print(f"{done} histories of {steps} steps, {milestones} milestones, {took:.0f} s: {len(failures)} failed")
     print("faults: " + ", ".join(f"{name} {times}" for name, times in sorted(faults.items())))
     if failures:
-        print(explain(failures[0][0], steps))
+        print(_explain(failures[0][0], steps, regions))
         print("seeds that failed: " + ", ".join(str(seed) for seed, _ in failures[:50]))
     return 1 if failures else 0
 

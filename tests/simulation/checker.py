@@ -28,6 +28,8 @@ PARTIAL = "partial milestone"
 UNNOTICED = "foreign row unnoticed"
 FALSE_ALARM = "false alarm"
 STUCK = "stuck"
+REPEATED = "repeated event"
+WRONG_LOSS = "wrong loss"
 
 Window = tuple[str, int]
 State = dict[Window, tuple[int, int]]

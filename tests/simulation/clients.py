@@ -7,23 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
+    IsolationLevel,
     KafkaError,
     KafkaException,
     Message,
     Producer,
+    TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka.admin import ConfigResource, NewTopic, OffsetSpec
 
 from cutwater.core import topics
 from cutwater.core.restore import MARGIN_MS
+from simulation.fetching import WIRE, Link, SimFetcher
 from simulation.job import GENERATION, JOB
-from simulation.log import Log, Outcome, Place, Record, Transaction
+from simulation.log import Headers, Log, Outcome, Place, Record, Transaction
 from simulation.log import Producer as Coordinated
 from simulation.processes import Process
 
@@ -37,9 +40,11 @@ class SimCluster:
     bootstrap = "simulated"
     security = SimpleNamespace(protocol="PLAINTEXT")
 
-    def __init__(self, log: Log, process: Process) -> None:
+    def __init__(self, log: Log, process: Process, link: Link = WIRE) -> None:
+        """`link`: over which the process reaches it, where it is another region's."""
         self._log = log
         self._process = process
+        self._link = link
 
     def librdkafka(self) -> dict[str, Any]:
         return {}
@@ -49,41 +54,113 @@ class SimCluster:
             return SimConsumer(self._log, self._process, settings["isolation.level"] == "read_committed")
         if kind is Producer:
             return SimProducer(self._log, self._process, settings["transactional.id"])
-        return SimAdmin(self._log, self._process)
+        return SimAdmin(self._log, self._process, self._link)
+
+    def reader(self, _kind: Callable[..., Any], topic: str, topic_id: str, changed: object) -> SimFetcher:
+        return SimFetcher(self._log, self._process, self._link, topic, topic_id)
+
+
+class _Answer:
+    """A future that has its answer."""
+
+    def __init__(self, found: Any = None, error: int | None = None) -> None:
+        self._found = found
+        self._error = None if error is None else KafkaException(KafkaError(error, "simulated"))
+
+    def exception(self, _timeout: float) -> KafkaException | None:
+        return self._error
+
+    def result(self, _timeout: float) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._found
 
 
 class SimAdmin:
-    def __init__(self, log: Log, process: Process) -> None:
+    def __init__(self, log: Log, process: Process, link: Link = WIRE) -> None:
         self._log = log
         self._process = process
+        self._link = link
+
+    def _asked(self) -> int | None:
+        """The error of what was asked over a link that is cut."""
+        self._process.pause()
+        return KafkaError._TIMED_OUT if self._link.cut else None
 
     def list_offsets(
-        self, asked: dict[TopicPartition, OffsetSpec], **_options: object
+        self,
+        asked: dict[TopicPartition, OffsetSpec],
+        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        **_options: object,
     ) -> dict[TopicPartition, Any]:
-        self._process.pause()
+        error = self._asked()
         found = {}
         for place, spec in asked.items():
+            if error is not None:
+                found[place] = _Answer(error=error)
+                continue
             first = isinstance(spec, type(OffsetSpec.earliest()))
-            at = 0 if first else self._log.topics[place.topic][place.partition].end
-            found[place] = SimpleNamespace(result=lambda _timeout, at=at: SimpleNamespace(offset=at))
+            partition = self._log.topics[place.topic][place.partition]
+            stable = isolation_level is IsolationLevel.READ_COMMITTED
+            at = 0 if first else partition.stable_end if stable else partition.end
+            found[place] = _Answer(SimpleNamespace(offset=at))
         return found
 
-    def list_topics(self, topic: str | None, timeout: float) -> Any:
-        self._process.pause()
+    def list_topics(self, topic: str | None = None, timeout: float = 0.0) -> Any:
+        if (error := self._asked()) is not None:
+            raise KafkaException(KafkaError(error, "the link is cut"))
         return _described(self._log, topic)
+
+    def describe_cluster(self, **_options: object) -> _Answer:
+        return _Answer(SimpleNamespace(cluster_id=self._log.name), self._asked())
+
+    def describe_topics(self, asked: TopicCollection, **_options: object) -> dict[str, _Answer]:
+        error = self._asked()
+        return {name: self._topic(name, error) for name in asked.topic_names}
+
+    def _topic(self, name: str, error: int | None) -> _Answer:
+        if error is not None:
+            return _Answer(error=error)
+        if name not in self._log.topics:
+            return _Answer(error=KafkaError.UNKNOWN_TOPIC_OR_PART)
+        partitions = [SimpleNamespace(replicas=[1]) for _ in self._log.topics[name]]
+        identity = self._log.identities[name]
+        return _Answer(SimpleNamespace(topic_id=identity, partitions=partitions, authorized_operations=None))
+
+    def describe_configs(self, asked: list[ConfigResource]) -> dict[ConfigResource, _Answer]:
+        error = self._asked()
+        return {one: _Answer(_settings(self._log, one.name), error) for one in asked}
+
+    def create_topics(self, asked: list[NewTopic], **_options: object) -> dict[str, _Answer]:
+        self._asked()
+        return {one.topic: self._create(one) for one in asked}
+
+    def _create(self, one: NewTopic) -> _Answer:
+        if one.topic in self._log.topics:
+            return _Answer(error=KafkaError.TOPIC_ALREADY_EXISTS)
+        self._log.create(one.topic, one.num_partitions, one.config)
+        return _Answer()
 
     def poll(self, timeout: float) -> int:
         return 0
 
 
+def _settings(log: Log, topic: str) -> dict[str, Any]:
+    """In force: the brokers' own, and what the topic was made with."""
+    found = {"max.message.bytes": "1048588", "cleanup.policy": "delete"} | log.settings[topic]
+    return {key: SimpleNamespace(value=value) for key, value in found.items()}
+
+
 def _described(log: Log, topic: str | None) -> Any:
     names = log.topics if topic is None else (topic,)
-    return SimpleNamespace(
-        topics={
-            name: SimpleNamespace(error=None, partitions=dict.fromkeys(range(len(log.topics[name]))))
-            for name in names
-        }
-    )
+    return SimpleNamespace(topics={name: _metadata(log, name) for name in names})
+
+
+def _metadata(log: Log, topic: str) -> Any:
+    if topic not in log.topics:
+        error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "no such topic")
+        return SimpleNamespace(error=error, partitions={})
+    return SimpleNamespace(error=None, partitions=dict.fromkeys(range(len(log.topics[topic]))))
 
 
 def _message(place: Place, offset: int, record: Record | None) -> Message:
@@ -107,7 +184,8 @@ class SimConsumer:
         self._process = process
         self._committed = committed
         self._positions: dict[Place, int] = {}
-        self._told_end: set[Place] = set()
+        self._told_end: dict[Place, int] = {}
+        """Told once of each end: markers alone make another one."""
         self._paused: set[Place] = set()
 
     def assign(self, starts: Iterable[TopicPartition]) -> None:
@@ -180,22 +258,30 @@ class SimConsumer:
             return None
         partition = self._log.topics[place[0]][place[1]]
         record = partition.next(self._positions[place], self._committed)
-        return record if record is not None else place not in self._told_end
+        return record if record is not None else self._told_end.get(place, -1) < self._end(place)
+
+    def _end(self, place: Place) -> int:
+        partition = self._log.topics[place[0]][place[1]]
+        return partition.stable_end if self._committed else partition.end
 
     def _fetch(self, place: Place) -> Message | None:
         found = self._look(place)
         if isinstance(found, Record):
             self._positions[place] = found.offset + 1
-            self._told_end.discard(place)
+            self._told_end.pop(place, None)
             return _message(place, found.offset, found)
         if not found:
             return None
         # At the end: the position passes markers and what was aborted or compacted.
-        self._told_end.add(place)
-        partition = self._log.topics[place[0]][place[1]]
-        end = partition.stable_end if self._committed else partition.end
+        self._told_end[place] = end = self._end(place)
         self._positions[place] = max(end, self._positions[place])
         return _message(place, self._positions[place], None)
+
+
+class Unsent(NamedTuple):
+    key: bytes | None
+    value: bytes | None
+    headers: Headers | None
 
 
 class SimProducer:
@@ -206,7 +292,9 @@ class SimProducer:
         self._process = process
         self._id = transactional_id
         self._epoch = -1
-        self._batches: list[tuple[Place, list[dict[str, bytes]]]] = []
+        self._queued: list[tuple[Place, Unsent]] = []
+        self._transaction: Transaction | None = None
+        """The one that is open, once anything of it was sent."""
 
     def poll(self, timeout: float) -> int:
         return 0
@@ -223,29 +311,60 @@ class SimProducer:
             self._known()
 
     def begin_transaction(self) -> None:
-        self._batches = []
+        if self._epoch < 0:
+            raise KafkaException(KafkaError(KafkaError._STATE, "transactions are not initialised"))
+        self._queued, self._transaction = [], None
 
     def produce_batch(self, topic: str, records: list[dict[str, bytes]], partition: int) -> int:
-        self._batches.append(((topic, partition), records))
+        self._queued += [((topic, partition), Unsent(one.get("key"), one.get("value"), None)) for one in records]
         return len(records)
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        _told: Callable[..., None],
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
+        self._queued.append(((topic, partition), Unsent(key, value, headers)))
+
+    def flush(self, timeout: float) -> int:
+        """Send what is queued, and have it acknowledged: the transaction is open from here on."""
+        self._process.pause()
+        self._send()
+        return 0
 
     def commit_transaction(self, timeout: float) -> None:
         self._process.pause()
-        known = self._known()
-        while known.transaction is not None:  # the markers of the one before are still on their way
-            self._process.pause(lambda: known.transaction is None)
-            self._known()
-        known.transaction = transaction = Transaction(self._process)
-        for place, records in self._batches:
-            for record in records:
-                self._known(transaction)
-                self._log.append(place, record.get("key"), record["value"], None, transaction)
-                if self._process.luck() % 8 == 0:
-                    self._process.pause()
+        known = self._send()
         self._process.pause()
-        self._known(transaction)
+        self._known(self._transaction)
         self._log.decide(known, Outcome.COMMITTED)
         self._process.unknown_outcome()
+
+    def abort_transaction(self, timeout: float) -> None:
+        self._process.pause()
+        known = self._known(self._transaction)
+        if self._transaction is not None:
+            self._log.decide(known, Outcome.ABORTED)
+
+    def _send(self) -> Coordinated:
+        known = self._known(self._transaction)
+        if self._transaction is None:
+            while known.transaction is not None:  # the markers of the one before are still on their way
+                self._process.pause(lambda: known.transaction is None)
+                self._known()
+            known.transaction = self._transaction = Transaction(self._process)
+        for place, one in self._queued:
+            self._known(self._transaction)
+            self._log.append(place, one.key, one.value, one.headers, self._transaction)
+            if self._process.luck() % 8 == 0:
+                self._process.pause()
+        self._queued = []
+        return known
 
     def _known(self, transaction: Transaction | None = None) -> Coordinated:
         """Raises as librdkafka does when a newer producer, or the time-out, has ended this one's turn."""

@@ -119,6 +119,9 @@ class SimTable:
         self.flush()
         self._disk.checkpoints[folder] = dict(self._disk.rows)
 
+    def sorting(self) -> bool:
+        return False
+
     def figures(self) -> Figures:
         return Figures(*[0] * len(Figures._fields))
 

@@ -111,10 +111,13 @@ def two_transactions() -> Iterator[None]:
 
 def own_ids(name: str) -> Hole:
     """Every process has a transactional id of its own, which fences nobody."""
+    return own_ids_of(topics, name)
 
+
+def own_ids_of(owner: Any, name: str) -> Hole:
     def hole() -> AbstractContextManager[Any]:
         numbers = itertools.count()
-        return patch.object(topics, name, lambda *_args: f"{name}-{next(numbers)}")
+        return patch.object(owner, name, lambda *_args: f"{name}-{next(numbers)}")
 
     return hole
 

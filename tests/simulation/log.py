@@ -7,6 +7,7 @@ last stable offset hides what follows an open transaction. Markers and compactio
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -95,6 +96,10 @@ def _offset(record: Record) -> int:
     return record.offset
 
 
+def _aborted(record: Record) -> bool:
+    return record.transaction is not None and record.transaction.outcome is Outcome.ABORTED
+
+
 @dataclass
 class Producer:
     """What the coordinator knows of a transactional id."""
@@ -114,9 +119,19 @@ class Log:
     """Decided and still to be written."""
     version: int = 0
     """Grows with every change that a reader can notice."""
+    name: str = "simulated"
+    """The cluster's identity."""
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of topics, where they were made with any."""
+    identities: dict[str, str] = field(default_factory=dict)
+    """A topic that is made anew has another one."""
+    made: int = 0
 
-    def create(self, topic: str, partitions: int) -> None:
+    def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> None:
         self.topics[topic] = [Partition() for _ in range(partitions)]
+        self.settings[topic] = dict(settings or {})
+        self.identities[topic] = f"{self.name}-{self.made}"
+        self.made += 1
 
     def append(
         self,
@@ -169,7 +184,7 @@ class Log:
         for record in partition.records:
             if record.offset >= partition.stable_end or self.now_ms - record.time_ms < lag_ms:
                 break
-            if record.key is not None:
+            if record.key is not None and not _aborted(record):
                 newest[record.key] = record.offset
         forgotten_ms = self.now_ms - lag_ms - delete_retention_ms
         kept = [

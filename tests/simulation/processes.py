@@ -30,6 +30,9 @@ class Luck:
 class Process:
     """One life of a service. `slot` names its part; another life has another object."""
 
+    running: Process
+    """The one that moves now: what would be a thread of its own is a fiber of it."""
+
     def __init__(self, slot: str, luck: Luck) -> None:
         self.slot = slot
         self.luck = luck
@@ -82,6 +85,7 @@ class Process:
         if not fibers:
             return False
         fiber = fibers[self.luck() % len(fibers)] if len(fibers) > 1 else fibers[0]
+        Process.running = self
         fiber.switch()
         if fiber.dead and fiber in self._passing:
             self._fibers.pop(fiber)

@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import NamedTuple
 
+from simulation import region_histories
 from simulation.checker import Anomaly
 from simulation.histories import STEPS, anomaly_of, history_of, play, shrink
 
@@ -26,34 +27,44 @@ class Outcome(NamedTuple):
     """(seed, anomaly)"""
 
 
-def run_piece(seeds: list[int], steps: int) -> Outcome:
+def run_piece(seeds: list[int], steps: int, regions: bool = False) -> Outcome:
     faults: Counter[str] = Counter()
     failures: list[tuple[int, str]] = []
     milestones = 0
     for seed in seeds:
         try:
-            world = play(*history_of(seed, steps))
+            told, happened = _regions(seed, steps) if regions else _one_region(seed, steps)
         except Anomaly as found:
             failures.append((seed, str(found)))
         except Exception as error:
             failures.append((seed, f"a process ended with {error!r}"))
         else:
-            faults += world.faults
-            milestones += len(world.checker.truths)
+            faults += happened
+            milestones += told
     return Outcome(len(seeds), milestones, faults, failures)
 
 
-def run_seeds(seeds: Iterable[int], steps: int = STEPS) -> Iterator[Outcome]:
+def _one_region(seed: int, steps: int) -> tuple[int, Counter[str]]:
+    world = play(*history_of(seed, steps))
+    return len(world.checker.truths), world.faults
+
+
+def _regions(seed: int, steps: int) -> tuple[int, Counter[str]]:
+    two = region_histories.play(*region_histories.history_of(seed, steps))
+    return two.milestones, two.counted()
+
+
+def run_seeds(seeds: Iterable[int], steps: int = STEPS, regions: bool = False) -> Iterator[Outcome]:
     """Each piece as it is done, on as many processes as there are cores."""
     numbers = list(seeds)
     pieces = [numbers[at : at + PIECE] for at in range(0, len(numbers), PIECE)]
     workers = min(WORKERS_MAX, os.cpu_count() or 1, len(pieces))
     if workers <= 1:
-        yield from (run_piece(piece, steps) for piece in pieces)
+        yield from (run_piece(piece, steps, regions) for piece in pieces)
         return
     # Spawned: a fork would take threads of the test run along.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(run_piece, pieces, [steps] * len(pieces))
+        yield from pool.map(run_piece, pieces, [steps] * len(pieces), [regions] * len(pieces))
 
 
 def explain(seed: int, steps: int = STEPS) -> str:

@@ -17,6 +17,7 @@ from cutwater.core.digest import signed
 from cutwater.core.driving import Plan
 from cutwater.core.epochs import Epochs
 from cutwater.core.errors import UnavailableError
+from cutwater.core.origins import FIRST
 from cutwater.core.proof import WRITER_HEADER, Writer, Written
 from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
@@ -74,6 +75,8 @@ class Driver:
     barrier_log = BarrierLog
     take_over = TakeOver
     collector = Collector
+    generation, changelog = GENERATION, CHANGELOG
+    origin = FIRST
 
     def __init__(
         self, process: Process, log: Log, disk: Disk, events: list[list[Event]], habits: Habits, clock: object
@@ -90,22 +93,22 @@ class Driver:
         process.spawn(self._run)
 
     def _run(self) -> None:
-        self._rows = self.proved_rows(self._cluster, CHANGELOG, PARTITIONS)
-        barriers = self.barrier_log(self._cluster, JOB.name, GENERATION, SimLock(self._process))
+        self._rows = self.proved_rows(self._cluster, self.changelog, PARTITIONS)
+        barriers = self.barrier_log(self._cluster, JOB.name, self.generation, SimLock(self._process))
         attempt, past = self.take_over(
             JOB.name,
-            GENERATION,
+            self.generation,
             self._checkpoint,
             barriers,
             self._rows,
-            lambda: newest_milestone(self._cluster, JOB.name, GENERATION),
+            lambda: newest_milestone(self._cluster, JOB.name, self.generation),
         ).run(self._now_ms)
         self._habits.began[attempt] = self._began
         before = past.before(self._checkpoint.newest_committed() + 1)
         clearing = self.collector(self._rows, PARTITIONS, self._bury, COLLECT_SHARE, before)
         epochs = Epochs(
             JOB,
-            GENERATION,
+            self.generation,
             attempt,
             past,
             self._rows,
@@ -114,6 +117,7 @@ class Driver:
             FINGERPRINT,
             self._now_ms,
             clearing,
+            origin=self.origin,
         )
         self._announce(epochs, attempt, barriers)
         self._query(epochs)
@@ -165,7 +169,7 @@ class Driver:
                 self._checkpoint.put_plan(epoch, plan[0])
             self._lock.acquire()
             try:
-                epochs.write(epoch, self._action, lambda epoch=epoch: Seen(events=self._count(epoch)))
+                epochs.write(epoch, self._action, lambda epoch=epoch: self._seen(epoch))
             finally:
                 self._lock.release()
             self._checkpoint.put_commit(epoch)
@@ -192,8 +196,8 @@ class Driver:
         places = [TopicPartition(JOB.topic, number) for number in range(len(self._events))]
         return [(before.offset(place), cut.offset(place)) for place in places]
 
-    def _count(self, epoch: int) -> int:
-        return sum(end - first for first, end in self._bounds(epoch))
+    def _seen(self, epoch: int) -> Seen:
+        return Seen(events=sum(end - first for first, end in self._bounds(epoch)))
 
     def _aggregate(self, epoch: int, writer: int) -> list[list[tuple[bytes, bytes]]]:
         """Update mode: the rows that the epoch's own events changed, with all events so far in them."""
@@ -238,10 +242,10 @@ class Driver:
             if not answered and luck & 8:
                 self._habits.late_rows.append(tombstone)
             else:
-                self._log.append((CHANGELOG, partition), key, None, tombstone.headers)
+                self._log.append((self.changelog, partition), key, None, tombstone.headers)
             if not answered:
                 self._habits.unburied += 1
-                raise UnavailableError(f"{CHANGELOG}/{partition}: a tombstone was not acknowledged")
+                raise UnavailableError(f"{self.changelog}/{partition}: a tombstone was not acknowledged")
             self._habits.buried += 1
 
     def _write(self, partition: int, rows: list[tuple[bytes, bytes]], headers: Headers) -> None:
@@ -253,7 +257,7 @@ class Driver:
                     if self._habits.zombies:  # the driver dies; an executor of it does not know yet
                         self._habits.late_rows.append(LateRow(partition, key, value, headers))
                     raise
-            self._log.append((CHANGELOG, partition), key, value, headers)
+            self._log.append((self.changelog, partition), key, value, headers)
 
 
 def _headers(me: Writer) -> Headers:

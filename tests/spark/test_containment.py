@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from cutwater.adapters.admin import ensure_topics
-from cutwater.core.cuts import Cut
+from cutwater.adapters.kafka import TransactionalWriter
+from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.topics import TopicSpec
 from cutwater_spark.parentage import first_above_ms
 
@@ -31,3 +32,15 @@ def test_the_first_record_above_a_cut_tells_its_time(broker: Any, unique: Callab
     assert (found[0], found[2]) == (None, None)
     assert found[1] is not None
     assert abs(found[1] - begun) < 600_000, "not what the producer says"
+
+
+def test_the_marker_behind_a_copy_is_no_record_that_was_taken(broker: Any, unique: Callable[[str], str]) -> None:
+    """A mirror writes in transactions: what follows the copy's end is theirs, and nothing was ever there."""
+    topic = unique("copied")
+    ensure_topics(broker.cluster, [TopicSpec(topic, 1, ())])
+    writer = TransactionalWriter(broker.cluster, unique("mirror"))
+    writer.initialise()
+    writer.write(topic, [b"1", b"2"])
+    cut = Cut.of_topic(topic, [2])
+    assert first_above_ms(broker.cluster, cut) == {0: 0}, "by itself it looks like a record that is gone"
+    assert first_above_ms(broker.cluster, cut, {TopicPartition(topic, 0): 2}) == {0: None}

@@ -127,3 +127,29 @@ def test_who_is_not_at_work_leaves_before_it_fences_anybody(job: Flow) -> None:
         in job.log("cutwater_spark.driver").read_text()
     )
     assert len(read_all(job, topics.barriers(job.job.name))) == told
+
+
+@pytest.mark.parametrize("job", ["tumbling"], indirect=True)
+@pytest.mark.rotating
+def test_a_source_at_rest_does_not_hold_a_candidate_back(job: Flow) -> None:
+    """It begins behind the newest event, whose watermark its parent reached without reading any more."""
+    job.produce(events(0, 300))
+    job.signal()
+    driver = job.driver()
+    job.wait_committed()
+
+    def rested() -> bool:
+        newest = [one for one, _ in job.milestones()][-1]
+        return newest.events == 0 and newest.watermark_ms > 0
+
+    wait_until(rested, "the epoch that closes what was read")
+    driver.send_signal(signal.SIGTERM)
+    assert driver.wait(60) == 0
+    stream = [one for one, _ in job.milestones()]
+    parent, last = [one for one in stream if one.events][-1], stream[-1]
+    assert parent.watermark_ms < last.watermark_ms
+    second = Second(job, parent, 2)
+    driver = second.driver()
+    first = wait_until(second.barriers, "the first barrier")[0]
+    assert first.watermark_ms == last.watermark_ms
+    assert first.source_cut == last.source_cut

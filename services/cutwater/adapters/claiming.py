@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from cutwater.adapters import admin, wire
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
 from cutwater.adapters.generations import candidates, parent_of, promoted
 from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.adapters.streams import newest, newest_milestone
@@ -83,7 +84,9 @@ class Claims:
         specs = topics.owned(self._job.name, claim.generation, claim.partitions, self._job.output)
         # Before the claim: whoever finds that finds the topic. Left over, it is taken by the next one of this id.
         admin.ensure_topics(self._cluster, [one for one in specs if one.name == changelog], copies)
+        reach("changelog-made")
         self._write(writer, claim)
+        reach("claim-written")
         return claim
 
     def promote(self, generation: Generation) -> None:
@@ -102,6 +105,7 @@ class Claims:
                 return
             raise UsageError(f"{other.claim.generation} is being promoted: wait for that, or abort it")
         self._write(writer, Promotion(self._job.name, generation, self._now_ms()))
+        reach("promotion-asked")
 
     def abort(self, generation: Generation, reason: str) -> None:
         """Give a candidate up; UsageError where it is promoted, which a withdrawal does not undo."""

@@ -79,8 +79,8 @@ class CopyingWriter(TransactionalWriter):
 
         try:
             self.transact(", ".join(sorted({one.topic for one in copies})) or "positions", fill)
-        except (NotTakenError, DivergenceError):
-            # Somebody wrote there? If that is a newer owner of this id, it is no divergence: this process leaves.
+        except (UsageError, DivergenceError):
+            # Somebody wrote or deleted there? If that is a newer owner of this id, this process just leaves.
             self._call("aborting", lambda: self._telling(self._abort))
             raise
 

@@ -54,6 +54,13 @@ POINTS = {
     "copy-written": "the mirror has committed a transaction of copies and positions, and has not gone on",
     "arrival-due": "a milestone has arrived, and the mirror has not said so",
     "arrival-written": "the mirror has said that a milestone has arrived, and has not gone on",
+    "mirror-fenced": "a failover has fenced the mirror, and has not looked again at what has arrived",
+    "topics-made": "the job's topics are made in the region that goes on, and nothing is claimed",
+    "changelog-made": "the changelog of a generation is made, and the generation is not claimed",
+    "claim-written": "a generation is claimed, and who has claimed it has not gone on",
+    "promotion-asked": "the promotion is asked for, and who has asked has not gone on",
+    "writers-fenced": "the writers of a job that is to be released are fenced, and no release is written",
+    "release-written": "the job is released, and a driver that was started meanwhile is not fenced",
 }
 """Every point, and what is done and not done there."""
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from cutwater.adapters import admin, generations, replicas, streams, wire
 from cutwater.adapters.claiming import Claims
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.crashing import reach
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.generations import milestone_in, promoted, told_parent
 from cutwater.adapters.kafka import TransactionalWriter, partition_count
@@ -97,6 +98,7 @@ class FailingOver:
         """Nobody copies any more who began before: what has arrived is final, until a mirror is started again."""
         for one in mirrored.transactional_ids(self._job.name, self._origin):
             TransactionalWriter(self._cluster, one).initialise()
+        reach("mirror-fenced")
 
     def claimed(self, found: Found) -> Again | None:
         """What an earlier try has claimed, promoted or not. Raises as `core.failover.resumed`."""
@@ -147,6 +149,7 @@ class FailingOver:
         own = [one for one in specs if not one.name.startswith(topics.changelog_prefix(self._job.name))]
         source = [] if self._exists(self._job.topic) else [topics.events(self._job.topic, count)]
         admin.ensure_topics(self._cluster, own + source, copies)
+        reach("topics-made")
 
     def claim(self, found: Found, copies: Replication) -> Claim:
         """Reserve the generation that goes on, unless an earlier try has; asked by one process at a time."""
@@ -196,11 +199,13 @@ def release(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[
     """Give a job up in its own region: a record ends the commit stream, and its writers are fenced.
 
     Candidates are given up, so that none is promoted behind it; one that is claimed afterwards takes the job back.
-    Raises UsageError where it has no milestone. Asked twice, the first record counts.
+    Raises UsageError where it has no milestone. Asked twice, the first record counts, and the driver is
+    fenced again: whoever has written the record may have died before he did.
     """
     name = job.name
     last = _require_milestone(cluster, name)
     if (before := streams.release(cluster, topics.milestones(name))) is not None:
+        _fence_driver(cluster, name, before.generation)
         return before
     claims = Claims(cluster, job, region, now_ms)
     for one in claims.known().by_id.values():
@@ -210,10 +215,18 @@ def release(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[
     writer.initialise()
     last = _require_milestone(cluster, name)  # what the fenced signaller wrote meanwhile is final now
     made = Release(name, last.generation, last.sequence, to, now_ms())
+    # Before the record: whoever dies behind it leaves no driver that works for nobody.
+    _fence_driver(cluster, name, last.generation)
+    reach("writers-fenced")
     writer.write(topics.milestones(name), [wire.encode(made)])
-    # Behind the record: a driver that starts now reads it and leaves.
-    TransactionalWriter(cluster, topics.driver_id(name, last.generation)).initialise()
+    reach("release-written")
+    # Behind it: one that was started meanwhile has not read the record; a driver that starts now does, and leaves.
+    _fence_driver(cluster, name, last.generation)
     return made
+
+
+def _fence_driver(cluster: Cluster, job: str, generation: Generation) -> None:
+    TransactionalWriter(cluster, topics.driver_id(job, generation)).initialise()
 
 
 def _require_milestone(cluster: Cluster, job: str) -> Milestone:

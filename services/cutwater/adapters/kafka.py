@@ -59,6 +59,7 @@ may be told that there is no such partition, of a topic that is only away."""
 _FIRST_AND_END = (OFFSET_BEGINNING, OFFSET_END)
 _PAUSE_S, _PAUSE_S_MAX = 0.1, 0.4
 _LOOK_S, _ANEW_S = 1.0, 5.0
+_ASK_S = 3.0
 
 
 class Batch(NamedTuple):
@@ -322,6 +323,22 @@ class TransactionalWriter:
         """Take what the client has to tell: while the brokers are away errors, which it keeps until then."""
         self._call("listening", lambda: self._producer.poll(0))
 
+    def require_own(self, topic: str) -> None:
+        """Raise FencedError where the id has a newer owner: asked with a record that is never committed.
+
+        For who is about to leave anyway: while brokers are away it takes some seconds. Nothing is known, and
+        nothing raised, where they do not answer, or an earlier transaction has failed, which has said why.
+        """
+
+        def ask() -> None:
+            self._producer.produce_batch(topic, [{"key": b"asked", "value": b""}], 0)
+            self._producer.flush(_ASK_S)
+            self._producer.abort_transaction(_ASK_S)
+
+        with suppress(KafkaException, UnavailableError, UsageError, SystemError):
+            self._producer.begin_transaction()
+            self._call("asking who has it", ask)
+
     def write(self, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
         """`write_all` of records without keys, all to one partition."""
         self.write_all([Batch(topic, partition, [{"value": value} for value in values])])
@@ -342,17 +359,31 @@ class TransactionalWriter:
     def transact(self, names: str, fill: Callable[[], None]) -> None:
         """Commit what `fill` hands to the client for these topics. What it raises leaves the transaction open:
         the caller must then leave, and whoever comes next aborts it. Raises as `write_all` does."""
-        began = time.monotonic()
+        began, doing = time.monotonic(), f"writing to {names}"
         try:
-            self._call(f"writing to {names}", lambda: self._transaction(fill))
-        except FencedError:
-            if time.monotonic() - began <= TRANSACTION_TIMEOUT_MS / 1000:
+            self._call(doing, lambda: self._transaction(fill))
+        except (FencedError, UnavailableError) as error:
+            fenced = error if isinstance(error, FencedError) else self._fenced(doing)
+            if fenced is None:
                 raise
+            if time.monotonic() - began <= TRANSACTION_TIMEOUT_MS / 1000:
+                raise fenced from None
             # The brokers fence whoever is too slow by the same means, and leave no other trace of it.
             raise HeldUpError(
-                f"writing to {names} as {self._id}: this process was held up for longer than a transaction may "
+                f"{doing} as {self._id}: this process was held up for longer than a transaction may "
                 f"take ({TRANSACTION_TIMEOUT_MS // 1000} s), and the brokers have aborted it; start it again"
             ) from None
+
+    def _fenced(self, doing: str) -> FencedError | None:
+        """Is that why a call failed? Once the client knows it, most of its calls say no more than that they cannot
+        go on; but it begins no transaction, asks nobody about that, and says why."""
+        try:
+            self._call(doing, self._producer.begin_transaction)
+        except FencedError as error:
+            return error
+        except CutwaterError:
+            pass  # what it was asked for failed by itself
+        return None
 
     def _transaction(self, fill: Callable[[], None]) -> None:
         self._producer.begin_transaction()

@@ -71,6 +71,11 @@ class Settings(BaseSettings):
     origin_kafka_ssl_certificate_file: str = Field("", description="PEM file of the mirror's certificate there.")
     origin_kafka_ssl_key_file: str = Field("", description="PEM file of that certificate's key (PKCS 8).")
     origin_kafka_ssl_key_password: SecretStr = Field(SecretStr(""), description="Password of that key.")
+    origin_registry_url: str = Field(
+        "", description="Schema registry there; else the job file's. The mirror compares it with the one here."
+    )
+    origin_registry_username: str = Field("", description="User for that registry.")
+    origin_registry_password: SecretStr = Field(SecretStr(""), description="Password for that registry.")
     mirror_slots: str = Field(
         "",
         description="The slots that this process of the mirror holds, as 0,1; where empty, all four. Several "
@@ -151,6 +156,11 @@ class Settings(BaseSettings):
     )
     native: bool = Field(
         True, description="Restore much state by the optional module cutwater-native, where it is installed."
+    )
+    preload: bool = Field(
+        True,
+        description="Load the rows of a candidate before it is promoted, beside what is shown: readers change "
+        "over sooner, for the disk and the memory of a second view meanwhile.",
     )
     view_census_ms: int = Field(
         600_000,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError
 
@@ -53,7 +53,7 @@ def milestones_in(cluster: Cluster, topic: str, end: int | None = None) -> Itera
             yield record, value
 
 
-def values(cluster: Cluster, topic: str, first: int, end: int | None = None) -> Iterator[bytes]:
+def values(cluster: Cluster, topic: str, first: int, end: int | None = None) -> Generator[bytes, None, None]:
     """The records of a one-partition topic between two offsets, up to where it ends now."""
     consumer = make_consumer(cluster)
     try:
@@ -156,8 +156,8 @@ def source_end(cluster: Cluster, topic: str) -> Cut:
 class Tail:
     """Follows a one-partition topic from its start; `poll` returns what is new, never blocking for long."""
 
-    def __init__(self, cluster: Cluster, topic: str) -> None:
-        self._consumer = make_consumer(cluster)
+    def __init__(self, cluster: Cluster, topic: str, **client: Any) -> None:
+        self._consumer = make_consumer(cluster, **client)
         low, _ = bounds(self._consumer, topic, 0)
         self._topic, self._position = topic, low
         assign(self._consumer, topic, {0: low})

@@ -12,8 +12,9 @@ from cutwater.adapters import replicas
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import handled, iso, out, print_json, say, table
+from cutwater.cli.seeding import Asked, from_a_snapshot, tell_given_up
 from cutwater.core import mirrored
 from cutwater.core.errors import UsageError
 from cutwater.core.mirrored import Mirrored
@@ -92,27 +93,63 @@ def resync(
         str, typer.Option(help="The topic, by its name in the origin, as the mirror's log names it.")
     ],
     origin: OriginOption = None,
+    from_snapshot: Annotated[
+        bool, typer.Option("--from-snapshot", help="Of a changelog: begin with a snapshot of the origin's view.")
+    ] = False,
+    store: Annotated[
+        str | None, typer.Option(help="Folder or URL of the origin's snapshots; default CUTWATER_SNAPSHOTS.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Give up the copy of a topic, so that the mirror begins it anew from the start of the origin's log.
+    """Give up the copy of a topic, so that the mirror begins it anew: from the start of the origin's log, or with
+    the rows of a snapshot in place of what that log has lost.
 
     The running mirror is fenced and leaves: start it again afterwards. Until milestones arrive anew, this region
-    has no arrival.
+    has no arrival. Broken off anywhere, the same command begins again.
 
-    Exit 2: nothing of the topic is copied, or nobody said yes. 4: this region's brokers do not answer.
+    With --from-snapshot the newest snapshot of the generation is taken whose milestone stands on the origin's
+    commit stream and whose cut the origin's log still holds; where there is none, nothing is deleted. The
+    milestones behind the snapshot's arrive, and it itself does not.
+
+    Exit 2: nothing of the topic is copied, no snapshot fits, or nobody said yes. 3: the disk does not take the
+    snapshot. 4: the brokers of a region or the store do not answer. 6: a mirror was started meanwhile.
 
     Examples:  cutwater mirror resync job.yaml --topic flights.events  ·  cutwater mirror resync job.yaml
-    --topic flights.events --origin us --yes
+    --topic flights.events --origin us --yes  ·  cutwater mirror resync job.yaml
+    --topic flights.changelog.g1-us-00000000 --from-snapshot --store s3://us-backups/cutwater --dry-run
     """
-    settings, job, region = _place(job_file, origin, bootstrap_servers)
-    _confirm(f"{mirrored.target(job, topic, region)} at {settings.bootstrap_servers}", yes)
+    settings, job, region = _place(job_file, origin, bootstrap_servers, data_dir)
+    if from_snapshot:
+        asked = Asked(settings, load_job(job_file), region, topic, store, as_json)
+        from_a_snapshot(asked, dry_run, lambda: _confirm(_named(settings, job, region, topic), yes))
+        return
+    if store:
+        raise UsageError("--store names snapshots: give --from-snapshot too")
+    if dry_run:
+        copy = resyncing.standing(settings.cluster, job, region, topic)
+        resyncing.require_any(copy, region)
+        tell_given_up(copy, as_json)
+        return
+    _confirm(_named(settings, job, region, topic), yes)
     resyncing.resync(settings.cluster, job, region, topic, say)
-    out.print(f"{topic} is copied anew once the mirror runs: start it again")
+    if as_json:
+        print_json({"topic": topic, "snapshot": None})
+    else:
+        out.print(f"{topic} is copied anew once the mirror runs: start it again")
 
 
-def _place(job_file: Path, origin: str | None, bootstrap: str | None) -> tuple[Settings, str, str]:
-    settings, job = settings_for(None, bootstrap), load_job(job_file).name
+def _named(settings: Settings, job: str, region: str, topic: str) -> str:
+    return f"{mirrored.target(job, topic, region)} at {settings.bootstrap_servers}"
+
+
+def _place(
+    job_file: Path, origin: str | None, bootstrap: str | None, data_dir: Path | None = None
+) -> tuple[Settings, str, str]:
+    settings, job = settings_for(data_dir, bootstrap), load_job(job_file).name
     region = origin or settings.origin_region
     if not region:
         raise UsageError("which region is copied? give --origin, or set CUTWATER_ORIGIN_REGION")

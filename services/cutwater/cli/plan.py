@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from cutwater.adapters import admin
 from cutwater.adapters.cluster import Cluster
@@ -20,7 +22,7 @@ from cutwater.cli.output import err, handled, out, print_json, say, table
 from cutwater.core import acls, estimate, replication, topics
 from cutwater.core.estimate import Load
 from cutwater.core.job import Job
-from cutwater.core.plan import Measured, Plan, merged, size
+from cutwater.core.plan import Measured, Mirroring, Plan, size
 
 ANSWER_S = 10.0
 
@@ -32,6 +34,10 @@ def plan(
     keys: Annotated[int, typer.Option(min=1, max=10**12, help="Different keys.")] = 10_000,
     event_bytes: Annotated[int, typer.Option(min=1, max=10**9, help="Bytes of one event.")] = 200,
     principal: Annotated[str, typer.Option(help="Whom the kafka-acls commands name.")] = "User:cutwater",
+    mirror_of: Annotated[
+        str | None,
+        typer.Option(help="With the rights of a mirror of this region; default CUTWATER_ORIGIN_REGION."),
+    ] = None,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
@@ -40,17 +46,20 @@ def plan(
 
     With brokers named, what exists there counts, the promoted generation with its partitions too, and where the
     job ran the bytes per row are measured. Without, three brokers are assumed. docs/OPERATING.md has the formula.
+    Where another region is mirrored here, what its mirror needs in both regions is among the rights.
 
     Exit 2: the job file, a setting or an option is wrong. 4: the named brokers do not answer.
 
     Examples:  cutwater plan deploy/jobs/flights.yaml
     ·  cutwater plan job.yaml --events-per-second 5000 --keys 100000 --event-bytes 400 --json
+    ·  cutwater plan job.yaml --mirror-of us --principal User:mirror
     """
     settings = settings_for(data_dir, bootstrap_servers)
     job = load_job(job_file)
     cluster = cluster_for(settings, bootstrap_servers)
     with err.status("asking the cluster" if cluster else "planning"):
         made = _plan(job, settings, cluster, (events_per_second, keys, event_bytes))
+        made = _mirrored(made, settings, mirror_of or settings.origin_region)
     if as_json:
         print_json({**made.plain(), "commands": made.commands(principal)})
     else:
@@ -89,6 +98,15 @@ def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: tuple[flo
     )
 
 
+def _mirrored(made: Plan, settings: Settings, origin: str) -> Plan:
+    """With the rights of a mirror; `origin` is empty where nothing is mirrored here."""
+    if not origin:
+        return made
+    bootstrap = (origin == settings.origin_region and settings.origin_bootstrap_servers) or None
+    there = Mirroring(origin, bootstrap, acls.mirror_there(made.job, made.source))
+    return replace(made, acls=[*made.acls, *acls.mirror_here(made.job, made.source, origin)], mirrors=[there])
+
+
 def _show(made: Plan, principal: str) -> None:
     rows = (
         (
@@ -105,12 +123,19 @@ def _show(made: Plan, principal: str) -> None:
     out.print(table(title, ("topic", "", "partitions", "settings"), rows))
     for line in made.warnings:
         say(f"warning: {line}")
-    rights = ((one.service, one.resource, _named(one), " ".join(one.operations)) for one in made.acls)
-    out.print(table("rights per service", ("service", "resource", "name", "operations"), rights))
-    out.print(f"as one user, {len(merged(made.acls))} commands:", highlight=False)
-    for line in made.commands(principal):
+    out.print(_rights("rights per service", made.acls))
+    for one in made.mirrors:
+        out.print(_rights(f"rights of the mirror in region {one.region}, where it only reads", one.acls))
+    commands = made.commands(principal)
+    out.print(f"as one user, {len(commands)} commands:", highlight=False)
+    for line in commands:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
     out.print(table(_load(made.load), ("what", "how much"), _amounts(made)))
+
+
+def _rights(title: str, listed: Sequence[acls.Acl]) -> Table:
+    rows = ((one.service, one.resource, _named(one), " ".join(one.operations)) for one in listed)
+    return table(title, ("service", "resource", "name", "operations"), rows)
 
 
 def _named(one: acls.Acl) -> str:

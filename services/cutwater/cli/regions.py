@@ -19,7 +19,7 @@ from cutwater.cli.output import err, handled, iso, out, print_json, table
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import CutwaterError
 from cutwater.core.mirrored import Mirrored, Steering
-from cutwater.core.safe_time import Pace, SafeTime, safe_time
+from cutwater.core.safe_time import Pace, SafeTime, awaited, safe_time
 
 ASK_S = 3.0
 """The origin may be away: nobody waits long for it."""
@@ -63,22 +63,21 @@ def replicas_of(settings: Settings, cluster: Cluster, job: str) -> list[tuple[Sa
         one = found.take(key, value)
         if isinstance(one, Mirrored):
             paces.setdefault(one.origin, Pace()).take(one)
-    now = now_ms()
-    return [
-        (
-            safe_time(
-                origin,
-                list(copies.values()),
-                replicas.last_arrival(cluster, job, origin),
-                replicas.newest_milestone(cluster, job, origin),
-                _ends(settings, origin, list(copies)),
-                paces[origin].per_second(now),
-                now,
-            ),
-            found.steering.get(origin),
+    now, told = now_ms(), []
+    for origin, every in sorted(found.copies.items()):
+        arrived = replicas.last_arrival(cluster, job, origin)
+        copies = awaited(every.values(), arrived)
+        safe = safe_time(
+            origin,
+            copies,
+            arrived,
+            replicas.newest_milestone(cluster, job, origin),
+            _ends(settings, origin, [TopicPartition(one.topic, one.partition) for one in copies]),
+            paces[origin].per_second(now),
+            now,
         )
-        for origin, copies in sorted(found.copies.items())
-    ]
+        told.append((safe, found.steering.get(origin)))
+    return told
 
 
 def _ends(settings: Settings, origin: str, places: list[TopicPartition]) -> dict[TopicPartition, int] | None:

@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError
 
 from cutwater.adapters import wire
+from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.generations import candidates, parent_of, promoted
@@ -124,6 +125,8 @@ class CommitSignal:
         with start.step("reading the commit stream"):
             parent = self._candidate()
             before = self._read_state(consumer, parent)  # leaves, when another is promoted, without fencing it
+            if before.last is None:
+                require_may_begin(self._cluster, self._job, self._generation)
         with start.step("fencing older signallers"):
             writer = TransactionalWriter(self._cluster, self._id(parent is not None))
             writer.initialise()
@@ -175,7 +178,7 @@ class CommitSignal:
         parent = parent_of(known.require(self._generation).claim).generation
         # After a failback the parent is of another region, and the first one of this region was never claimed.
         first = Generation(1, self._generation.region)
-        for one in {first, parent, *known.before(self._generation, ENDED_MAX)}:
+        for one in sorted({first, parent, *known.before(self._generation, ENDED_MAX)}, key=str):
             TransactionalWriter(self._cluster, topics.driver_id(self._job, one)).initialise()
             self._log.info("ended", generation=str(one))
 

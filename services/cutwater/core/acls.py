@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cutwater.core import topics
+from cutwater.core import mirrored, topics
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import from_origin
 
@@ -18,6 +18,9 @@ SETUP = "setup"
 """Whoever runs `cutwater up`, `doctor` and `down --delete`: creates the topics, and removes them."""
 TOOLS = "tools"
 """Whoever runs `cutwater status`, `milestones`, `produce`, `tail`, and the lists."""
+MIRROR = "mirror"
+MIRROR_TOOLS = "mirror-tools"
+"""Whoever runs `cutwater mirror` and `cutwater regions`: pauses a mirror, begins a copy anew."""
 CLIENT_GROUP = "cutwater"
 SPARK_GROUPS = "spark-kafka-source-"
 
@@ -54,6 +57,55 @@ def needed(job: str, source: str, generation: Generation) -> list[Acl]:
     return [one for one in every if one.name]
 
 
+def mirror_here(job: str, source: str, origin: str) -> list[Acl]:
+    """What the mirror of a region `origin` needs in its own; `source` is empty where the job has none."""
+    every = (*_mirror(job, source, origin), *_mirror_tools(job, source, origin))
+    return [one for one in every if one.name]
+
+
+def mirror_there(job: str, source: str) -> list[Acl]:
+    """What the same users need in the region that is copied: nothing is written there."""
+    every = (*_copied(MIRROR, job, source), *_copied(MIRROR_TOOLS, job, source))
+    return [one for one in every if one.name]
+
+
+def _copied(service: str, job: str, source: str) -> Iterator[Acl]:
+    # The settings of a topic say how its copy is made.
+    asks = ("Read", "DescribeConfigs")
+    yield Acl(service, "topic", source, asks)
+    yield Acl(service, "topic", topics.milestones(job), asks)
+    yield Acl(service, "topic", _changelogs(job), asks, prefixed=True)
+    yield _group(service)
+
+
+def _copies(job: str, source: str, origin: str) -> list[tuple[str, bool]]:
+    """The topics here that hold what was copied, and whether the name is the beginning of many."""
+    events = from_origin(source, origin) if source else ""
+    return [(events, False), (_changelogs(job), True), (mirrored.milestones_from(job, origin), False)]
+
+
+def _mirror(job: str, source: str, origin: str) -> Iterator[Acl]:
+    # It makes what it writes, and reads it again: no record may be there that it did not write.
+    own = [(mirrored.arrivals(job, origin), False), (mirrored.positions(job), False)]
+    for name, prefixed in (*_copies(job, source, origin), *own):
+        yield Acl(MIRROR, "topic", name, ("Create", "DescribeConfigs", "Read", "Write"), prefixed)
+    yield Acl(MIRROR, "topic", topics.history(job), ("Write",))
+    yield Acl(MIRROR, "topic", topics.alerts(job), ("Read", "Write"))
+    yield Acl(MIRROR, "transactional-id", mirrored.ids(job, origin), ("Write",), prefixed=True)
+    yield _group(MIRROR)
+
+
+def _mirror_tools(job: str, source: str, origin: str) -> Iterator[Acl]:
+    for name, prefixed in _copies(job, source, origin):
+        # A copy of a changelog may begin with the rows of a snapshot.
+        more = ("Create", "DescribeConfigs", "Write") if prefixed else ()
+        yield Acl(MIRROR_TOOLS, "topic", name, ("Read", "Delete", *more), prefixed)
+    yield Acl(MIRROR_TOOLS, "topic", mirrored.arrivals(job, origin), ("Read", "Delete"))
+    yield Acl(MIRROR_TOOLS, "topic", mirrored.positions(job), ("Read", "Write"))
+    yield Acl(MIRROR_TOOLS, "transactional-id", mirrored.ids(job, origin), ("Write",), prefixed=True)
+    yield _group(MIRROR_TOOLS)
+
+
 def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:
     yield Acl(SETUP, "topic", source, ("Describe", "DescribeConfigs"))
     # Read, to see that the driver has begun, and to measure.
@@ -62,6 +114,7 @@ def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:
         if not one.name.startswith(_changelogs(job)):
             yield Acl(SETUP, "topic", one.name, every)
     yield Acl(SETUP, "topic", _changelogs(job), every, prefixed=True)
+    yield _mirrored(SETUP, job)
     yield _group(SETUP)
 
 
@@ -74,6 +127,7 @@ def _driver(job: str, source: str) -> Iterator[Acl]:
     yield Acl("driver", "topic", topics.barriers(job), ("Read", "Write"))
     yield Acl("driver", "topic", topics.milestones(job), ("Read",))
     yield Acl("driver", "topic", topics.candidates(job), ("Read",))
+    yield _mirrored("driver", job)
     yield Acl("driver", "topic", topics.dead_letters(job), ("Write",))
     yield Acl("driver", "topic", topics.late(job), ("Write",))
     yield Acl("driver", "topic", topics.history(job), ("Write",))
@@ -97,6 +151,7 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl("commit-signal", "topic", topics.barriers(job), ("Read",))
     yield Acl("commit-signal", "topic", topics.milestones(job), ("Read", "Write"))
     yield Acl("commit-signal", "topic", topics.candidates(job), ("Read", "Write"))
+    yield _mirrored("commit-signal", job)
     yield Acl("commit-signal", "topic", topics.history(job), ("Write",))
     yield Acl("commit-signal", "transactional-id", topics.signal_id(job), ("Write",))
     # As a candidate it has an id of its own; promoted, it ends the drivers of the generations before.
@@ -104,6 +159,8 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield _group("commit-signal")
     yield Acl("rehydrator", "topic", _changelogs(job), ("Read",), prefixed=True)
     yield Acl("rehydrator", "topic", topics.milestones(job), ("Read",))
+    # Of candidates: their rows are loaded before they are promoted.
+    yield Acl("rehydrator", "topic", topics.candidates(job), ("Read",))
     yield Acl("rehydrator", "topic", topics.history(job), ("Write",))
     yield _group("rehydrator")
     yield Acl("publisher", "topic", _changelogs(job), ("Read",), prefixed=True)
@@ -137,6 +194,11 @@ def _others(job: str, source: str) -> Iterator[Acl]:
 def _group(service: str) -> Acl:
     # No offsets are committed: the client library only looks for the group's coordinator.
     return Acl(service, "group", CLIENT_GROUP, ("Read",))
+
+
+def _mirrored(service: str, job: str) -> Acl:
+    # No first generation begins where another region's job is copied; the topic need not exist.
+    return Acl(service, "topic", mirrored.positions(job), ("Read",))
 
 
 def _changelogs(job: str) -> str:

@@ -172,7 +172,9 @@ class Ledger:
         milestone = entry.milestone
         source = self._local(milestone.source_cut, self._require_kept)
         young = now_ms - milestone.written_ms < self._retention_ms - MARGIN_MS
-        changelog = self._local(milestone.changelog_cut, lambda copy, cut: self._require_whole(copy, cut, young))
+        changelog = self._local(
+            milestone.changelog_cut, lambda copy, cut: self._require_whole(copy, cut, young, milestone)
+        )
         return Arrival(
             job=self._job,
             origin=self._origin,
@@ -210,8 +212,13 @@ class Ledger:
         if cut < at.first:
             raise _Overtaken(f"{at.topic}/{at.partition} is copied from offset {at.first} on; its cut is {cut}")
 
-    def _require_whole(self, copy: _Copy, cut: int, young: bool) -> None:
+    def _require_whole(self, copy: _Copy, cut: int, young: bool, milestone: Milestone) -> None:
         at = copy.position
+        if at.first and (cut < at.first or (cut == at.first and _own_rows(milestone, at.partition))):
+            raise _Overtaken(
+                f"below offset {at.first} {at.topic}/{at.partition} is the copy of a snapshot, in which nobody "
+                "can tell the rows of this milestone from older ones"
+            )
         if cut == at.ended:
             return
         if cut < at.whole_from or not young:
@@ -231,3 +238,9 @@ class Ledger:
 
     def _pass(self, milestone: Milestone, reason: str) -> None:
         self.passed.append(Passed(milestone, reason))
+
+
+def _own_rows(milestone: Milestone, partition: int) -> int:
+    """How many rows its own epoch wrote to a partition; of an older version's milestone those of all."""
+    rows = milestone.partition_rows
+    return rows[partition] if partition < len(rows) else milestone.rows

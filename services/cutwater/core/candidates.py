@@ -7,7 +7,7 @@ stream alone says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from cutwater.core.errors import UsageError
@@ -75,6 +75,29 @@ class Candidates:
         if asked is None or last is None:
             return asked
         return asked if asked.claim.generation.number > last.generation.number else None
+
+    def likely_next(
+        self,
+        last: Milestone,
+        parent_of: Callable[[Claim], Milestone],
+        kept: Generation | None = None,
+        but: Generation | None = None,
+    ) -> Candidate | None:
+        """Which one will follow `last`, of those that may and have come to a milestone; never `but`.
+
+        That which was asked for; else the one that is `kept`, while it may still follow; else the newest.
+        """
+        may = [
+            one
+            for generation, one in self.by_id.items()
+            if one.newest and generation != but and forbidden(one, parent_of(one.claim), last) is None
+        ]
+        asked = self.promoting
+        return max(
+            may,
+            key=lambda one: (one is asked, one.claim.generation == kept, one.claim.generation.number),
+            default=None,
+        )
 
     def contests(self, generation: Generation) -> bool:
         """May somebody have taken its place for a moment who leaves it again?

@@ -14,7 +14,11 @@ from cutwater.core.generations import Generation, Token
 from cutwater.core.records import Milestone
 
 SPANS_MAX = 64
-"""Generations remembered. A token of one before these counts as lost: its reader begins anew."""
+"""Generations remembered: the first, since it says whose events the lineage holds, and the newest.
+
+Where there are so many, some between them may be forgotten, and with them whether one went back behind the first.
+A token of the first or of a forgotten one counts as lost then: its reader begins anew.
+"""
 
 
 class Span(NamedTuple):
@@ -41,7 +45,8 @@ class Lineage(NamedTuple):
         if self.spans and self.spans[-1].generation == milestone.generation:
             return self
         span = Span(milestone.sequence, milestone.generation, milestone.rewinds_to)
-        return Lineage((*self.spans, span)[-SPANS_MAX:])
+        kept = self.spans if len(self.spans) < SPANS_MAX else (self.spans[0], *self.spans[2:])
+        return Lineage((*kept, span))
 
     def ahead(self, token: Token) -> bool:
         """Is it of a generation that may be promoted yet? Numbers are never used twice, and rise."""
@@ -53,7 +58,8 @@ class Lineage(NamedTuple):
             return None
         back: Span | None = None
         ends = token.sequence + 1
-        for number, span in reversed(list(enumerate(self.spans))):
+        whole = len(self.spans) < SPANS_MAX
+        for number, span in reversed(list(enumerate(self.spans))[0 if whole else 1 :]):
             if span.generation == token.generation:
                 begins = span.first if number else FIRST_SEQUENCE  # the stream does not say any more how early
                 if not begins <= token.sequence < ends:

@@ -38,7 +38,7 @@ class Mirrored:
     partitions: int
     """How many the topic had."""
     first: int
-    """The source offset at which copying began."""
+    """The source offset at which copying began. Of a changelog: rows of a snapshot stand for what is below it."""
     before: int
     """The source position before this transaction."""
     next: int
@@ -137,19 +137,24 @@ def positions(job: str) -> str:
     return f"{job}.mirror.positions"
 
 
+def ids(job: str, origin: str) -> str:
+    """What every transactional id of the mirror of one origin begins with."""
+    return f"{job}.mirror.{origin}."
+
+
 def slot_id(job: str, origin: str, slot: int) -> str:
     """The transactional id that fences an older owner of a slot."""
-    return f"{job}.mirror.{origin}.{slot}"
+    return f"{ids(job, origin)}{slot}"
 
 
 def arrivals_id(job: str, origin: str) -> str:
     """The transactional id that fences an older writer of arrivals."""
-    return f"{job}.mirror.{origin}.arrivals"
+    return f"{ids(job, origin)}arrivals"
 
 
 def operator_id(job: str, origin: str) -> str:
     """The transactional id of what an operator says."""
-    return f"{job}.mirror.{origin}.operator"
+    return f"{ids(job, origin)}operator"
 
 
 def transactional_ids(job: str, origin: str) -> list[str]:

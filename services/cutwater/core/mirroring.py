@@ -82,6 +82,14 @@ def begun(job: str, origin: str, place: Place, first: int, local: int, now_ms: i
     )
 
 
+def seeded(at: Mirrored, records: int, size: int, local: int, source_ms: int) -> Mirrored:
+    """A position at which nothing is copied, once rows of a snapshot stand here in place of the log below it.
+
+    `local`: the offset that follows them. `source_ms`: when the origin wrote the snapshot's milestone.
+    """
+    return replace(at, records=records, size=size, local=local, source_ms=source_ms if records else at.source_ms)
+
+
 def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int) -> Mirrored:
     """The position after a piece whose first record goes to offset `base` here.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from cutwater.core import topics
 from cutwater.core.candidates import Candidate
@@ -13,7 +13,7 @@ from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations import ROOT_PARENT, Generation
 from cutwater.core.job import Job
 from cutwater.core.measures import VALUE, unmergeable
-from cutwater.core.records import Milestone, Release
+from cutwater.core.records import Barrier, Claim, Milestone, Release, Signal
 from cutwater.core.sources import copied_region
 from cutwater.core.windows import horizon_ms
 
@@ -25,7 +25,7 @@ class Origin:
     source_cut: Cut = field(default_factory=Cut)
     """The events below it are in the seed."""
     floor_ms: int = 0
-    """The parent's watermark: what comes for windows that end at or below it is late."""
+    """Of the parent, see `floor_behind`: what comes for windows that end at or below it is late."""
     horizon_ms: int = 0
     """The parent's: no seed is below it, whatever the retention says now."""
     origin_cut: Cut = field(default_factory=Cut)
@@ -34,6 +34,10 @@ class Origin:
     @staticmethod
     def of(parent: Milestone) -> Origin:
         return Origin(parent.source_cut, parent.watermark_ms, parent.horizon_ms, parent.origin_cut)
+
+    def raised(self, floor_ms: int) -> Origin:
+        """With a floor that is this one or higher."""
+        return replace(self, floor_ms=max(self.floor_ms, floor_ms))
 
     def range(self, plan: Plan, before: Plan | None) -> Range:
         """The offsets of an epoch, of which `before` planned the one before it.
@@ -60,6 +64,24 @@ FIRST = Origin()
 def claimed(generation: Generation) -> bool:
     """Was it started from a milestone, so that a claim names it? All were but a job's first one."""
     return generation.parent != ROOT_PARENT
+
+
+def floor_behind(claim: Claim, parent: Milestone, signals: Iterable[Signal]) -> int:
+    """The watermark that a candidate begins with: the parent's, once that had closed what it had read.
+
+    An epoch's watermark does not count what the epoch itself has read; the next one's does. Where that one read
+    nothing, the source is at rest, and a candidate that starts behind it sees none of these events: it would stay
+    behind that watermark until another event comes. And no event was counted between the two, so none becomes
+    late by it.
+
+    `signals` come from the parent milestone's place on the barriers topic on; no more than needed are taken. After
+    a failover they are another region's, and a rollback has nothing to catch up with.
+    """
+    for one in () if claim.origin or claim.rewinds_to else signals:
+        if isinstance(one, Barrier) and one.generation == parent.generation and one.epoch > parent.epoch:
+            at_rest = one.source_cut == parent.source_cut
+            return max(parent.watermark_ms, one.watermark_ms) if at_rest else parent.watermark_ms
+    return parent.watermark_ms
 
 
 def require_at_work(generation: Generation, last: Milestone | None, candidate: Candidate | None) -> None:

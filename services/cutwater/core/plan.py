@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from cutwater.core.acls import Acl
 from cutwater.core.estimate import Estimate, Load
@@ -24,6 +24,15 @@ class Measured:
     """Over the newest milestones; None where they hold no events."""
 
 
+class Mirroring(NamedTuple):
+    """The rights that a mirror of another region needs there; those here are among the others."""
+
+    region: str
+    bootstrap: str | None
+    """None where the region's brokers are not named."""
+    acls: Sequence[Acl]
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything `cutwater plan` prints."""
@@ -40,6 +49,8 @@ class Plan:
     load: Load
     estimate: Estimate
     measured: Measured | None
+    mirrors: Sequence[Mirroring] = field(default=())
+    """At most one: of the region that is copied here."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -50,6 +61,7 @@ class Plan:
             "topics": [self._topic(one) for one in self.topics],
             "warnings": list(self.warnings),
             "acls": [one.plain() for one in self.acls],
+            "mirrors": [{**one._asdict(), "acls": [acl.plain() for acl in one.acls]} for one in self.mirrors],
             "load": asdict(self.load),
             "measured": asdict(self.measured) if self.measured else None,
             "estimate": {
@@ -69,9 +81,11 @@ class Plan:
         }
 
     def commands(self, principal: str) -> list[str]:
-        """The calls of kafka-acls that grant everything, each once for all services."""
-        place = self.bootstrap or "HOST:PORT"
-        return list(dict.fromkeys(one.command(place, principal) for one in merged(self.acls)))
+        """The calls of kafka-acls that grant everything, each once for all services; in other regions too."""
+        places = [(self.bootstrap or "HOST:PORT", self.acls)]
+        places += [(one.bootstrap or f"{one.region.upper()}-HOST:PORT", one.acls) for one in self.mirrors]
+        calls = (one.command(place, principal) for place, acls in places for one in merged(acls))
+        return list(dict.fromkeys(calls))
 
 
 def merged(acls: Sequence[Acl]) -> list[Acl]:

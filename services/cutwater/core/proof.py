@@ -45,6 +45,14 @@ class Writer(NamedTuple):
         return header_prefix(self.generation) + f"{self.attempt}/{self.epoch}".encode()
 
     @staticmethod
+    def of_snapshot(generation: Generation, epoch: int) -> Writer:
+        """Whom the rows of a snapshot name: their generation, and no attempt that ever ran: these count from 1.
+
+        A view does not keep who wrote a row. So they are rows of the state, and of no milestone's own.
+        """
+        return Writer(generation, 0, epoch)
+
+    @staticmethod
     def of_header(value: bytes | None) -> Writer | None:
         """The writer that a header names; None where it names none."""
         try:

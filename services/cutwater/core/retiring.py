@@ -48,6 +48,11 @@ def retained(generation: Generation, now: Standing) -> str | None:
     return _read(generation, now)
 
 
+def left_behind(generation: Generation | None, promoted: Generation | None) -> bool:
+    """Was another one promoted since? Then nobody writes its changelog, and its region may remove it."""
+    return generation is not None and promoted is not None and generation.number < promoted.number
+
+
 def _read(generation: Generation, now: Standing) -> str | None:
     """Who may still read what it wrote."""
     if now.output is not None and now.output.number <= generation.number < now.promoted.number:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.mirrored import Arrival, Mirrored
 from cutwater.core.records import Milestone
+from cutwater.core.retiring import left_behind
+from cutwater.core.topics import generation_of
 
 PACE_MS = 60_000
 """The pace is that of the last minute."""
@@ -61,6 +63,14 @@ class Pace:
             return 0.0
         over_ms = max(1_000, now_ms - self._lately[0][0])
         return 1_000 * sum(records for _, records in self._lately) / over_ms
+
+
+def awaited(copies: Iterable[Mirrored], arrived: Arrival | None) -> list[Mirrored]:
+    """Those that a coming arrival may wait for. Not the changelog of a generation before that of the newest one:
+    its region may have removed it, and then nobody would know how far anything is behind."""
+    if arrived is None:
+        return list(copies)
+    return [one for one in copies if not left_behind(generation_of(one.job, one.topic), arrived.generation)]
 
 
 def safe_time(

@@ -45,6 +45,12 @@ def changelog(job: str, generation: Generation) -> str:
     return f"{changelog_prefix(job)}{generation}"
 
 
+def generation_of(job: str, topic: str) -> Generation | None:
+    """Whose changelog a topic is; None where it is none of the job's."""
+    prefix = changelog_prefix(job)
+    return Generation.parse(topic.removeprefix(prefix)) if topic.startswith(prefix) else None
+
+
 def output(job: str) -> str:
     return f"{job}.output"
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 
 from cutwater.adapters import streams
+from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.claiming import Claims, copies_of
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import working_for
@@ -244,6 +245,7 @@ class Stack:
     def _begin(self) -> tuple[Job, Settings]:
         """Find out which generation the stack begins with. Asks the brokers."""
         job, settings = working_for(self.job, self._settings, self.cluster)
+        require_may_begin(self.cluster, job.name, settings.generation)  # before anything is made
         self._generation = settings.generation
         for child in self._first:
             child.env["CUTWATER_GENERATION"] = str(settings.generation)

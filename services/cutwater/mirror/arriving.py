@@ -72,6 +72,11 @@ class Arriving:
         assign(self._positions, topic, {0: low})
         self._read, self._until = low, Ends(self._cluster).of(topic, 1)[0]
 
+    def require_own(self) -> None:
+        """Raise FencedError where another mirror announces arrivals now."""
+        if self._writer:
+            self._writer.require_own(mirrored.positions(self._job))
+
     def close(self) -> None:
         if self._feed:
             self._feed.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from cutwater.adapters import replicas
@@ -12,14 +12,17 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.copying import NotTakenError
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.kafka import TIMEOUT_S
+from cutwater.core import topics
 from cutwater.core.cuts import TopicPartition
-from cutwater.core.errors import ProtocolError, UnavailableError, UsageError
-from cutwater.core.mirror_gaps import REFUSED, Gap
+from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.mirror_gaps import GONE, REFUSED, Gap
 from cutwater.core.mirrored import SLOTS, Mirrored, slot_of
 from cutwater.core.mirroring import Read
 from cutwater.core.replication import UNREPLICATED, Replication
+from cutwater.core.retiring import left_behind
 from cutwater.mirror.followed import Followed, Taken, gathered
-from cutwater.mirror.looking import Looking, Stop
+from cutwater.mirror.looking import AbsentError, Looking, Stop
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
 from cutwater.mirror.slot import Slot
@@ -57,11 +60,15 @@ class Copier:
         ends = Ends(own)
         self._slots = {one: Slot(own, job, region, one, ends, now_ms) for one in slots}
         self._looking = Looking(own, origin, job, region, now_ms, self._slots.keys(), replication, clock_s)
-        self._watch = Watch(origin, region, log, clock_s)
+        self._watch = Watch(origin, region, self._left, log, clock_s)
         self._followed: dict[str, Followed] = {}
         self._pool = ThreadPoolExecutor(len(self._slots), "slot")
         self.stopped: dict[str, Gap] = {}
         """Topics that stand still, and why."""
+        self.dropped: set[str] = set()
+        """Changelogs that the origin has removed, of generations that it had left: nothing of them is to come."""
+        self.promoted: Generation | None = None
+        """The newest generation that the copied stream names."""
         self.ready = False
         """Are the slots this process's own?"""
 
@@ -73,6 +80,10 @@ class Copier:
         self.ready = True
         return {place.topic for place in self._looking.known}
 
+    def require_own(self) -> None:
+        """Raise FencedError where another mirror has taken one of the slots over."""
+        list(self._pool.map(Slot.require_own, self._slots.values()))  # at once: each may take seconds
+
     def close(self) -> None:
         for one in self._followed.values():
             one.fetcher.close()
@@ -83,7 +94,9 @@ class Copier:
 
         It is looked at meanwhile, and again while brokers do not answer: say so each round.
         """
-        if topic in self._followed or topic in self.stopped:
+        if topic in self.stopped and self.stopped[topic].cause == GONE and self._left(topic):
+            self._drop(topic)  # the stream did not say so yet
+        if topic in self._followed or topic in self.stopped or topic in self.dropped:
             return
         try:
             one = self._looking.found(topic)
@@ -91,7 +104,8 @@ class Copier:
             self.stop(topic, stop.gap)
             return
         except UnavailableError as error:
-            self._log.warning("waiting", topic=topic, reason=str(error))
+            if not (isinstance(error, AbsentError) and self._left(topic)):
+                self._log.warning("waiting", topic=topic, reason=str(error))
             return
         if one is None:
             return
@@ -128,16 +142,29 @@ class Copier:
         """Those that were committed."""
         by_slot = {slot: [one for one in pieces if self._slot(one) == slot] for slot in self._slots}
         running = [(self._pool.submit(self._slots[at].write, some), some) for at, some in by_slot.items() if some]
-        deadline = time.monotonic() + WRITE_S
-        while wait([one for one, _ in running], WAIT_S).not_done and time.monotonic() < deadline:
-            meanwhile()
+        self._await([one for one, _ in running], meanwhile)
         failures = [(failure, some) for one, some in running if (failure := one.exception(WAIT_S)) is not None]
-        for failure, some in failures:
+        # Who is fenced in one slot is fenced in all, whatever else the others have met with.
+        for failure, some in sorted(failures, key=lambda one: not isinstance(one[0], FencedError)):
             if not isinstance(failure, NotTakenError):
                 raise failure
             self._not_taken(failure, some)
         failed = [id(one) for _, some in failures for one in some]
         return [one for one in pieces if id(one) not in failed]
+
+    def _await(self, writes: Collection[Future[None]], meanwhile: Callable[[], None]) -> None:
+        """Until they have ended. What `meanwhile` raises says less than that a slot is fenced."""
+        deadline = time.monotonic() + WRITE_S
+        try:
+            while wait(writes, WAIT_S).not_done and time.monotonic() < deadline:
+                meanwhile()
+        except CutwaterError:
+            # Nor does a slot that is still writing answer to whoever asks whose it is.
+            ended = wait(writes, WRITE_S).done
+            for fenced in [one.exception(WAIT_S) for one in ended]:
+                if isinstance(fenced, FencedError):
+                    raise fenced from None
+            raise
 
     def _not_taken(self, failure: NotTakenError, pieces: list[Taken]) -> None:
         """A topic here cannot be written. What was with it in the transaction is looked at and read again."""
@@ -174,15 +201,29 @@ class Copier:
                 one.begin()
             else:
                 self.stop(one.name, gap)
-        for place in [at for at, part in taken.items() if part.followed.name in self.stopped]:
+        for place in [at for at, part in taken.items() if part.followed.name not in self._followed]:
             del taken[place]
 
     def stop(self, topic: str, gap: Gap) -> None:
         """Copy nothing more of a topic; the others go on."""
         self._leave(topic)
+        if gap.cause == GONE and self._left(topic):
+            self._drop(topic)
+            return
         self.stopped[topic] = gap
         self._metrics.stopped(topic, gap.cause)
         self._log.error("stopped", topic=topic, cause=gap.cause, reason=gap.text)
+
+    def _left(self, topic: str) -> bool:
+        """Is it the changelog of a generation that the origin has left for another one?"""
+        return left_behind(topics.generation_of(self._job, topic), self.promoted)
+
+    def _drop(self, topic: str) -> None:
+        self.dropped.add(topic)
+        if self.stopped.pop(topic, None) is not None:
+            self._metrics.dropped(topic)
+        reason = f"{self._region} has removed it; its generation was left for {self.promoted}"
+        self._log.info("dropped", topic=topic, reason=reason)
 
     def _leave(self, topic: str) -> None:
         one = self._followed.pop(topic, None)

@@ -42,6 +42,10 @@ class Stop(Exception):
         self.gap = gap
 
 
+class AbsentError(UnavailableError):
+    """The origin says that it has no such topic, which is not believed yet."""
+
+
 class Looking:
     """The looks of one mirror. Any number of topics; what it answers is asked again and again."""
 
@@ -138,7 +142,7 @@ class Looking:
             return found, identity
         if self._absences.said(topic, self._clock_s()):
             raise Stop(Gap(GONE, f"{topic} does not exist in {self._region}"))
-        raise UnavailableError(f"{self._region} says that {topic} does not exist; is its broker just back?")
+        raise AbsentError(f"{self._region} says that {topic} does not exist; is its broker just back?")
 
     def _bases(self, target: str, partitions: int, held: Collection[int]) -> dict[int, int]:
         """Where the logs here end. Raises UnavailableError while a transaction is open in them.

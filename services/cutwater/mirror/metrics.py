@@ -54,6 +54,10 @@ class Metrics:
         self._gaps.labels(cause).inc()
         self._stopped.labels(topic).set(1)
 
+    def dropped(self, topic: str) -> None:
+        """It stood still, and nobody need act any more."""
+        self._stopped.labels(topic).set(0)
+
     def safe(self, one: SafeTime) -> None:
         """What is not known shows as NaN."""
         for gauge, value, unit in (

@@ -13,7 +13,6 @@ from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.core import topics
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Generation
 from cutwater.core.mirrored import HEADER_ROOM
 from cutwater.core.mirroring import NEVER_MS
 from cutwater.core.replication import Replication
@@ -61,8 +60,7 @@ def lag_ms(found: FoundTopic) -> int:
 def copy_of(found: FoundTopic, name: str, job: str) -> TopicSpec:
     """How the copy of an origin's topic is made here."""
     largest = (_LARGEST, str(int(found.config[_LARGEST]) + HEADER_ROOM))
-    if name.startswith(topics.changelog_prefix(job)):
-        generation = Generation.parse(name.removeprefix(topics.changelog_prefix(job)))
+    if (generation := topics.generation_of(job, name)) is not None:
         (mine,) = [one for one in topics.owned(job, generation, found.partitions) if one.name == name]
         return replace(mine, config=(*(one for one in mine.config if one[0] != _LARGEST), largest))
     taken = [(key, found.config[key]) for key in _OF_EVENTS if key in found.config]

@@ -22,7 +22,7 @@ from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
 from cutwater.adapters.waiting import await_brokers
 from cutwater.core import mirrored, replication, topics
-from cutwater.core.errors import DivergenceError, UsageError
+from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.mirror_gaps import BROKEN, Gap
 from cutwater.core.mirrored import SLOTS
@@ -33,6 +33,7 @@ from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.copier import WAIT_S, Copier
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
+from cutwater.mirror.schemas import compare_registries
 from cutwater.mirror.standing import Standing
 
 LOOKED_S = 5.0
@@ -66,7 +67,7 @@ class Mirror:
         self._replication = replication
         self._throttle, self._clock_s = Throttle(bytes_per_s), clock_s
         there = Origin(origin)
-        self._standing = Standing(there, region, clock)
+        self._standing = Standing(there, region, clock, clock_s)
         self.copier = Copier(own, there, job.name, region, clock, log, metrics, slots, replication, clock_s)
         self.arriving = Arriving(own, job.name, job.topic, region, clock, log, metrics, writes=0 in slots)
 
@@ -81,6 +82,13 @@ class Mirror:
             with rare_collections():
                 while not self._stop.is_set():
                     self._round()
+        except FencedError:
+            raise
+        except CutwaterError:
+            # Whoever has fenced this process may delete what it reads, and somebody else's call finds that first.
+            self.arriving.require_own()
+            self.copier.require_own()
+            raise
         finally:
             self.arriving.close()
             self.copier.close()
@@ -116,6 +124,7 @@ class Mirror:
     def _follow(self) -> None:
         """Copy what is to be copied and is not yet: of the changelogs those that the copied stream names."""
         self._topics |= {topics.changelog(self._job.name, one) for one in self.arriving.generations}
+        self.copier.promoted = max(self.arriving.generations, default=None)
         for topic in sorted(self._topics):
             self.copier.follow(topic)
 
@@ -147,6 +156,8 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
     with start.step("waiting for the brokers"):
         await_brokers(own, settings.wait_ms / 1000, log)
         await_brokers(origin, settings.wait_ms / 1000, log)
+    with start.step("comparing the registries"):
+        compare_registries(job, settings, log)
     metrics = Metrics()
     serve(metrics.registry, settings.host, settings.mirror_port, "CUTWATER_MIRROR_PORT")
     copies = replication.decide(brokers(own), settings.replication_factor, settings.min_insync_replicas)

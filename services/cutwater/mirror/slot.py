@@ -29,6 +29,10 @@ class Slot:
         """Fence an older owner; what it has left open is aborted."""
         self._writer.initialise()
 
+    def require_own(self) -> None:
+        """Raise FencedError where it has a newer owner; what else keeps that from being known says nothing."""
+        self._writer.require_own(self._place)
+
     def write(self, taken: Sequence[Taken]) -> None:
         """Records and positions, whole or not at all.
 

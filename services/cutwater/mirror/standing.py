@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from cutwater.core.arrivals import Ledger
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import CutwaterError
-from cutwater.core.safe_time import Pace, SafeTime, safe_time
+from cutwater.core.safe_time import Pace, SafeTime, awaited, safe_time
 from cutwater.mirror.asking import asked
 from cutwater.mirror.origin import Origin
 
@@ -36,12 +36,13 @@ class Standing:
         """How the replica stands; None where nothing is known anew. Waits for nothing."""
         if self._answer is None and self._clock_s() - self._asked_s >= ASK_S:
             self._asked_s = self._clock_s()
-            places = [TopicPartition(one.topic, one.partition) for one in ledger.copies()]
+            copies = awaited(ledger.copies(), ledger.arrived)
+            places = [TopicPartition(one.topic, one.partition) for one in copies]
             self._answer = asked("ends", lambda: self._ends(places))
         if self._answer is None or not self._answer.done():
             return None
         answer, self._answer = self._answer, None
-        copies, now = ledger.copies(), self._now_ms()
+        copies, now = awaited(ledger.copies(), ledger.arrived), self._now_ms()
         for one in copies:
             self._pace.take(one)
         pace, ends = self._pace.per_second(now), answer.result(ASK_S)  # it is done

@@ -28,8 +28,11 @@ _Answer = tuple[dict[str, Identity], dict[str, Gap]]
 class Watch:
     """The topics of one mirror."""
 
-    def __init__(self, origin: Origin, region: str, log: Any, clock_s: Callable[[], float]) -> None:
-        self._origin, self._region = origin, region
+    def __init__(
+        self, origin: Origin, region: str, left: Callable[[str], bool], log: Any, clock_s: Callable[[], float]
+    ) -> None:
+        """`left`: is it the changelog of a generation that the origin has left? It may be removed there."""
+        self._origin, self._region, self._left = origin, region, left
         self._log, self._clock_s = log, clock_s
         self._absences = Absences(TIMEOUT_S)
         self._looked_s = clock_s()
@@ -89,7 +92,8 @@ class Watch:
         """The origin says that it has no such topic: None until that is believed."""
         if self._absences.said(topic, self._clock_s()):
             return Gap(GONE, f"{topic} does not exist in {self._region} any more")
-        self._log.warning("waiting", topic=topic, reason=f"{self._region} says that it does not exist")
+        if not self._left(topic):
+            self._log.warning("waiting", topic=topic, reason=f"{self._region} says that it does not exist")
         return None
 
     # From here on: in a thread.

@@ -24,6 +24,7 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.rehydrator.access import open_to_others
+from cutwater.rehydrator.ahead import Ahead
 from cutwater.rehydrator.before import shown_before
 from cutwater.rehydrator.census import SizeMetrics
 from cutwater.rehydrator.front import Front
@@ -68,6 +69,7 @@ class Rehydrator:
         self._refused: Generation | None = None
         """Promoted, and not to be shown with these settings."""
         self._lookout = Lookout(settings.cluster, job.name, self._stopped)
+        self._ahead = Ahead(job, settings, self._settled, log)
         self._front = Front(self._shown.door)
         metrics.watch(lambda: self._shown.view, now_ms)
         metrics.watch_changes(lambda: self._shown.changes)
@@ -114,9 +116,13 @@ class Rehydrator:
         api.start()
         self._at_work.begin(self._guarded)
         threading.Thread(target=self._guarded, args=(self._lookout.run,), name="lookout", daemon=True).start()
+        # What is a candidate in a replica's origin stands on no topic of this region.
+        if self._settings.preload and not self._settings.replica_of:
+            threading.Thread(target=self._guarded, args=(self._ahead.run,), name="ahead", daemon=True).start()
         self._log.info("serving", port=self.port)
         self._guarded(self._watch)
         self._lookout.stop()
+        self._ahead.stop()
         every = [self._at_work, *([self._shown] if self._coming else []), *(one for one, _ in self._past)]
         for one in every:
             one.stop()
@@ -146,8 +152,9 @@ class Rehydrator:
     def _look(self) -> None:
         """What is to be done about generations, if anything."""
         successor = self._successor()
-        if successor is not None:
+        if successor is not None and self._ahead.let_go():
             self._begin(successor)
+            self._ahead.go_on()
         coming = self._coming
         if coming is not None and coming.view.milestone is not None:
             self._switch(coming)
@@ -158,6 +165,11 @@ class Rehydrator:
             self._shown.view.status = Status(State.RESTORING if moving else state, say)
         elif self._shown.view.status.state is State.FOLLOWING:
             self._clear_away()
+
+    def _settled(self) -> Milestone | None:
+        """What is shown, while no other generation is to be shown in its place."""
+        shown = self._shown
+        return shown.view.milestone if self._coming is None and self._latest == shown.generation else None
 
     @property
     def _latest(self) -> Generation:

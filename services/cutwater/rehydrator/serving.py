@@ -32,6 +32,7 @@ from cutwater.rehydrator.starting import Starting
 from cutwater.views.bulk import Bulk, workers_by_default
 from cutwater.views.changes import Changes
 from cutwater.views.follower import Follower
+from cutwater.views.leftovers import take_ahead
 from cutwater.views.snapshotting import Between
 from cutwater.views.store import Store, folder_of
 from cutwater.views.table import RocksTable
@@ -67,6 +68,7 @@ class Served:
         self.folder = folder_of(settings.views_dir, job.name, self.generation)
         if settings.replica_of:
             begin_anew(self.folder, log)
+        take_ahead(self.folder)
         with self.start.step("opening the store"):
             table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
             self.store = Store(self.folder, job, self.generation, None, table, partitions, selection=selection)

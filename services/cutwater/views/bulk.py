@@ -92,12 +92,13 @@ class Bulk:
     def load(self, milestone: Milestone, slices: Iterable[Slice]) -> Done:
         """Everything in the slices is in the store, and what was counted of it.
 
-        The store must have begun the milestone. Raises what a worker raised: DivergenceError, UnavailableError,
-        MachineError, UsageError; Stopped at the process's end. Another call then goes on where this one was.
+        The store must have begun the milestone, or show none yet. Raises what a worker raised: DivergenceError,
+        UnavailableError, MachineError, UsageError; Stopped at the process's end. Another call then goes on where
+        this one was.
         """
         slices = list(slices)
         records_max = sum(one.records_max for one in slices)
-        done = self._store.loaded(milestone.token) or Done({})
+        done = self._store.loaded(milestone) or Done({})
         folder = loading_folder(self._store.folder)
         parts = divided(left(slices, done), self._workers)
         crew = _Crew(self._cluster, len(parts))
@@ -113,7 +114,7 @@ class Bulk:
             with told_exactly(self._cluster, self._topic, lambda: needed(slices, done)):
                 for path, more in crew.files(self._stopping):
                     done = done.plus(more)
-                    self._store.load([Path(path)] if path else [], milestone.token, done)
+                    self._store.load([Path(path)] if path else [], milestone, done)
                     crew.go_on()
                     self._observer.loaded(done, records_max)
         finally:

@@ -15,6 +15,8 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.views.table import locked
 
+_AHEAD = ".ahead"
+
 
 def earlier(folder: Path) -> list[Path]:
     """The views of generations before that of a view's folder which lie beside it, the newest first."""
@@ -48,9 +50,43 @@ def _named(folder: Path) -> set[Generation]:
     return found
 
 
+def ahead_of(folder: Path) -> Path:
+    """Where rows of a candidate lie before it is promoted: not in the folder of its view, which somebody shows."""
+    return folder.with_name(f"{folder.name}{_AHEAD}")
+
+
+def take_ahead(folder: Path) -> None:
+    """Begin a view with what was loaded ahead of it, where that is there and nothing else is."""
+    ahead = ahead_of(folder)
+    if folder.exists() or not ahead.is_dir():
+        return
+    with suppress(OSError), locked(_lock_of(ahead)):  # open or not to be moved: the view is built without it
+        ahead.rename(folder)
+        _lock_of(ahead).unlink()
+
+
+def remove_ahead(folder: Path, keep: Generation | None) -> list[str]:
+    """Delete what was loaded ahead of generations beside a view's folder, but of `keep`; their names.
+
+    What is open stays. Raises OSError.
+    """
+    removed = []
+    for path in sorted(folder.parent.glob(f"*{_AHEAD}")):
+        name = path.name.removesuffix(_AHEAD)
+        if name != str(keep):
+            with suppress(BlockingIOError):
+                _remove(path)
+                removed.append(name)
+    return removed
+
+
+def _lock_of(place: Path) -> Path:
+    return place.with_name(f"{place.name}.lock")
+
+
 def _remove(place: Path) -> None:
     """Set aside first: a folder that lacks files must not be taken for a view. The lock goes last."""
-    lock = place.with_name(f"{place.name}.lock")
+    lock = _lock_of(place)
     with locked(lock):
         if place.is_dir():
             aside = place.with_name(f"{place.name}.removing")
@@ -60,4 +96,6 @@ def _remove(place: Path) -> None:
         for path in place.parent.glob(f"{place.name}.*"):
             if path.is_dir():
                 shutil.rmtree(path)
+            elif path != lock:
+                path.unlink()  # of what was loaded ahead
         lock.unlink()

@@ -32,6 +32,8 @@ from cutwater.views.store import Store
 RETRY_S, RETRY_S_MAX = 5.0, 300.0
 """Pauses between tries of one upload; they double."""
 LOOK_S = 0.2
+SORTING_S = 600.0
+"""So long a snapshot that is due waits for compactions."""
 REQUESTS_MAX = 4
 """That wait at a time: each takes one of the threads that answer reads, of which there are 40."""
 
@@ -103,6 +105,7 @@ class Snapshots:
         self._refused = ""
         self._last: Entry | None = None
         """The milestone of the last checkpoint."""
+        self._due_since_s: float | None = None
         near.trim(plan.local)  # what a crash or a full disk has left
         self._next_ms = self._first_ms()
 
@@ -140,7 +143,7 @@ class Snapshots:
     def between(self) -> None:
         """Between two milestones: take a checkpoint if it is time. What a snapshot alone lacks stops nothing."""
         with self._lock:
-            due = self._wanted or self._now_ms() >= self._next_ms
+            due = self._wanted or self._due()
             at = self._store.applied
             if not due or self._busy or at is None or self._store.applying is not None:
                 return
@@ -148,6 +151,15 @@ class Snapshots:
                 self._wanted = False  # it is taken already; an upload that failed is tried again by itself
                 return
             self._take(at)
+
+    def _due(self) -> bool:
+        """Behind a load every file is soon written anew: the next snapshot would share none with one of them."""
+        if self._now_ms() < self._next_ms:
+            self._due_since_s = None
+            return False
+        now_s = time.monotonic()
+        self._due_since_s = self._due_since_s or now_s
+        return now_s - self._due_since_s > SORTING_S or not self._store.sorting
 
     def _take(self, at: Entry) -> None:
         begun_s = time.monotonic()

@@ -20,9 +20,10 @@ from cutwater.adapters.crashing import reach
 from cutwater.core.bulk import Done
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import MachineError, UsageError
-from cutwater.core.generations import Generation, Token
+from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.lineage import Lineage, Span
+from cutwater.core.proof import Writer
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
 from cutwater.core.selection import Selection
@@ -176,8 +177,10 @@ class Store:
             self._db.loading(False)  # a load that was broken off may not have been able to say so
         self._failed = False
 
-    def load(self, files: Sequence[Path], towards: Token, done: Done) -> None:
-        """Take sorted files of rows of the milestone that was begun, and write down how far the loading has come.
+    def load(self, files: Sequence[Path], towards: Milestone, done: Done) -> None:
+        """Take sorted files of rows below a milestone's cut, and write down how far the loading has come.
+
+        The milestone was begun, or nothing is shown of this store yet.
 
         In this order: after a crash in between the rows of a file are loaded once more, above the same ones.
         """
@@ -185,17 +188,22 @@ class Store:
             if files:
                 self.written_bytes += sum(file.stat().st_size for file in files)
                 self._db.load(files)
-            self._db.write({_LOADED: json.dumps([str(towards), done.text()]).encode()})
+            self._db.write({_LOADED: json.dumps([_epoch_of(towards), done.text()]).encode()})
 
-    def loaded(self, towards: Token) -> Done | None:
-        """How far a loading that was broken off had come. What it counted is of its own milestone only."""
+    def loaded(self, towards: Milestone) -> Done | None:
+        """How far a loading that was broken off had come. What it counted is of its own milestone's epoch only.
+
+        By whatever token: what a candidate's milestone proves, the commit stream tells again at its promotion.
+        """
         with self._guard("reading how far the loading came"):
             data = self._db.get(_LOADED)
         if data is None:
             return None
-        token, text = json.loads(data)
+        counted, text = json.loads(data)
         done = Done.of(text)
-        return done if token == str(towards) else replace(done, rows=0, digest=0)
+        # An earlier version has named the token.
+        same = counted in (_epoch_of(towards), str(towards.token))
+        return done if same else replace(done, rows=0, digest=0)
 
     def commit(
         self,
@@ -232,6 +240,12 @@ class Store:
     def floor_ms(self, horizon_ms: int) -> int:
         """Windows that end at or below it are not kept at this horizon."""
         return horizon_ms if self.lower_ms is None else max(horizon_ms, self.lower_ms)
+
+    @property
+    def sorting(self) -> bool:
+        """Is it about to write its files anew, as it does behind a load?"""
+        with self._guard("asking for compactions"):
+            return self._db.sorting()
 
     def checkpoint(self, folder: Path) -> Entry:
         """The store at its milestone as one of its own, in a new folder of the same disk. Costs a flush and links.
@@ -375,6 +389,10 @@ def _advice(text: str) -> str:
     if "lock" in text.lower():
         return "Another process serves from this folder: end it, or set CUTWATER_DATA_DIR."
     return "Check that the disk has room and that the folder can be written; nothing shown so far is lost."
+
+
+def _epoch_of(milestone: Milestone) -> str:
+    return Writer(milestone.generation, milestone.attempt, milestone.epoch).header.decode()
 
 
 def _size(rows: Mapping[bytes, bytes]) -> int:

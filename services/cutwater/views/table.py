@@ -14,6 +14,8 @@ from rocksdict import Checkpoint, IngestExternalFileOptions, Rdict, ReadOptions,
 from cutwater.adapters.crashing import reach
 from cutwater.views.rocks import MEMORY_BYTES, Figures, Tuning
 
+_COMPACTIONS = ("num-running-compactions", "compaction-pending")
+
 
 class Cursor(Protocol):
     """A place among the keys as they were when it was made, whatever is written later."""
@@ -56,6 +58,9 @@ class Table(Protocol):
 
     def loading(self, now: bool) -> None:
         """While much is loaded, files are not sorted into each other."""
+
+    def sorting(self) -> bool:
+        """Are files being sorted into each other, or about to be?"""
 
     def cursor(self, stop: bytes) -> Cursor:
         """Over the keys below `stop`."""
@@ -127,6 +132,9 @@ class RocksTable:
 
     def loading(self, now: bool) -> None:
         self._db.set_options({"disable_auto_compactions": str(now).lower()})
+
+    def sorting(self) -> bool:
+        return any(self._db.property_int_value(f"rocksdb.{one}") for one in _COMPACTIONS)
 
     def cursor(self, stop: bytes) -> Cursor:
         options = ReadOptions()

@@ -1,0 +1,43 @@
+"""Asks the brokers whether a job's first generation may begin here: `core.beginning` decides."""
+
+from __future__ import annotations
+
+from cutwater.adapters import replicas, wire
+from cutwater.adapters.admin import described
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import candidates, promoted
+from cutwater.adapters.streams import newest
+from cutwater.core import topics
+from cutwater.core.beginning import committed_in, require_not_copied
+from cutwater.core.candidates import Candidates
+from cutwater.core.generations import Generation
+from cutwater.core.origins import claimed
+from cutwater.core.records import Barrier, Committed, Heartbeat, Start
+
+
+def require_may_begin(cluster: Cluster, job: str, generation: Generation) -> None:
+    """Raise UsageError where a first generation would begin in a region that holds copies of another one's job.
+
+    A claimed generation goes on from a milestone: of that nothing is asked.
+    """
+    if claimed(generation) or _begun(cluster, job, generation) or not replicas.has_mirror(cluster, job):
+        return
+    copies = replicas.positions(cluster, job).copies.values()
+    positions = [one for places in copies for one in places.values()]
+    claims = described(cluster, [topics.candidates(job)])
+    known = candidates(cluster, job) if claims else Candidates()
+    require_not_copied(job, generation, committed_in(topics.milestones(job), positions), known)
+
+
+def _begun(cluster: Cluster, job: str, generation: Generation) -> bool:
+    """Is there a milestone of this region, or has a driver of the generation written anything?"""
+    stream, barriers = topics.milestones(job), topics.barriers(job)
+    here = described(cluster, [stream, barriers])
+    if stream in here and promoted(cluster, job) is not None:
+        return True
+
+    def own(record: wire.Record) -> bool | None:
+        spoken = isinstance(record, Start | Barrier | Committed | Heartbeat) and record.generation == generation
+        return spoken or None
+
+    return barriers in here and newest(cluster, barriers, own) is not None

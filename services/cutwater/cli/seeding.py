@@ -1,0 +1,151 @@
+"""`mirror resync --from-snapshot`: what would be done, the work with its progress, and what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from rich.filesize import decimal
+from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from cutwater.adapters.admin import brokers
+from cutwater.adapters.objects import objects_at
+from cutwater.adapters.process import now_ms
+from cutwater.adapters.settings import Settings
+from cutwater.cli.output import err, iso, out, print_json, say, table
+from cutwater.core import replication
+from cutwater.core.errors import UsageError
+from cutwater.core.job import Job
+from cutwater.mirror.resync import Standing
+from cutwater.mirror.seeding import Plan, Seeding
+from cutwater.views.shelf import Shelf
+
+
+class Asked(NamedTuple):
+    """What the verb was given."""
+
+    settings: Settings
+    job: Job
+    region: str
+    topic: str
+    """By its name in the origin."""
+    store: str | None
+    as_json: bool
+
+
+def from_a_snapshot(asked: Asked, dry_run: bool, confirm: Callable[[], None]) -> None:
+    """`confirm` raises where nobody says yes. Raises as `Seeding` does."""
+    seeding = _seeding(asked)
+    with err.status("looking at the origin's log and the snapshots"):
+        plan = seeding.plan()
+    if dry_run:
+        _tell(plan, asked, rows=None)
+        return
+    confirm()
+    with _counting() as report:
+        plan = seeding.run(say, report)
+        rows = report.rows
+    _tell(plan, asked, rows)
+
+
+def _seeding(asked: Asked) -> Seeding:
+    settings = asked.settings
+    if settings.origin != asked.region:
+        raise UsageError(
+            f"CUTWATER_ORIGIN_REGION says {settings.origin}, and --origin {asked.region}: name the region whose "
+            "brokers CUTWATER_ORIGIN_BOOTSTRAP_SERVERS names"
+        )
+    place = asked.store or settings.snapshots
+    if not place:
+        raise UsageError(f"no store is named: --store says where the snapshots of {asked.region} are")
+    copies = replication.decide(
+        brokers(settings.cluster), settings.replication_factor, settings.min_insync_replicas
+    )
+    return Seeding(
+        settings.cluster,
+        settings.origin_cluster,
+        asked.job,
+        asked.region,
+        asked.topic,
+        lambda names: Shelf(objects_at(place, settings), names, settings.snapshot_grace_ms),
+        settings.data_dir,
+        now_ms,
+        _Said(),
+        copies,
+    )
+
+
+class _Said:
+    """Says on standard error what a service would log."""
+
+    def info(self, what: str, **about: Any) -> None:
+        say(f"{what}: {', '.join(f'{name} {value}' for name, value in about.items())}")
+
+    warning = error = info
+
+
+class _Report:
+    """Rows that were written so far."""
+
+    def __init__(self, bar: Progress) -> None:
+        self.rows = 0
+        self._bar, self._task = bar, bar.add_task("", total=None)
+
+    def __call__(self, rows: int) -> None:
+        self.rows += rows
+        self._bar.update(self._task, completed=self.rows)
+
+
+@contextmanager
+def _counting() -> Iterator[_Report]:
+    """How many rows there will be is not known: nobody has counted them."""
+    columns = (TaskProgressColumn(show_speed=True), TimeElapsedColumn())
+    with Progress(
+        SpinnerColumn(), TextColumn("written {task.completed:,.0f} rows"), *columns, console=err, transient=True
+    ) as bar:
+        yield _Report(bar)
+
+
+def tell_given_up(copy: Standing, as_json: bool) -> None:
+    """What `resync` without a snapshot would do."""
+    told = {"deletes": copy.target if copy.exists else None, "positions": len(copy.known)}
+    if as_json:
+        print_json({"topic": copy.topic, "dry_run": True, **told, "snapshot": None})
+        return
+    what = f"deleted would be {copy.target}" if copy.exists else f"{copy.target} is not there"
+    out.print(f"{what}, and {len(copy.known)} positions; {copy.topic} is then copied from the start of its log")
+
+
+def _tell(plan: Plan, asked: Asked, rows: int | None) -> None:
+    """`rows`: None where nothing was done."""
+    milestone, copy = plan.seed.milestone, plan.standing
+    told: dict[str, Any] = {
+        "topic": asked.topic,
+        "dry_run": rows is None,
+        "deletes": copy.target if copy.exists else None,
+        "positions": len(copy.known),
+        "snapshot": str(milestone.token),
+        "committed": iso(milestone.committed_ms),
+        "files": len(plan.manifest.files),
+        "bytes": plan.manifest.size,
+        "rows": rows,
+        "partitions": [
+            {"partition": one, "from": at, "kept_from": plan.kept[one][0], "end": plan.kept[one][1]}
+            for one, at in sorted(plan.seed.cuts.items())
+        ],
+        "passed_over": {f"{milestone.generation}:{one}": why for one, why in sorted(plan.passed_over.items())},
+    }
+    if asked.as_json:
+        print_json(told)
+        return
+    for token, why in told["passed_over"].items():
+        say(f"not the snapshot {token}: {why}")
+    columns = ("partition", "copied on from", "the origin's log begins at", "and ends at")
+    title = f"{asked.topic} from the snapshot of {milestone.token}, {iso(milestone.committed_ms)}"
+    out.print(table(title, columns, [tuple(f"{one:,}" for one in row.values()) for row in told["partitions"]]))
+    size = f"{told['files']} files, {decimal(told['bytes'])}"
+    if rows is None:
+        out.print(f"would be fetched: {size}; deleted would be {copy.target}, and {len(copy.known)} positions")
+    else:
+        out.print(f"{rows:,} rows are written; the mirror copies on behind them once it runs: start it again")

@@ -1,0 +1,45 @@
+"""May a job's first generation begin in a region? Not where another region's job is only copied.
+
+Nothing fences two clusters from each other: both would commit the job, and nobody would know. Where regions
+aggregate events of their own side by side, each has begun before it looked at the other: its commit stream holds
+a milestone, or a driver of its first generation has written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from cutwater.core.candidates import Candidates
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.mirrored import Mirrored
+
+
+def committed_in(stream: str, positions: Iterable[Mirrored]) -> set[str]:
+    """The regions from whose commit stream, a topic of this name, anything is copied here."""
+    return {one.origin for one in positions if one.topic == stream and one.records}
+
+
+def require_not_copied(job: str, generation: Generation, origins: Collection[str], known: Candidates) -> None:
+    """Raise UsageError where a first generation would be a second job of one name.
+
+    Asked where the generation has not begun. `origins`: the regions whose commit streams are copied here;
+    `known`: all that was ever claimed here.
+    """
+    refused = f"a first generation of {job} may not begin in region {generation.region}"
+    for candidate in known.by_id.values():
+        claim = candidate.claim
+        if candidate.open and claim.origin:
+            raise UsageError(
+                f"{refused}: {claim.generation} was claimed here, to go on with the job of region {claim.origin}. "
+                f"Start with CUTWATER_GENERATION={claim.generation}, or give it up: "
+                f"'cutwater generation abort {claim.generation}'"
+            )
+    if origins:
+        named = " and ".join(sorted(origins))
+        raise UsageError(
+            f"{refused}: the job is copied here from {named}, and nothing of it has begun here, so both would "
+            f"commit it and nobody would know. To go on with the job here: 'cutwater failover' where {named} is "
+            f"dead, else 'cutwater switchover'. To aggregate events of this region beside {named}: begin before "
+            "the mirror does (docs/GLOBAL.md)"
+        )

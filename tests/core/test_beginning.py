@@ -1,0 +1,45 @@
+"""Where a job's first generation may begin, and where it would be a second job of one name: plain values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cutwater.core.beginning import committed_in, require_not_copied
+from cutwater.core.candidates import Candidates, folded
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.mirroring import Place, begun
+from cutwater.core.records import Claim, Withdrawal
+
+JOB, FIRST, CLAIMED = "flights", Generation(1, "eu"), Generation(2, "eu", "5f0c21aa")
+STREAM = replace(begun(JOB, "us", Place("flights.milestones", 0, "id", 1), 0, 0, 0), records=1)
+CLAIM = Claim(JOB, CLAIMED, b"", 2, 0, "failover from us", 0, origin="us")
+
+
+def test_of_which_regions_anything_is_committed_here() -> None:
+    """Of those whose commit stream is copied: events alone say nothing of a job there."""
+    others = (replace(STREAM, origin="ap", records=0), replace(STREAM, origin="sa", topic="flights.events"))
+    assert committed_in("flights.milestones", [STREAM, *others]) == {"us"}
+    assert committed_in("ships.milestones", [STREAM, *others]) == set()
+
+
+def test_no_second_job_of_one_name_begins() -> None:
+    """Where another region's job is copied; the message names that region and both ways to go on."""
+    require_not_copied(JOB, FIRST, [], Candidates())
+    with pytest.raises(UsageError, match=r"in region eu: .* from us.*cutwater failover.*cutwater switchover"):
+        require_not_copied(JOB, FIRST, ["us"], Candidates())
+    with pytest.raises(UsageError, match="from ap and us"):
+        require_not_copied(JOB, FIRST, ["us", "ap"], Candidates())
+
+
+def test_what_was_claimed_to_go_on_here_is_named() -> None:
+    """Until it is given up; a claim of this region's own line says nothing of another region."""
+    for origins in ([], ["us"]):
+        with pytest.raises(UsageError, match=f"CUTWATER_GENERATION={CLAIMED}"):
+            require_not_copied(JOB, FIRST, origins, folded([CLAIM]))
+    for harmless in ([CLAIM, Withdrawal(JOB, CLAIMED, "why", 1)], [replace(CLAIM, origin="")]):
+        require_not_copied(JOB, FIRST, [], folded(harmless))
+        with pytest.raises(UsageError, match="copied here from us"):
+            require_not_copied(JOB, FIRST, ["us"], folded(harmless))

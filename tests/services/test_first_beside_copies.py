@@ -1,0 +1,87 @@
+"""A first generation beside copies of another region's job: refused, unless it had begun before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from changelogs import Writing, make_job
+from mirroring import ORIGIN
+
+from cutwater.adapters import wire
+from cutwater.adapters.admin import ensure_topics
+from cutwater.adapters.beginning import require_may_begin
+from cutwater.adapters.kafka import Batch, TransactionalWriter
+from cutwater.core import mirrored, topics
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.mirroring import Place, begun
+from cutwater.core.records import Claim, Start
+from cutwater.mirror.resync import resync
+
+FIRST, CLAIMED = Generation(1, "eu"), Generation(2, "eu", "5f0c21aa")
+
+
+class Standby:
+    """A region to which one milestone of another one's job was copied."""
+
+    def __init__(self, cluster: Any, job: str) -> None:
+        self.cluster, self.job = cluster, job
+        require_may_begin(cluster, job, FIRST)  # there is no topic at all
+        ensure_topics(cluster, mirrored.owned(job, "us"))
+        require_may_begin(cluster, job, FIRST)  # nothing is copied yet
+        place = Place(topics.milestones(job), 0, "id", 1)
+        self.copied(replace(begun(job, "us", place, 0, 0, 0), next=1, records=1))
+
+    def copied(self, one: mirrored.Mirrored) -> None:
+        record = {"key": one.key, "value": wire.encode(one)}
+        self._writer(mirrored.slot_id(self.job, "us", 0)).write_all(
+            [Batch(mirrored.positions(self.job), 0, [record])]
+        )
+
+    def write(self, topic: str, record: wire.Record) -> None:
+        ensure_topics(self.cluster, topics.owned(self.job, FIRST, 1))
+        self._writer(f"{self.job}.test").write(topic, [wire.encode(record)])
+
+    def _writer(self, name: str) -> TransactionalWriter:
+        made = TransactionalWriter(self.cluster, name)
+        made.initialise()
+        return made
+
+    def require_refused(self, why: str) -> None:
+        with pytest.raises(UsageError, match=why):
+            require_may_begin(self.cluster, self.job, FIRST)
+        require_may_begin(self.cluster, self.job, CLAIMED)
+
+
+def test_no_first_generation_where_a_job_is_only_copied(broker: Any, tmp_path: Path) -> None:
+    """Whatever topics are there; once the copied stream is given up it may begin, and once begun it may go on."""
+    job = make_job(tmp_path)[0].name
+    here = Standby(broker.cluster, job)
+    here.require_refused("copied here from us")
+    # What a driver of another generation has said tells nothing of the first one.
+    here.write(topics.barriers(job), Start(job, CLAIMED, 1, 1))
+    here.require_refused("copied here from us")
+    here.write(topics.candidates(job), Claim(job, CLAIMED, b"", 2, 0, "", 0, origin="us"))
+    here.require_refused(f"CUTWATER_GENERATION={CLAIMED}")
+    here.write(topics.barriers(job), Start(job, FIRST, 1, 1))
+    require_may_begin(here.cluster, job, FIRST)
+
+
+def test_the_copied_stream_given_up(broker: Any, tmp_path: Path) -> None:
+    """The way out that docs/GLOBAL.md names, of who wants to aggregate here beside the other region."""
+    here = Standby(broker.cluster, make_job(tmp_path)[0].name)
+    resync(here.cluster, here.job, "us", topics.milestones(here.job))
+    require_may_begin(here.cluster, here.job, FIRST)
+
+
+def test_a_region_with_milestones_of_its_own_goes_on(broker: Any, tmp_path: Path) -> None:
+    """It aggregates events of its own, beside the region that is copied into it."""
+    job, _ = make_job(tmp_path)
+    writing = Writing(broker.cluster, job)
+    writing.epoch([])
+    Standby(broker.cluster, job.name)
+    require_may_begin(broker.cluster, job.name, Generation(1, ORIGIN))
+    writing.close()

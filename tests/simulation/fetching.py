@@ -1,0 +1,108 @@
+"""The link to another region, and the bulk reader of one topic over it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cutwater.adapters.batches import Batch, Chunk
+from simulation.log import Headers, Log, Outcome, Record
+from simulation.processes import Process
+
+AHEAD_MAX = 3
+"""Chunks of a partition that are kept ahead of the reader."""
+
+
+@dataclass
+class Link:
+    """From one region to another."""
+
+    cut: bool = False
+    slow: bool = False
+    """What was read arrives much later."""
+
+
+WIRE = Link()
+"""Within a region: never away."""
+
+
+class Fetched(NamedTuple):
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+class Parsed:
+    """Stands for a batch of aiokafka's parser."""
+
+    def __init__(self, records: list[Record], following: int) -> None:
+        self._records = records
+        self.base_offset = records[0].offset
+        self.next_offset = following
+
+    def __iter__(self) -> Iterator[Fetched]:
+        return (Fetched(one.offset, one.time_ms, one.key, one.value, one.headers or []) for one in self._records)
+
+
+class _Way:
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.ahead: deque[Chunk] = deque(maxlen=AHEAD_MAX)
+
+
+class SimFetcher:
+    """`cutwater.adapters.fetching.Fetcher`: committed records in log order, read ahead of whoever takes them."""
+
+    def __init__(self, log: Log, process: Process, link: Link, topic: str, topic_id: str) -> None:
+        self._log, self._process, self._link = log, process, link
+        self._topic, self._topic_id = topic, topic_id
+        self._ways: dict[int, _Way] = {}
+
+    def assign(self, firsts: Mapping[int, int]) -> None:
+        self._ways = {partition: _Way(first) for partition, first in firsts.items()}
+
+    def pause(self, partitions: Iterable[int]) -> None:
+        for partition in partitions:
+            self._ways.pop(partition, None)
+
+    def close(self) -> None:
+        self._ways = {}
+
+    @property
+    def told(self) -> bool:
+        """Luck decides that when it is taken."""
+        return False
+
+    def take(self, timeout_s: float) -> dict[int, Chunk]:
+        self._process.pause()
+        found = {}
+        for partition, way in self._ways.items():
+            luck = self._process.luck()
+            if self._answered and len(way.ahead) < AHEAD_MAX and luck % 4:
+                way.ahead.append(self._fetch(partition, way, 1 + (luck >> 8) % 12))
+            if way.ahead and (luck >> 16) % (12 if self._link.slow else 3) < 2:
+                found[partition] = way.ahead.popleft()
+        return found
+
+    @property
+    def _answered(self) -> bool:
+        """Another topic of the name has another identity: nothing comes of it."""
+        return not self._link.cut and self._log.identities.get(self._topic) == self._topic_id
+
+    def _fetch(self, partition: int, way: _Way, most: int) -> Chunk:
+        """What a broker answers now: up to the last stable offset."""
+        log, first = self._log.topics[self._topic][partition], way.position
+        inside = [one for one in log.records if first <= one.offset < log.stable_end]
+        following = inside[most - 1].offset + 1 if len(inside) > most else log.stable_end
+        way.position = following = max(following, first)
+        seen = [
+            one
+            for one in inside[:most]
+            if not (one.marker or (one.transaction and one.transaction.outcome is Outcome.ABORTED))
+        ]
+        batches = [Batch(Parsed(seen, following), memoryview(b""))] if seen else []
+        return Chunk(first, following, batches, len(seen), f"{self._topic}/{partition}", log.end)

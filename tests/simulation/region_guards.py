@@ -1,0 +1,266 @@
+"""The guards of mirrors and failovers: what each keeps away, and the histories that show it once it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from cutwater.adapters import failing_over, forking
+from cutwater.core import arrivals, mirrored
+from cutwater.core.arrivals import Ledger
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.failover import Loss, begins_at, known_loss
+from cutwater.core.forks import behind
+from cutwater.core.losing import Later, later
+from cutwater.core.mirrored import Arrival, from_origin
+from cutwater.core.records import Milestone
+from cutwater.mirror import slot
+from cutwater.mirror.arriving import Arriving
+from cutwater.mirror.copier import Copier
+from cutwater.mirror.slot import Slot
+from cutwater_spark import parentage
+from simulation import regions
+from simulation.checker import (
+    ABORTED_READ,
+    FALSE_ALARM,
+    LOST_WRITE,
+    PARTIAL,
+    REPEATED,
+    STUCK,
+    WRONG_LOSS,
+)
+from simulation.holes import Hole, off, own_ids_of
+from simulation.region_histories import Season
+
+
+@dataclass(frozen=True)
+class RegionGuard:
+    name: str
+    keeps_away: str
+    invariant: str
+    hole: Hole
+    way: Season
+    anomalies: frozenset[str]
+    """What the checker may call it, once the guard is gone."""
+
+
+_write = Slot.write
+_open = Copier.open
+
+
+def unmoved(cut: int, _runs: object, _local: int) -> int:
+    """As if offsets were the same here."""
+    return cut
+
+
+def as_far_as_it_goes(self: Ledger, copy: Any, cut: int, young: bool, milestone: Any) -> None:
+    """Nothing is asked of what compaction may have taken; only the copy must be past the cut."""
+
+
+def source_alone(self: Arriving, topic: str) -> bool:
+    return topic == self._source
+
+
+def never_waits(self: Ledger, cut: Cut, require: Any) -> Cut:
+    """A copy that is behind the cut counts as far as it has come."""
+    held = {place: min(at, self._copies[place].position.next) for place, at in cut if place in self._copies}
+    return _local(self, Cut.of(held), lambda *_args: None)
+
+
+_local = Ledger._local
+
+
+@contextmanager
+def positions_apart() -> Iterator[None]:
+    """Records in one transaction, and how far they reach in the next."""
+    real = slot.CopyingWriter
+
+    class Apart(real):  # type: ignore[misc, valid-type]
+        def copy(self, copies: Any, proof: Any) -> None:
+            kept: list[Any] = []
+
+            def proved() -> list[Any]:
+                kept.extend(proof())
+                return []
+
+            super().copy(copies, proved)
+            self.write_all(kept)
+
+    with patch.object(slot, "CopyingWriter", Apart):
+        yield
+
+
+def positions_first(self: Copier) -> set[str]:
+    """How far the slots came is read before older owners are fenced."""
+    known = self._positions()
+    _open(self)
+    self._looking.known = known
+    return {place.topic for place in known}
+
+
+def all_behind(arrived: Milestone, newest: Milestone, copied: Mapping[TopicPartition, int], heard_ms: int) -> Loss:
+    """As if nothing of what later milestones have read had been copied."""
+    parent = {place: arrived.source_cut.offset(place) for place in copied}
+    return known_loss(arrived, newest, parent, heard_ms)
+
+
+def since_the_parent(copy: Any, _since: int, end: int, read: int) -> Later:
+    """All that lies behind the parent's cut counts as brought later."""
+    return later(copy, 0, end, read)
+
+
+def at_the_end(arrival: Arrival, milestone: Milestone, source: str, region: str, firsts: Any) -> Cut:
+    """The new generation begins with what is copied from now on."""
+    begun = begins_at(arrival, milestone, source, region, firsts).as_dict()
+    copy = from_origin(source, arrival.origin)
+    return Cut.of({place: at + 3 if place.topic == copy else at for place, at in begun.items()})
+
+
+def from_the_start(arrival: Arrival, milestone: Milestone, source: str, region: str, firsts: Any) -> Cut:
+    """The new generation reads all that its seed holds already."""
+    begun = begins_at(arrival, milestone, source, region, firsts).as_dict()
+    copy = from_origin(source, arrival.origin)
+    return Cut.of({place: 0 if place.topic == copy else at for place, at in begun.items()})
+
+
+def own_begins_anew(arrival: Arrival, milestone: Milestone, source: str, region: str, firsts: Any) -> Cut:
+    """What the origin's line has read of this region's own events is not heeded."""
+    begun = begins_at(arrival, milestone, source, region, firsts).as_dict()
+    return Cut.of({place: firsts[place.partition] if place.topic == source else at for place, at in begun.items()})
+
+
+def to_the_end(stream: Any, parent: bytes, _elsewhere: object) -> Any:
+    return behind(stream, parent, frozenset())
+
+
+_CRASHES = {"kill": 3.0, "unknown": 3.0, "failover": 0.0, "switchover": 0.0}
+_AGES = {"leap": 4.0, "compact": 8.0, "link:cut": 2.0, "failover": 0.0, "switchover": 0.0}
+_GOES_ON = {"leap": 0.0, "link:cut": 1.0, "failover": 2.0, "switchover": 0.0, "events": 12.0}
+_BACK = {
+    "leap": 0.0,
+    "failover": 4.0,
+    "switchover": 0.0,
+    "link:cut": 0.0,
+    "link:slow": 0.0,
+    "kill": 0.0,
+    "stall": 0.0,
+}
+_NOT_WHOLE = frozenset({LOST_WRITE, PARTIAL, ABORTED_READ})
+
+REGION_GUARDS: Sequence[RegionGuard] = (
+    RegionGuard(
+        "exact translation of cuts",
+        "an arrival whose cut lies elsewhere than in the origin",
+        "I5",
+        off(arrivals, "translated", unmoved),
+        Season({"claims": 0}),
+        _NOT_WHOLE,
+    ),
+    RegionGuard(
+        "containment of copies",
+        "the arrival of a milestone that compaction overtook in the origin",
+        "I5",
+        off(Ledger, "_require_whole", as_far_as_it_goes),
+        Season({"claims": 0}, _AGES),
+        _NOT_WHOLE,
+    ),
+    RegionGuard(
+        "arrivals wait for both cuts",
+        "the arrival of a milestone of which a partition is still to come",
+        "I5",
+        off(Ledger, "_local", never_waits),
+        Season({"claims": 0}, {"link:slow": 2.0}),
+        _NOT_WHOLE,
+    ),
+    RegionGuard(
+        "arrivals wait for the changelog",
+        "the arrival of a milestone whose rows are still to come",
+        "I5",
+        off(Arriving, "_copied", source_alone),
+        Season({"claims": 0}),
+        _NOT_WHOLE,
+    ),
+    RegionGuard(
+        "position in the copy's transaction",
+        "records that nobody knows to be copied, after a crash",
+        "I5",
+        positions_apart,
+        Season({"claims": 0}, _CRASHES),
+        frozenset({FALSE_ALARM, REPEATED, STUCK}),
+    ),
+    RegionGuard(
+        "fencing before positions are read",
+        "a mirror that goes on from where the one before it no longer is",
+        "I5",
+        off(Copier, "open", positions_first),
+        Season({"claims": 0}, {"stall": 3.0, "unknown": 0.0}),
+        frozenset({FALSE_ALARM, REPEATED}),
+    ),
+    RegionGuard(
+        "fencing of mirrors",
+        "two mirrors that write one copy",
+        "I5",
+        own_ids_of(mirrored, "slot_id"),
+        Season({"claims": 0}, {"stall": 3.0}),
+        frozenset({FALSE_ALARM, REPEATED, *_NOT_WHOLE}),
+    ),
+    RegionGuard(
+        "a generation begins at the arrival's cut",
+        "events between the arrival and the end of the copy that nobody reads",
+        "I2",
+        off(failing_over, "begins_at", at_the_end),
+        Season({"claims": 1}, _GOES_ON),
+        frozenset({LOST_WRITE}),
+    ),
+    RegionGuard(
+        "what the seed holds is not read again",
+        "events of the origin that count twice",
+        "I2",
+        off(failing_over, "begins_at", from_the_start),
+        Season({"claims": 1}, _GOES_ON),
+        frozenset({REPEATED}),
+    ),
+    RegionGuard(
+        "a failback goes on in its own events",
+        "own events that count twice after a failback",
+        "I2",
+        off(failing_over, "begins_at", own_begins_anew),
+        Season({"claims": 4}, _BACK, 700, 8),
+        frozenset({REPEATED}),
+    ),
+    RegionGuard(
+        "behind the end of a copy are only markers",
+        "a failover that is refused once the outage is older than compaction waits",
+        "I4",
+        off(parentage, "copies_end", lambda *_args: {}),
+        Season({"claims": 1}, {"leap": 3.0, "failover": 3.0, "events": 3.0}, first=23),
+        frozenset({FALSE_ALARM}),
+    ),
+    RegionGuard(
+        "what was copied is not lost",
+        "a lower bound above the loss",
+        "I6",
+        off(regions, "known_loss", all_behind),
+        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 7),
+        frozenset({WRONG_LOSS}),
+    ),
+    RegionGuard(
+        "later means behind the failover",
+        "an exact loss of which more has come since than was missing",
+        "I6",
+        off(forking, "later", since_the_parent),
+        Season({"claims": 1}, _GOES_ON),
+        frozenset({WRONG_LOSS}),
+    ),
+    RegionGuard(
+        "a fork ends where its region came back",
+        "milestones of the failback counted among what is lost",
+        "I6",
+        off(forking, "behind", to_the_end),
+        Season({"claims": 4}, _BACK, 700, 8),
+        frozenset({WRONG_LOSS}),
+    ),
+)

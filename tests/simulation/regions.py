@@ -1,0 +1,475 @@
+"""Two regions: mirrors between them, failovers and switchovers at any moment, and zombies of either side.
+
+The mirror, commit-signal, the failover's steps and the reports of forks and losses are the services' own code.
+A history is a list of steps made from a seed, as in the world of one region.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from cutwater.adapters import wire
+from cutwater.adapters.failing_over import FailingOver, Found, release
+from cutwater.adapters.generations import told_parent
+from cutwater.client.changelog import from_changelog
+from cutwater.commit_signal.service import CommitSignal
+from cutwater.core import mirrored, topics
+from cutwater.core.candidates import Candidates
+from cutwater.core.cuts import TopicPartition
+from cutwater.core.errors import (
+    CutwaterError,
+    DivergenceError,
+    FencedError,
+    HeldUpError,
+    UnavailableError,
+    UsageError,
+)
+from cutwater.core.failover import Loss, known_loss
+from cutwater.core.generations import Generation
+from cutwater.core.records import Claim
+from cutwater.core.replication import UNREPLICATED
+from cutwater.core.safe_time import SafeTime
+from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
+from cutwater.mirror.service import Mirror
+from simulation.checker import FALSE_ALARM, STUCK, Anomaly
+from simulation.clients import SimCluster
+from simulation.disk import Concurrent
+from simulation.fetching import Link
+from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
+from simulation.log import Outcome
+from simulation.processes import Luck, Process, SimEvent
+from simulation.regional import Book, Region, RegionDriver
+from simulation.regions_checker import Lines, Reader
+from simulation.spark import Event
+from simulation.world import START_MS, Step, _Silent
+
+HOME, AWAY = GENERATION.region, "west"
+CLAIMS_MAX = 5
+ROUNDS_MAX = 150
+_MS = (1, 200, 700, 3_000)
+
+
+@dataclass(frozen=True)
+class Weather:
+    """What this history has."""
+
+    split: bool = False
+    """Two processes share the slots of a mirror."""
+    claims: int = 2
+    """So many times a region may go on with the other one's job."""
+
+
+class _Counted(_Silent):
+    """A mirror's metrics: what it says of itself is held against what is there."""
+
+    def __init__(self, world: Regions, region: str) -> None:
+        self._world, self._region = world, region
+
+    def stopped(self, topic: str, cause: str) -> None:
+        if Process.running in self._world.stalled.values():
+            # It looked before it stood still, and again after its successor had written: to it that is foreign.
+            self._world.faults["zombie mirror has stopped a topic"] += 1
+            return
+        raise Anomaly(FALSE_ALARM, f"the mirror in {self._region} has stopped {topic}: {cause}")
+
+    def safe(self, one: SafeTime) -> None:
+        self._world.faults["safe time"] += 1
+        self._world.lines.look_at_safe_time(self._region, one)
+
+    def passed(self) -> None:
+        self._world.faults["passed over"] += 1
+
+
+class Regions:
+    """One history."""
+
+    def __init__(self, weather: Weather) -> None:
+        self.weather, self.luck = weather, Luck()
+        self.faults: Counter[str] = Counter()
+        self.book = Book()
+        self.by_name = {name: Region(name, START_MS) for name in (HOME, AWAY)}
+        self.by_name[HOME].make(GENERATION)
+        self.links = {name: Link() for name in self.by_name}
+        """Over which a region reaches the other one."""
+        self.live: dict[str, Process] = {}
+        self.stalled: dict[str, Process] = {}
+        self.left: dict[str, str] = {}
+        self.foreign: set[str] = set()
+        """Slots in which a zombie has gone on: a driver that finds its rows ends the generation."""
+        self.mirrors: dict[str, Mirror] = {}
+        self.printed: dict[Generation, Loss] = {}
+        self.planned: set[Generation] = set()
+        """Those that a switchover claimed."""
+        self.event_ms = START_MS - START_MS % HOUR_MS
+        self.lines = Lines(self.by_name, self.book)
+        self.readers: dict[str, Reader] = {}
+
+    @property
+    def now_ms(self) -> int:
+        return self.by_name[HOME].log.now_ms
+
+    @property
+    def milestones(self) -> int:
+        return sum(map(len, self.lines.streams.values()))
+
+    def counted(self) -> Counter[str]:
+        """What has happened, and what came of it."""
+        promoted = {told.milestone.generation for stream in self.lines.streams.values() for told in stream}
+        home = [one for one in promoted if one.region == HOME and one != GENERATION]
+        away = [one for one in promoted if one.region == AWAY]
+        arrived = sum(map(len, self.lines.arrived.values()))
+        return self.faults + Counter({"arrival": arrived, "gone on": len(away), "gone back": len(home)})
+
+    def other(self, name: str) -> Region:
+        return self.by_name[AWAY if name == HOME else HOME]
+
+    # --- steps
+
+    def apply(self, step: Step) -> None:
+        """Raises Anomaly."""
+        self.luck.set(step.luck)
+        self._pass(_MS[self.luck() % len(_MS)])
+        getattr(self, f"_do_{step.kind.replace('-', '_')}")(step.what)
+        self.lines.look()
+
+    def _pass(self, ms: int) -> None:
+        for one in self.by_name.values():
+            one.log.now_ms += ms
+
+    def _do_run(self, what: str) -> None:
+        slots = [one for one in self._slots() if one.startswith(what)]
+        if slots:
+            most = (12, 12, 60)[self.luck() % 3] * (1 if what in ("driver", "signal", "reader") else 4)
+            self._go(self.live, slots[self.luck() % len(slots)], 1 + self.luck() % most)
+
+    def _do_events(self, _what: str) -> None:
+        region = self.by_name[(HOME, HOME, AWAY)[self.luck() % 3]]
+        if region.has(JOB.topic):
+            for _ in range(1 + self.luck() % 4):
+                self._produce(region, self.luck())
+
+    def _produce(self, region: Region, luck: int) -> None:
+        at_ms = self.event_ms - luck % (20 * 60_000)
+        event = Event(KEYS[(luck >> 8) % len(KEYS)], at_ms, 1 + (luck >> 12) % 97)
+        name = self.book.add(region.name, event)
+        region.log.append((JOB.topic, (luck >> 20) % PARTITIONS), event.key.encode(), name)
+        self.event_ms += (luck >> 22) % (10 * 60_000)
+
+    def _do_marker(self, _what: str) -> None:
+        for one in self.by_name.values():
+            for _ in range(2):
+                if one.log.markers:
+                    one.log.write_marker(self.luck())
+
+    def _do_kill(self, what: str) -> None:
+        slots = [one for one in self.live if one.startswith(what)]
+        if slots:
+            self.faults[f"kill {what}"] += 1
+            self.live.pop(slots[self.luck() % len(slots)]).kill()
+
+    def _do_stall(self, what: str) -> None:
+        slots = [one for one in self.live if one.startswith(what) and one not in self.stalled]
+        if slots:
+            slot = slots[self.luck() % len(slots)]
+            self.faults[f"stall {what}"] += 1
+            self.stalled[slot] = self.live.pop(slot)
+
+    def _do_wake(self, _what: str) -> None:
+        if self.stalled:
+            slot = list(self.stalled)[self.luck() % len(self.stalled)]
+            self.faults[f"zombie {slot.split()[0]}"] += 1
+            self.foreign.add(slot)
+            self._go(self.stalled, slot, 1 + self.luck() % 30)
+
+    def _do_unknown(self, what: str) -> None:
+        slots = [one for one in self.live if one.startswith(what)]
+        if slots:
+            self.faults[f"unknown {what}"] += 1
+            self.live[slots[self.luck() % len(slots)]].lose_next_answer = True
+
+    def _do_timeout(self, _what: str) -> None:
+        for region in self.by_name.values():
+            for producer in region.log.producers.values():
+                found = producer.transaction
+                if found and found.outcome is Outcome.OPEN and not found.owner.alive:  # type: ignore[attr-defined]
+                    self.faults["transaction timed out"] += 1
+                    producer.epoch += 1
+                    region.log.decide(producer, Outcome.ABORTED)
+
+    def _do_compact(self, _what: str) -> None:
+        prefix = topics.changelog_prefix(JOB.name)
+        for region in self.by_name.values():
+            for topic in [one for one in region.log.topics if one.startswith(prefix)]:
+                for number in range(len(region.log.topics[topic])):
+                    gone = region.log.compact((topic, number), MIN_COMPACTION_LAG_MS, DELETE_RETENTION_MS)
+                    self.faults["compacted"] += gone
+        for region in self.by_name.values():
+            if region.has(mirrored.positions(JOB.name)):
+                gone = region.log.compact((mirrored.positions(JOB.name), 0), HOUR_MS, HOUR_MS)
+                self.faults["positions compacted"] += gone
+
+    def _do_leap(self, _what: str) -> None:
+        self._pass((20_000, HOUR_MS, 13 * HOUR_MS, 30 * HOUR_MS)[self.luck() % 4])
+
+    def _do_link(self, what: str) -> None:
+        """Cut, slow or well again, one way or both."""
+        for name in ((HOME,), (AWAY,), (HOME, AWAY))[self.luck() % 3]:
+            self.links[name].cut, self.links[name].slow = what == "cut", what == "slow"
+            self.faults[f"link {what}"] += 1
+
+    def _do_failover(self, _what: str) -> None:
+        self._ask("failover")
+
+    def _do_switchover(self, _what: str) -> None:
+        self._ask("switchover")
+
+    # --- processes
+
+    def known(self, region: Region) -> Candidates:
+        found = Candidates()
+        if region.has(topics.candidates(JOB.name)):
+            place = (topics.candidates(JOB.name), 0)
+            end = region.log.topics[place[0]][0].stable_end
+            for one in region.log.committed(place, 0, end):
+                found = found.after(wire.decode(one.value or b""))  # type: ignore[arg-type]
+        return found
+
+    def _slots(self) -> list[str]:
+        """Who may run: '<part> <region> <which>'."""
+        found = [one for one in self.live if one.startswith("ask")]
+        for region in self.by_name.values():
+            claims = self.known(region).by_id
+            for generation in [*([GENERATION] if region.name == HOME else []), *claims]:
+                found += [f"driver {region.name} {generation}", f"signal {region.name} {generation}"]
+            found += [f"reader {region.name} {one}" for one in self.lines.promoted(region.name)]
+            if self.other(region.name).has(topics.milestones(JOB.name)):
+                found += [f"mirror {region.name} {part}" for part in (("a", "b") if self.weather.split else "a")]
+        return [one for one in found if one not in self.left]
+
+    def _go(self, where: dict[str, Process], slot: str, most: int) -> None:
+        if where is self.live and slot not in where and not slot.startswith("ask"):
+            self._start(slot)
+        process = where.get(slot)
+        for _ in range(most):
+            if process is None or not process.run():
+                return
+            if not process.alive:
+                del where[slot]
+                self._ended(slot, process.error, where is self.stalled)
+                return
+
+    def _ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
+        part = slot.split(maxsplit=1)[0]
+        if error is None:
+            self.faults[f"done {part}"] += 1
+        elif isinstance(error, Concurrent | HeldUpError | UnavailableError):
+            self.faults[f"{type(error).__name__} {part}"] += 1  # it is started again
+        elif isinstance(error, Anomaly) or not isinstance(error, CutwaterError):
+            raise error
+        elif isinstance(error, FencedError | UsageError):
+            self._left(slot, part, error, was_stalled)
+        elif isinstance(error, DivergenceError) and part == "driver" and slot in self.foreign:
+            self.faults["generation ended"] += 1
+            if not was_stalled:
+                self.left[slot] = str(error)
+        else:
+            raise Anomaly(FALSE_ALARM, f"{slot} has stopped: {error}")
+
+    def _left(self, slot: str, part: str, error: FencedError | UsageError, was_stalled: bool) -> None:
+        """Fenced, or told that it may not."""
+        fenced = isinstance(error, FencedError)
+        if not fenced and part not in ("ask", "driver"):
+            raise Anomaly(FALSE_ALARM, f"{slot} has stopped: {error}")
+        self.faults[f"{'fenced' if fenced else 'refused'} {part}"] += 1
+        if part == "driver" and not fenced:
+            self._require_overtaken(slot, error)
+        if part in ("driver", "signal", "reader") and not was_stalled and slot not in self.stalled:
+            self.left[slot] = str(error)
+
+    def _require_overtaken(self, slot: str, error: CutwaterError) -> None:
+        """A driver refuses a seed that compaction may have overtaken: is there anything above it at all?"""
+        _, name, which = slot.split()
+        claim = next(one for one in self.lines.claims(name) if str(one.generation) == which)
+        log = self.by_name[name].log
+        if not any(True for place, cut in claim.changelog_cut for _ in log.committed(place, cut)):
+            raise Anomaly(FALSE_ALARM, f"{slot} has stopped, and nothing stands above its seed: {error}")
+
+    def _start(self, slot: str) -> None:
+        part, name, which = slot.split()
+        region, process = self.by_name[name], Process(slot, self.luck)
+        cluster: Any = SimCluster(region.log, process)
+        self.live[slot] = process
+        if part == "driver":
+            generation = Generation.parse(which)
+            disk = region.disks[generation]
+            RegionDriver(process, region.log, disk, self.book, lambda: self.now_ms, generation)
+        elif part == "signal":
+            signal = CommitSignal(
+                cluster,
+                JOB.name,
+                Generation.parse(which),
+                lambda: self.now_ms,
+                _Silent(),
+                clock_s=lambda: self.now_ms / 1000,
+                event=lambda: SimEvent(process),
+            )
+            process.spawn(signal.run)
+        elif part == "reader":
+            process.spawn(lambda: self._read(slot, cluster, Generation.parse(which)))
+        else:
+            process.spawn(lambda: self._mirror(slot, process, cluster, region, which))
+
+    def _read(self, slot: str, cluster: Any, generation: Generation) -> None:
+        """A program that reads whole milestones, and keeps what it was given with how far it came."""
+        reader = self.readers.setdefault(slot, Reader())
+        for one in from_changelog(
+            JOB, cluster, generation, reader.token, lambda: False, None, 1_000_000, lambda: self.now_ms
+        ):
+            self.lines.look_at_reader(slot, reader, one)
+            self.faults["read" if generation == GENERATION else "read of a claimed one"] += 1
+
+    def _mirror(self, slot: str, process: Process, cluster: Any, region: Region, which: str) -> None:
+        slots = {"a": (0, 1), "b": (2, 3)}[which] if self.weather.split else range(4)
+        there = self.other(region.name)
+        origin: Any = SimCluster(there.log, process, self.links[region.name])
+        one = Mirror(
+            cluster,
+            origin,
+            JOB,
+            there.name,
+            _Silent(),
+            _Counted(self, region.name),  # type: ignore[arg-type]
+            lambda: self.now_ms,
+            slots=slots,
+            clock_s=lambda: self.now_ms / 1000,
+        )
+        self.mirrors[slot] = one
+        one.run()
+
+    # --- going on in the other region
+
+    def _ask(self, how: str) -> None:
+        claims = sum(len(self.known(one).by_id) for one in self.by_name.values())
+        back = claims and self.lines.arrived[HOME] and self.luck() % 4
+        name = HOME if back else AWAY
+        if not self.lines.arrived[name] and self.luck() % 8:
+            return  # it would be refused
+        if claims >= self.weather.claims or (how == "switchover" and self.links[name].cut):
+            return
+        slot = f"ask {name} {how}"
+        if slot in self.live:
+            return
+        process = Process(slot, self.luck)
+        region, there = self.by_name[name], self.other(name)
+        cluster: Any = SimCluster(region.log, process)
+        elsewhere: Any = SimCluster(there.log, process)
+        one = FailingOver(cluster, JOB, name, there.name, lambda: self.now_ms)
+        run = self._failover if how == "failover" else self._switchover
+        process.spawn(lambda: run(process, one, elsewhere, name))
+        self.live[slot] = process
+        self.faults[how] += 1
+
+    def _failover(self, _process: Process, one: FailingOver, _elsewhere: Any, _name: str) -> None:
+        """As `cutwater failover --force`."""
+        found = one.look()
+        try:
+            again = one.claimed(found)
+        except UsageError:
+            self._give_up(one)
+            return
+        if again is not None and again.done:
+            return
+        if again is None:
+            one.fence()
+            found = one.look()
+        self._go_on(one, found)
+
+    def _give_up(self, one: FailingOver) -> None:
+        """What an earlier try has claimed from another milestone, as the error says to do."""
+        for candidate in one.claims.known().by_id.values():
+            if candidate.open:
+                with suppress(UsageError):  # promoted meanwhile
+                    one.claims.abort(candidate.claim.generation, "by luck")
+                    self.faults["abort"] += 1
+
+    def _switchover(self, process: Process, one: FailingOver, elsewhere: Any, name: str) -> None:
+        """As `cutwater switchover`."""
+        one.look()
+        made = release(elsewhere, JOB, self.other(name).name, name, lambda: self.now_ms)
+        while (arrival := one.arrival()) is None or arrival.token != made.token or one.released() is None:
+            process.pause()
+        found = one.look()
+        again = one.claimed(found)
+        if again is None or not again.done:
+            self._go_on(one, found)
+
+    def _go_on(self, one: FailingOver, found: Found) -> None:
+        one.prepare(UNREPLICATED)
+        claim = one.claim(found, UNREPLICATED)
+        self._print(claim, found)
+        one.claims.promote(claim.generation)
+
+    def _print(self, claim: Claim, found: Found) -> None:
+        """What the command tells of the loss."""
+        parent = told_parent(claim)
+        copied = {TopicPartition(JOB.topic, place.partition): offset for place, offset in claim.origin_cut}
+        newest = max(parent, found.newest, key=lambda one: one.sequence)
+        self.printed[claim.generation] = known_loss(parent, newest, copied, found.heard_ms)
+        if found.released is not None and found.released.token == parent.token:
+            self.planned.add(claim.generation)
+
+    # --- the end
+
+    def drain(self) -> None:
+        """No more faults: all is copied, what was committed has arrived or was passed over, losses add up."""
+        for where in (self.stalled, {one: self.live[one] for one in self.live if one.startswith("ask")}):
+            for slot in list(where):
+                where.pop(slot).kill()
+                self.live.pop(slot, None)
+        for link in self.links.values():
+            link.cut = link.slow = False
+        for number in range(ROUNDS_MAX):
+            self._round(number)
+            if number > 3 and self._quiet():
+                break
+        else:
+            raise Anomaly(STUCK, f"after {ROUNDS_MAX} rounds without a fault: {self.behind()[:5]}")
+        for slot in [one for one in self._slots() if one.startswith("mirror")]:
+            self.lines.look_at_copies(slot.split()[1])
+        self._losses()
+
+    def _round(self, number: int) -> None:
+        self.luck.set(number)
+        self._pass(1_000)
+        self._do_timeout("")
+        for region in self.by_name.values():
+            while region.log.markers:
+                region.log.write_marker(0)
+        for slot in self._slots():
+            self._go(self.live, slot, 40)
+        self.lines.look()
+
+    def _quiet(self) -> bool:
+        ends = {name: [len(one.log.kept[p]) for p in list(one.log.kept)] for name, one in self.by_name.items()}
+        before, self._ends = getattr(self, "_ends", None), ends
+        return before == ends and not self.behind()
+
+    def behind(self) -> list[str]:
+        """What the mirrors have still to bring, or to announce."""
+        found = []
+        for slot in [one for one in self._slots() if one.startswith("mirror")]:
+            found += self.lines.behind(slot.split()[1])
+            mirror = self.mirrors.get(slot) if slot.endswith(" a") else None  # who holds slot 0 announces
+            waiting = mirror.arriving.ledger.pending if mirror else 0
+            found += [f"{waiting} milestones wait"] if waiting else []
+        return found
+
+    def _losses(self) -> None:
+        for name, region in self.by_name.items():
+            process = Process("report", self.luck)
+            own: Any = SimCluster(region.log, process)
+            there: Any = SimCluster(self.other(name).log, process)
+            self.lines.look_at_loss(name, own, there, self.printed, self.planned, self.faults)

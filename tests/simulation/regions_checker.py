@@ -1,0 +1,368 @@
+"""Holds two regions against the truth: the events that there are, and what each region's topics say of them.
+
+The truth knows nothing of how the mirror translates offsets. A milestone stands for a set of events by their
+names; a copy is whole when its rows, folded, are what these events add up to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from cutwater.adapters import wire
+from cutwater.adapters.forking import Forking
+from cutwater.client.values import CommittedMilestone
+from cutwater.core import mirrored, topics
+from cutwater.core.candidates import Candidate, Candidates
+from cutwater.core.chain import link
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.failover import Loss
+from cutwater.core.forks import Fork
+from cutwater.core.generations import Generation, Token
+from cutwater.core.losing import ExactLoss
+from cutwater.core.mirrored import SOURCE_OFFSET, Arrival, Mirrored
+from cutwater.core.origins import claimed
+from cutwater.core.records import Claim, Milestone
+from cutwater.core.safe_time import SafeTime
+from cutwater.core.sources import copied_region
+from cutwater.core.streamcheck import check
+from simulation.checker import (
+    ABORTED_READ,
+    DIVERGENCE,
+    GAP,
+    INVERSION,
+    LOST_WRITE,
+    PARTIAL,
+    REPEATED,
+    WRONG_LOSS,
+    Anomaly,
+)
+from simulation.job import HOUR_MS, JOB
+from simulation.log import Outcome, Place, Record
+from simulation.regional import Book, Region, Window, added, folded, window_of
+
+Names = frozenset[bytes]
+
+
+class Told(NamedTuple):
+    """A promoted milestone, and the events that it stands for."""
+
+    milestone: Milestone
+    record: bytes
+    region: str
+    names: Names
+
+
+@dataclass
+class Reader:
+    """What a program was given of one generation."""
+
+    token: Token | None = None
+    seen: int = 0
+    rows: dict[Window, int] = field(default_factory=dict)
+
+
+class Lines:
+    """What both regions have promised, and what each has been brought of the other."""
+
+    def __init__(self, by_name: Mapping[str, Region], book: Book) -> None:
+        self._by_name, self._book = by_name, book
+        self._seen: Counter[tuple[str, Place]] = Counter()
+        self.told: dict[bytes, Told] = {}
+        """By the hash of their bytes."""
+        self.streams: dict[str, list[Told]] = defaultdict(list)
+        self.arrived: dict[str, list[Arrival]] = defaultdict(list)
+
+    def other(self, name: str) -> Region:
+        return next(one for one in self._by_name.values() if one.name != name)
+
+    def look(self) -> None:
+        """At everything that has come since. Raises Anomaly."""
+        for name, region in self._by_name.items():
+            for one in self._new(region, topics.milestones(JOB.name)):
+                decoded = wire.decode(one.value or b"")
+                if isinstance(decoded, Milestone):
+                    self._milestone(name, decoded, one.value or b"")
+        for name, region in self._by_name.items():
+            for one in self._new(region, mirrored.arrivals(JOB.name, self.other(name).name)):
+                decoded = wire.decode(one.value or b"")
+                if isinstance(decoded, Arrival):
+                    self._arrival(region, decoded)
+
+    def _new(self, region: Region, topic: str) -> Iterator[Record]:
+        records, at = region.log.kept[(topic, 0)], (region.name, (topic, 0))
+        while self._seen[at] < len(records):
+            one = records[self._seen[at]]
+            outcome = one.transaction.outcome if one.transaction else Outcome.COMMITTED
+            if outcome is Outcome.OPEN:
+                return
+            self._seen[at] += 1
+            if outcome is Outcome.COMMITTED:
+                yield one
+
+    # --- commit streams
+
+    def _milestone(self, name: str, one: Milestone, record: bytes) -> None:
+        stream = self.streams[name]
+        before = stream[-1] if stream else None
+        self._require_next(name, one, record, before)
+        names = self._names(name, one, before)
+        self._require_origin_cut(name, one, names)
+        self._require_rows(f"{name} at {one.token}", self._by_name[name], one.changelog_cut, names, one.horizon_ms)
+        told = Told(one, record, name, names)
+        stream.append(told)
+        self.told[link(record)] = told
+
+    def _require_next(self, name: str, one: Milestone, record: bytes, before: Told | None) -> None:
+        """One chain, of one promoted generation at a time."""
+        changed = before is not None and one.generation != before.milestone.generation
+        if changed and one.generation in {told.milestone.generation for told in self.streams[name]}:
+            raise Anomaly(INVERSION, f"{name} goes back to {one.generation}: two lines are promoted")
+        if one.generation.region != name:
+            raise Anomaly(DIVERGENCE, f"{name} has promoted {one.generation}")
+        pairs = [(before.milestone, before.record)] if before else []
+        found = check([*pairs, (one, record)])
+        if found:
+            raise Anomaly(GAP if "gap" in found[0].reason else DIVERGENCE, f"{name}: {found[0]}")
+        if before is None and claimed(one.generation):
+            parent = self.told[link(self._claim(name, one.generation).parent)]
+            if one.parent_hash != link(parent.record) or one.sequence != parent.milestone.sequence + 1:
+                raise Anomaly(GAP, f"{name} begins with {one.token} behind {parent.milestone.token}")
+
+    def candidates(self, name: str) -> list[Candidate]:
+        found = Candidates()
+        for one in self._by_name[name].log.committed((topics.candidates(JOB.name), 0)):
+            found = found.after(wire.decode(one.value or b""))  # type: ignore[arg-type]
+        return list(found.by_id.values())
+
+    def claims(self, name: str) -> list[Claim]:
+        return [one.claim for one in self.candidates(name)]
+
+    def _claim(self, name: str, generation: Generation) -> Claim:
+        return next(one for one in self.claims(name) if one.generation == generation)
+
+    def _names(self, name: str, one: Milestone, before: Told | None) -> Names:
+        """The events that it holds: those of the milestone that it goes on from, and what was read since."""
+        since, names = Cut(), Names()
+        if before is not None and before.milestone.generation == one.generation:
+            since, names = before.milestone.source_cut, before.names
+        elif claimed(one.generation):
+            claim = self._claim(name, one.generation)
+            parent = self.told.get(link(claim.parent))
+            if parent is None:
+                raise Anomaly(ABORTED_READ, f"{one.generation} goes on from a milestone that was never promoted")
+            since, names = claim.source_cut, parent.names
+        read = [
+            event.value or b""
+            for place, end in one.source_cut
+            for event in self._by_name[name].log.committed(place, since.offset(place), end)
+        ]
+        again = names.intersection(read) or {event for event, times in Counter(read).items() if times > 1}
+        if again:
+            raise Anomaly(REPEATED, f"{name} at {one.token} has read {sorted(again)[:5]} twice")
+        return names.union(read)
+
+    def _require_origin_cut(self, name: str, one: Milestone, names: Names) -> None:
+        """The same events, said in the offsets of the regions that they come from."""
+        due: set[bytes] = set()
+        for place, end in one.source_cut:
+            region = copied_region(JOB.topic, place.topic)
+            if region is None:
+                due |= self._produced(name, place, end)
+            else:
+                there = TopicPartition(JOB.topic, place.partition)
+                due |= self._produced(region, there, one.origin_cut.offset(place))
+        if due != names:
+            wrong = sorted(due ^ names)[:5]
+            kind = LOST_WRITE if due - names else REPEATED
+            raise Anomaly(kind, f"{name} at {one.token}: its origin cut and its source cut differ by {wrong}")
+
+    def _produced(self, name: str, place: TopicPartition, end: int) -> set[bytes]:
+        return {one.value or b"" for one in self._by_name[name].log.committed(place, 0, end)}
+
+    def _require_rows(self, who: str, region: Region, cut: Cut, names: Names, horizon_ms: int) -> None:
+        """The rows below a cut say what the events add up to, above the horizon."""
+        rows: dict[Window, int] = {}
+        for place, end in cut:
+            rows |= {window_of(key): total for key, total in folded(region.log.committed(place, 0, end)).items()}
+        self._compare(who, rows, added(self._book.by_name[name] for name in names), horizon_ms)
+
+    def _compare(self, who: str, rows: Mapping[Window, int], due: Mapping[Window, int], horizon_ms: int) -> None:
+        wrong = {
+            one: (rows.get(one), due.get(one))
+            for one in {*rows, *due}
+            if rows.get(one) != due.get(one) and one[1] + HOUR_MS > horizon_ms
+        }
+        if wrong:
+            kind = PARTIAL if len(wrong) < len(due) else LOST_WRITE
+            raise Anomaly(kind, f"{who}: (there, true) {wrong}")
+
+    # --- readers
+
+    def promoted(self, name: str) -> list[Generation]:
+        return list(dict.fromkeys(told.milestone.generation for told in self.streams[name]))
+
+    def look_at_reader(self, who: str, reader: Reader, one: CommittedMilestone) -> None:
+        """Milestones come in order and none is left out; with all that came it holds what the events add up to."""
+        self.look()
+        name, number = who.split()[1], one.token.sequence
+        told = next((each for each in self.streams[name] if each.milestone.token == one.token), None)
+        if told is None:
+            raise Anomaly(ABORTED_READ, f"{who} is given {one.token}, which {name} has not promoted")
+        if number <= reader.seen:
+            raise Anomaly(INVERSION, f"{who} is given sequence {number} behind {reader.seen}")
+        if reader.seen and one.first_sequence != reader.seen + 1:
+            raise Anomaly(GAP, f"{who} is given sequences from {one.first_sequence} behind {reader.seen}")
+        reader.rows |= {(each.key, each.window_start_ms): each.values["total"] for each in one.changes}
+        reader.token, reader.seen = one.token, number
+        due = added(self._book.by_name[event] for event in told.names)
+        self._compare(f"{who} at {one.token}", reader.rows, due, told.milestone.horizon_ms)
+
+    # --- I5: arrivals
+
+    def _arrival(self, region: Region, one: Arrival) -> None:
+        """What has arrived is whole: the milestone's bytes, its rows, and the events that it has read."""
+        who, known = f"arrival {one.token} in {region.name}", self.arrived[region.name]
+        told = self.told.get(one.milestone_hash)
+        if told is None or (told.milestone.token, told.region) != (one.token, one.origin):
+            raise Anomaly(ABORTED_READ, f"{who}: its origin has promoted no such milestone")
+        if known and one.stream_offset <= known[-1].stream_offset:
+            raise Anomaly(INVERSION, f"{who} comes behind that of {known[-1].token}")
+        copy = region.log.committed((mirrored.milestones_from(JOB.name, one.origin), 0), one.stream_offset)
+        if next((each.value for each in copy), None) != told.record:
+            raise Anomaly(DIVERGENCE, f"{who}: other bytes stand at {one.stream_offset}")
+        if one.watermark_ms != told.milestone.watermark_ms:
+            raise Anomaly(DIVERGENCE, f"{who} says another watermark")
+        self._require_rows(who, region, one.changelog_cut, told.names, told.milestone.horizon_ms)
+        self._require_events(who, region, one, told.milestone)
+        known.append(one)
+
+    def _require_events(self, who: str, region: Region, one: Arrival, milestone: Milestone) -> None:
+        due = [(place, end) for place, end in milestone.source_cut if place.topic == JOB.topic]
+        for place, end in due:
+            here = TopicPartition(mirrored.from_origin(JOB.topic, one.origin), place.partition)
+            copied = [each.value or b"" for each in region.log.committed(here, 0, one.source_cut.offset(here))]
+            read = [each.value or b"" for each in self._by_name[one.origin].log.committed(place, 0, end)]
+            if copied != read:
+                kind = PARTIAL if len(copied) < len(read) else ABORTED_READ
+                raise Anomaly(kind, f"{who}: {here} holds {len(copied)} events below the cut, not {len(read)}")
+
+    def look_at_safe_time(self, name: str, one: SafeTime) -> None:
+        """It is never ahead of what was announced."""
+        self.look()
+        known = self.arrived[name]
+        if one.token is not None and one.token not in {str(each.token) for each in known}:
+            raise Anomaly(ABORTED_READ, f"{name} is said to be safe up to {one.token}, which has not arrived")
+        if one.watermark_ms is not None and one.watermark_ms > known[-1].watermark_ms:
+            raise Anomaly(ABORTED_READ, f"{name} is said to be safe up to {one.watermark_ms}")
+
+    # --- the end
+
+    def behind(self, name: str) -> list[str]:
+        """What is not copied yet of the other region."""
+        region, there, newest = self._by_name[name], self.other(name), dict[TopicPartition, Mirrored]()
+        for one in region.log.committed((mirrored.positions(JOB.name), 0)):
+            decoded = wire.decode(one.value or b"")
+            if isinstance(decoded, Mirrored) and decoded.origin == there.name:
+                newest[TopicPartition(decoded.topic, decoded.partition)] = decoded
+        generations = {told.milestone.generation for told in self.streams[there.name]}
+        wanted = [JOB.topic, topics.milestones(JOB.name)]
+        wanted += [topics.changelog(JOB.name, one) for one in sorted(generations)]
+        found = []
+        for topic in wanted:
+            for number, partition in enumerate(there.log.topics.get(topic, ())):
+                at = newest.get(TopicPartition(topic, number))
+                if at is None or at.next < partition.end:
+                    found.append(f"{topic}/{number}: {at.next if at else 'nothing'} of {partition.end}")
+        return found
+
+    def look_at_copies(self, name: str) -> None:
+        """Each event of the other region is here once, and says where it stood."""
+        there = self.other(name)
+        for here in self._by_name[name].copy_places(there.name):
+            place = TopicPartition(JOB.topic, here.partition)
+            copied = [
+                (int(dict(one.headers or ())[SOURCE_OFFSET]), one.value)
+                for one in self._by_name[name].log.committed(here)
+            ]
+            due = [(one.offset, one.value) for one in there.log.committed(place)]
+            if copied != due:
+                kind = REPEATED if len(copied) > len(due) else LOST_WRITE
+                raise Anomaly(kind, f"{name}: {here} holds {len(copied)} events, and {there.name} {len(due)}")
+
+    # --- I6: losses
+
+    def look_at_loss(
+        self,
+        name: str,
+        own: Any,
+        there: Any,
+        printed: Mapping[Generation, Loss],
+        planned: set[Generation],
+        faults: Counter[str],
+    ) -> None:
+        """Of the newest failover here: what was printed, what is told now, and what is true."""
+        claims = [one.claim for one in self.candidates(name) if one.open]
+        if not claims:
+            return
+        claim, origin = claims[-1], self.other(name).name
+        fork, exact = Forking(own, JOB, origin, there).loss()
+        if fork.claim != claim:
+            raise Anomaly(WRONG_LOSS, f"{fork.claim.generation} is told, and {claim.generation} is the newest")
+        faults["loss"] += 1
+        faults["loss of events"] += bool(exact.events)
+        self._require_exact(name, claim, exact)
+        self._require_fork(name, fork)
+        if (bound := printed.get(claim.generation)) is not None:
+            self._require_bound(claim, bound, exact, fork, claim.generation in planned)
+
+    def _require_exact(self, name: str, claim: Claim, exact: ExactLoss) -> None:
+        """From the histories: who was produced there, not copied at the claim; and who of them came since."""
+        there, missed, here = self.other(name), set[bytes](), set[bytes]()
+        for place, copied in claim.origin_cut:
+            produced = there.log.committed((JOB.topic, place.partition), copied)
+            missed |= {one.value or b"" for one in produced}
+            here |= {one.value or b"" for one in self._by_name[name].log.committed(place)}
+        newest = self.streams[name][-1].names if self.streams[name] else Names()
+        parent = self.told[link(claim.parent)].names
+        read = newest - parent
+        due = (len(missed), len(missed & here), len(missed - here), len(missed & read))
+        found = (exact.events, exact.copied, exact.absent, exact.read)
+        if found != due or not exact.exact:
+            raise Anomaly(
+                WRONG_LOSS, f"{claim.generation}: {found} are told as lost, copied, absent, read; not {due}"
+            )
+
+    def _require_fork(self, name: str, fork: Fork) -> None:
+        """Milestones there behind the one gone on from, until that region goes on from here again."""
+        there, due, begun = self.streams[self.other(name).name], 0, False
+        hashes = {link(told.record) for told in there}
+        for told, after in zip(there, [*there[1:], None], strict=True):
+            if begun:
+                due += 1
+            begun = begun or link(told.record) == link(fork.claim.parent)
+            if begun and after and after.milestone.generation != told.milestone.generation:
+                claim = self._claim(self.other(name).name, after.milestone.generation)
+                if link(claim.parent) not in hashes:
+                    break
+        if fork.lines is None or fork.milestones != due:
+            raise Anomaly(
+                WRONG_LOSS, f"{fork.claim.generation}: {fork.milestones} milestones contradict it, not {due}"
+            )
+
+    def _require_bound(self, claim: Claim, bound: Loss, exact: ExactLoss, fork: Fork, planned: bool) -> None:
+        if bound.offsets > exact.events:
+            raise Anomaly(
+                WRONG_LOSS,
+                f"{claim.generation}: at least {bound.offsets} were said to be lost, and {exact.events} are",
+            )
+        if bound.milestones > fork.milestones:
+            raise Anomaly(
+                WRONG_LOSS,
+                f"{claim.generation}: at least {bound.milestones} milestones were said to be lost, and "
+                f"{fork.milestones} are",
+            )
+        if planned and (fork.milestones or bound.offsets or bound.milestones):
+            raise Anomaly(WRONG_LOSS, f"{claim.generation}: a switchover has lost {fork.milestones} milestones")
