@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from changelogs import Writing, make_job
+from mirroring import Events
 from regional import Regions, two_regions
 
 from cutwater.adapters.cluster import Cluster
@@ -24,6 +26,19 @@ def origin(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> 
     with Supervisor([embedded.supervised()]) as supervisor:
         supervisor.start(threading.Event())
         yield embedded.cluster
+
+
+@pytest.fixture
+def writing(origin: Cluster, tmp_path: Path) -> Iterator[Writing]:
+    """What is copied from there. Modules that copy nothing have one of this name in their own region."""
+    made = Writing(origin, make_job(tmp_path)[0])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def events(writing: Writing) -> Events:
+    return Events(writing)
 
 
 @pytest.fixture(scope="module")

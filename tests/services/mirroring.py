@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import structlog
-from changelogs import Rows, Writing, until
+from changelogs import Rows, Sold, Writing, until
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from cutwater.adapters import wire
@@ -128,6 +128,16 @@ class Events:
         return source_end(self.cluster, self.topic)
 
 
+def sold(hour: int, amount: int, shops: int = 40) -> list[Sold]:
+    return [Sold(f"shop-{number}", hour, amount + number) for number in range(shops)]
+
+
+def epoch(writing: Writing, events: Events, amount: int) -> int:
+    """Events, rows and their milestone, whose sequence it returns."""
+    events.produce(30)
+    return writing.epoch(sold(1, amount, shops=20), source_cut=events.cut()).sequence
+
+
 def require_held(writing: Writing, own: Cluster, arrival: Arrival) -> None:
     """I5: below the arrival's local cuts lies every value below its milestone's cuts, and nothing above them."""
     milestone = next(
@@ -226,6 +236,27 @@ def wait_arrived(running: Running, own: Cluster, job: Job, sequence: int) -> Arr
         lambda: any(one.sequence >= sequence for one in arrivals(own, job)), f"the arrival of {sequence}"
     )
     return arrivals(own, job)[-1]
+
+
+def wait_stopped(mirror: Running, topic: str, cause: str) -> str:
+    """Why a topic stands still, once it does."""
+    mirror.until(lambda: topic in mirror.mirror.copier.stopped, f"{topic} to be stopped")
+    gap = mirror.mirror.copier.stopped[topic]
+    assert gap.cause == cause, gap
+    count = mirror.metrics.registry.get_sample_value("cutwater_mirror_gaps_total", {"cause": cause})
+    assert (count, mirror.metrics.registry.get_sample_value("cutwater_mirror_stopped", {"topic": topic})) == (1, 1)
+    return gap.text
+
+
+def wait_copied(mirror: Running, own: Cluster, writing: Writing) -> None:
+    """The other topics go on: what is on the changelog now is copied."""
+    ends = writing.ends()
+
+    def done() -> bool:
+        found = positions(own, writing.job)
+        return all(found[writing.topic, number].next == end for number, end in ends.items())
+
+    mirror.until(done, "the changelog to be copied on")
 
 
 def environment_of(own: Cluster, origin: Cluster) -> dict[str, str]:

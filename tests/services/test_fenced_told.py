@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from cutwater.adapters.kafka import Batch
 from cutwater.core import mirrored
 from cutwater.core.errors import FencedError, UnavailableError
 from cutwater.core.topics import TopicSpec
+from cutwater.mirror.slot import Slot
 
 RECORD = Copied(b"k", b"v", [], 0)
 
@@ -91,5 +93,39 @@ def test_a_mirror_that_ends_by_something_else_asks_whether_it_was_fenced(
     monkeypatch.setattr(running.mirror.arriving, "listen", gone)
     until(lambda: running.error is not None, "the mirror to leave")
     with pytest.raises(FencedError if taken_over else UnavailableError):
+        running.end()
+    writing.close()
+
+
+def test_a_fenced_slot_is_heard_though_something_else_fails_beside_its_write(
+    broker: Any, origin: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrivals are announced while the slots write; behind its failed transaction a slot knows nothing more."""
+    job, _ = make_job(tmp_path)
+    writing = Writing(origin, job)
+    events = Events(writing)
+    events.produce(30)
+    held = mirrored.slot_of(events.topic, 0)
+    writes, failed, write = threading.Event(), threading.Event(), Slot.write
+
+    def held_up(self: Slot, taken: Any) -> None:
+        writes.set()
+        assert failed.wait(30)
+        writer(broker, mirrored.slot_id(job.name, ORIGIN, held))
+        write(self, taken)
+
+    def gone() -> None:
+        listen()
+        if writes.is_set():
+            failed.set()
+            raise UnavailableError("what it reads is gone")
+
+    monkeypatch.setattr(Slot, "write", held_up)
+    mirror = make(broker.cluster, origin, job, slots=[held])
+    listen = mirror.arriving.listen
+    monkeypatch.setattr(mirror.arriving, "listen", gone)
+    running = Running(mirror)
+    until(lambda: running.error is not None, "the mirror to leave")
+    with pytest.raises(FencedError):
         running.end()
     writing.close()

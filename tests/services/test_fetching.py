@@ -15,12 +15,14 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 from confluent_kafka import Message, Producer
 
-from cutwater.adapters.admin import create_topics
+from cutwater.adapters.admin import create_topics, delete_topics
 from cutwater.adapters.batches import Record, chunk, records, sections, split
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.fetch_by_id import FetchById
 from cutwater.adapters.fetching import Fetcher
+from cutwater.adapters.identities import Identities
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
-from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError
+from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.topics import TopicSpec
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
@@ -42,12 +44,14 @@ def producer(cluster: Cluster, **settings: Any) -> Producer:
     )
 
 
-def fetched(cluster: Cluster, topic: str, ends: dict[int, int], firsts: dict[int, int]) -> dict[int, list[Plain]]:
+def fetched(
+    cluster: Cluster, topic: str, ends: dict[int, int], firsts: dict[int, int], **options: Any
+) -> dict[int, list[Plain]]:
     """Everything below the ends."""
     found: dict[int, list[Plain]] = {at: [] for at in ends}
     following = dict(firsts)
     deadline = time.monotonic() + 60
-    with closing(cluster.reader(Fetcher, topic)) as fetcher:
+    with closing(cluster.reader(Fetcher, topic, **options)) as fetcher:
         fetcher.assign(firsts)
         while any(following[at] < end for at, end in ends.items()):
             assert time.monotonic() < deadline, f"at {following} of {ends}"
@@ -99,6 +103,37 @@ def test_every_record_comes_whatever_its_form(broker: Any, topic: str) -> None:
     last = ends(broker.cluster, topic)
     assert fetched(broker.cluster, topic, last, {0: 0, 1: 0}) == read(broker.cluster, topic)
     assert fetched(broker.cluster, topic, last, {0: 333, 1: 333}) == read(broker.cluster, topic, 333)
+    topic_id = identity(broker.cluster, topic)
+    assert fetched(broker.cluster, topic, last, {0: 0, 1: 0}, topic_id=topic_id) == read(broker.cluster, topic)
+
+
+def identity(cluster: Cluster, topic: str) -> str:
+    return Identities(cluster).of([topic])[topic].topic_id
+
+
+def test_nothing_comes_of_another_topic_of_the_name(broker: Any, topic: str) -> None:
+    """Deleted and made anew, by who reads the old one: its offsets are there again, with other records."""
+    old = identity(broker.cluster, topic)
+    delete_topics(broker.cluster, [topic])
+    create_topics(broker.cluster, [TopicSpec(topic, 2, ())])
+    writing = producer(broker.cluster)
+    writing.produce(topic, b"new", partition=0)
+    assert writing.flush(10) == 0
+    with closing(broker.cluster.reader(Fetcher, topic, topic_id=old)) as fetcher:
+        fetcher.assign({0: 0, 1: 0})
+        new = identity(broker.cluster, topic)
+        assert new != old
+        for topic_id in ("", new):
+            assert len(fetched(broker.cluster, topic, {0: 1}, {0: 0}, topic_id=topic_id)[0]) == 1
+        assert fetcher.take(0.5) == {}
+
+
+def test_brokers_that_know_no_identities_are_told_from_others() -> None:
+    """Before Kafka 3.1."""
+    asked = FetchById(50, 1, 1_000, 1, "AAAAAAAAAAX/////////+Q", [(0, 5, 100)])
+    assert asked.prepare({1: (4, 17)}).API_VERSION == 13
+    with pytest.raises(UsageError, match="since Kafka"):
+        asked.prepare({1: (0, 12)})
 
 
 def test_only_committed_records_come(broker: Any, topic: str, unique: Callable[[str], str]) -> None:

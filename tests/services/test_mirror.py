@@ -24,6 +24,7 @@ from mirroring import (
     process,
     read_all,
     require_held,
+    sold,
     wait_arrived,
 )
 
@@ -31,17 +32,6 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.core import mirrored, topics
 from cutwater.core.errors import FencedError
 from cutwater.mirror.slot import Slot
-
-
-@pytest.fixture
-def writing(origin: Cluster, tmp_path: Path) -> Iterator[Writing]:
-    made = Writing(origin, make_job(tmp_path)[0])
-    yield made
-    made.close()
-
-
-def sold(hour: int, amount: int, shops: int = 40) -> list[Sold]:
-    return [Sold(f"shop-{number}", hour, amount + number) for number in range(shops)]
 
 
 def test_every_arrival_holds_what_its_milestone_says(

@@ -21,9 +21,10 @@ from mirroring import (
     read_all,
     require_held,
     wait_arrived,
+    wait_stopped,
 )
 from snapshots import keeping
-from test_mirror_stops import cut_off, wait_stopped
+from test_mirror_stops import cut_off
 from test_mirror_verbs import call
 from typer.testing import CliRunner
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,20 @@ import pytest
 import structlog
 from changelogs import Sold, Writing, make_job
 from confluent_kafka.admin import AdminClient
-from mirroring import ORIGIN, Events, Running, arrivals, mirroring, positions, read_all, require_held, wait_arrived
-from test_mirror_stops import epoch, wait_copied, wait_stopped
+from mirroring import (
+    ORIGIN,
+    Events,
+    Running,
+    arrivals,
+    epoch,
+    mirroring,
+    positions,
+    read_all,
+    require_held,
+    wait_arrived,
+    wait_copied,
+    wait_stopped,
+)
 
 from cutwater.adapters.admin import create_topics, delete_topics
 from cutwater.adapters.cluster import Cluster
@@ -25,13 +36,6 @@ from cutwater.mirror.origin import Origin
 from cutwater.mirror.service import Mirror
 
 THERE = "there"
-
-
-@pytest.fixture
-def writing(origin: Cluster, tmp_path: Path) -> Iterator[Writing]:
-    made = Writing(origin, make_job(tmp_path)[0])
-    yield made
-    made.close()
 
 
 def test_cuts_lie_where_the_records_are(broker: Any, writing: Writing) -> None:
@@ -82,7 +86,7 @@ def test_a_topic_made_anew_while_the_mirror_was_away(broker: Any, writing: Writi
     events.produce(200)
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
         assert "made anew" in wait_stopped(mirror, events.topic, ANEW)
-        writing.epoch([Sold("a", 1, 1)], source_cut=writing.last.source_cut if writing.last else None)
+        writing.epoch([Sold("a", 1, 1)], source_cut=events.cut())
         wait_copied(mirror, broker.cluster, writing)
     assert len(arrivals(broker.cluster, writing.job)) == 1
 

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from cutwater.core import topics
 @pytest.fixture
 def job_file(tmp_path: Path) -> Path:
     return make_job(tmp_path)[1]
-
-
-@pytest.fixture
-def writing(origin: Cluster, tmp_path: Path) -> Iterator[Writing]:
-    made = Writing(origin, make_job(tmp_path)[0])
-    yield made
-    made.close()
 
 
 def call(own: Cluster, origin: Cluster, *words: str, **env: str) -> subprocess.CompletedProcess[str]:

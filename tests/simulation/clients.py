@@ -56,8 +56,8 @@ class SimCluster:
             return SimProducer(self._log, self._process, settings["transactional.id"])
         return SimAdmin(self._log, self._process, self._link)
 
-    def reader(self, _kind: Callable[..., Any], topic: str) -> SimFetcher:
-        return SimFetcher(self._log, self._process, self._link, topic)
+    def reader(self, _kind: Callable[..., Any], topic: str, topic_id: str, changed: object) -> SimFetcher:
+        return SimFetcher(self._log, self._process, self._link, topic, topic_id)
 
 
 class _Answer:
@@ -184,7 +184,8 @@ class SimConsumer:
         self._process = process
         self._committed = committed
         self._positions: dict[Place, int] = {}
-        self._told_end: set[Place] = set()
+        self._told_end: dict[Place, int] = {}
+        """Told once of each end: markers alone make another one."""
         self._paused: set[Place] = set()
 
     def assign(self, starts: Iterable[TopicPartition]) -> None:
@@ -257,20 +258,22 @@ class SimConsumer:
             return None
         partition = self._log.topics[place[0]][place[1]]
         record = partition.next(self._positions[place], self._committed)
-        return record if record is not None else place not in self._told_end
+        return record if record is not None else self._told_end.get(place, -1) < self._end(place)
+
+    def _end(self, place: Place) -> int:
+        partition = self._log.topics[place[0]][place[1]]
+        return partition.stable_end if self._committed else partition.end
 
     def _fetch(self, place: Place) -> Message | None:
         found = self._look(place)
         if isinstance(found, Record):
             self._positions[place] = found.offset + 1
-            self._told_end.discard(place)
+            self._told_end.pop(place, None)
             return _message(place, found.offset, found)
         if not found:
             return None
         # At the end: the position passes markers and what was aborted or compacted.
-        self._told_end.add(place)
-        partition = self._log.topics[place[0]][place[1]]
-        end = partition.stable_end if self._committed else partition.end
+        self._told_end[place] = end = self._end(place)
         self._positions[place] = max(end, self._positions[place])
         return _message(place, self._positions[place], None)
 

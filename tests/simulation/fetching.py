@@ -57,8 +57,9 @@ class _Way:
 class SimFetcher:
     """`cutwater.adapters.fetching.Fetcher`: committed records in log order, read ahead of whoever takes them."""
 
-    def __init__(self, log: Log, process: Process, link: Link, topic: str) -> None:
-        self._log, self._process, self._link, self._topic = log, process, link, topic
+    def __init__(self, log: Log, process: Process, link: Link, topic: str, topic_id: str) -> None:
+        self._log, self._process, self._link = log, process, link
+        self._topic, self._topic_id = topic, topic_id
         self._ways: dict[int, _Way] = {}
 
     def assign(self, firsts: Mapping[int, int]) -> None:
@@ -71,16 +72,26 @@ class SimFetcher:
     def close(self) -> None:
         self._ways = {}
 
+    @property
+    def told(self) -> bool:
+        """Luck decides that when it is taken."""
+        return False
+
     def take(self, timeout_s: float) -> dict[int, Chunk]:
         self._process.pause()
         found = {}
         for partition, way in self._ways.items():
             luck = self._process.luck()
-            if not self._link.cut and len(way.ahead) < AHEAD_MAX and luck % 4:
+            if self._answered and len(way.ahead) < AHEAD_MAX and luck % 4:
                 way.ahead.append(self._fetch(partition, way, 1 + (luck >> 8) % 12))
             if way.ahead and (luck >> 16) % (12 if self._link.slow else 3) < 2:
                 found[partition] = way.ahead.popleft()
         return found
+
+    @property
+    def _answered(self) -> bool:
+        """Another topic of the name has another identity: nothing comes of it."""
+        return not self._link.cut and self._log.identities.get(self._topic) == self._topic_id
 
     def _fetch(self, partition: int, way: _Way, most: int) -> Chunk:
         """What a broker answers now: up to the last stable offset."""

@@ -124,11 +124,14 @@ class Log:
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of topics, where they were made with any."""
     identities: dict[str, str] = field(default_factory=dict)
+    """A topic that is made anew has another one."""
+    made: int = 0
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> None:
         self.topics[topic] = [Partition() for _ in range(partitions)]
         self.settings[topic] = dict(settings or {})
-        self.identities[topic] = f"{self.name}-{len(self.identities)}"
+        self.identities[topic] = f"{self.name}-{self.made}"
+        self.made += 1
 
     def append(
         self,

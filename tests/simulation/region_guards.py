@@ -213,7 +213,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "I2",
         off(failing_over, "begins_at", at_the_end),
         Season({"claims": 1}, _GOES_ON),
-        frozenset({LOST_WRITE}),
+        frozenset({LOST_WRITE, WRONG_LOSS}),
     ),
     RegionGuard(
         "what the seed holds is not read again",

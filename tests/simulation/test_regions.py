@@ -10,9 +10,13 @@ from collections import Counter
 
 import pytest
 
+from simulation.fetching import WIRE, SimFetcher
+from simulation.log import Log
+from simulation.processes import Luck, Process
 from simulation.region_guards import REGION_GUARDS, RegionGuard
 from simulation.region_histories import anomaly_of, explain, history_of, play
 from simulation.running import run_seeds
+from simulation.world import START_MS
 
 SEEDS = int(os.environ.get("CUTWATER_REGION_SEEDS", "24"))
 STEPS = 500
@@ -65,6 +69,19 @@ def test_a_seed_of_two_regions_tells_the_same_history_again() -> None:
         ]
 
     assert bytes_of(5) == bytes_of(5)
+
+
+def test_a_fetcher_brings_nothing_of_another_topic_of_the_name() -> None:
+    """As brokers answer whoever fetches by the identity."""
+    log = Log(START_MS)
+    log.create("events", 1)
+    log.append(("events", 0), b"k", b"old")
+    fetcher = SimFetcher(log, Process("fetch", Luck()), WIRE, "events", log.identities["events"])
+    for anew in (False, True):
+        fetcher.assign({0: 0})
+        assert any(fetcher.take(0.0) for _ in range(20)) != anew
+        log.create("events", 1)
+        log.append(("events", 0), b"k", b"new")
 
 
 @pytest.mark.parametrize("guard", REGION_GUARDS, ids=lambda guard: guard.name.replace(" ", "-"))

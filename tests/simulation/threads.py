@@ -2,69 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from cutwater.mirror import copier, looking, service
+from cutwater.mirror import asking, copier, looking, service
 from simulation.processes import Killed, Process, SimEvent
-
-
-class _Job:
-    """What was submitted to a pool."""
-
-    def __init__(self) -> None:
-        self._error: BaseException | None = None
-        self._done = False
-
-    def run(self, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except Killed:
-            raise
-        except BaseException as error:
-            self._error = error
-        self._done = True
-
-    def exception(self, _timeout: float) -> BaseException | None:
-        while not self._done:
-            Process.running.pause(lambda: self._done)
-        return self._error
 
 
 class _Pool:
     def __init__(self, _threads: int, _name: str) -> None:
         """Each job gets a fiber."""
 
-    def submit(self, work: Callable[..., object], *args: Any) -> _Job:
-        job = _Job()
-        Process.running.spawn(lambda: job.run(lambda: work(*args)), passing=True)
+    def submit(self, work: Callable[..., object], *args: Any) -> Future[Any]:
+        job: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                job.set_result(work(*args))
+            except Killed:
+                raise
+            except BaseException as error:
+                job.set_exception(error)
+
+        Process.running.spawn(run, passing=True)
         return job
 
-    def map(self, work: Callable[[Any], object], several: Iterable[Any]) -> Iterator[None]:
+    def map(self, work: Callable[[Any], object], several: Iterable[Any]) -> Iterator[Any]:
         for job in [self.submit(work, one) for one in several]:
-            if (error := job.exception(0)) is not None:
-                raise error
-            yield
+            while not job.done():
+                Process.running.pause(job.done)
+            yield job.result(0)
 
     def shutdown(self, cancel_futures: bool) -> None:
         """Whatever runs ends with the process."""
 
 
 class _Thread:
-    def __init__(self, target: Callable[..., None], args: Sequence[Any], **_named: object) -> None:
-        self._run = lambda: target(*args)
+    def __init__(self, target: Callable[[], None], **_named: object) -> None:
+        self._run = target
 
     def start(self) -> None:
         Process.running.spawn(self._run, passing=True)
 
 
-def _wait(futures: Sequence[Future[Any]], _timeout_s: float) -> None:
-    while not all(one.done() for one in futures):
-        Process.running.pause(lambda: all(one.done() for one in futures))
+class _Condition:
+    """Its waiting is a pause: what is waited for may come meanwhile, or not."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_error: object) -> None: ...
+
+    def wait_for(self, ready: Callable[[], bool], _timeout_s: float) -> bool:
+        if not ready():
+            Process.running.pause()
+        return ready()
+
+
+def _wait(futures: Collection[Future[Any]], timeout_s: float) -> Any:
+    """A short time may be over at once, a long one never is."""
+
+    def ended() -> bool:
+        return all(one.done() for one in futures)
+
+    if timeout_s <= copier.WAIT_S and not ended():
+        Process.running.pause()
+    while timeout_s > copier.WAIT_S and not ended():
+        Process.running.pause(ended)
+    return SimpleNamespace(
+        done=[one for one in futures if one.done()], not_done=[one for one in futures if not one.done()]
+    )
 
 
 @contextmanager
@@ -73,7 +83,9 @@ def fibers() -> Iterator[None]:
     with ExitStack() as held:
         for owner, name, instead in (
             (copier, "ThreadPoolExecutor", _Pool),
-            (looking, "threading", SimpleNamespace(Thread=_Thread)),
+            (copier, "wait", _wait),
+            (asking, "threading", SimpleNamespace(Thread=_Thread)),
+            (looking, "threading", SimpleNamespace(Condition=_Condition)),
             (looking, "wait", _wait),
             (service, "threading", SimpleNamespace(Event=lambda: SimEvent(Process.running))),
             (service, "rare_collections", nullcontext),

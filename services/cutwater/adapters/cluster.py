@@ -92,9 +92,9 @@ class Cluster:
         # An admin client is a producer, for which asking for a topic would make it, where the brokers allow that.
         return kind({**self.librdkafka(), "allow.auto.create.topics": False, **settings}, **options)
 
-    def reader(self, kind: Callable[[dict[str, Any], str], T], topic: str) -> T:
+    def reader(self, kind: Callable[..., T], topic: str, **options: Any) -> T:
         """A reader of one topic's batches, of a class that works through aiokafka's client."""
-        return kind(self.aiokafka(), topic)
+        return kind(self.aiokafka(), topic, **options)
 
     def librdkafka(self) -> dict[str, Any]:
         """For confluent-kafka, and for kcat after `-X`."""

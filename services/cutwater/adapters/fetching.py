@@ -23,8 +23,9 @@ from confluent_kafka import KafkaError
 
 from cutwater.adapters import batches
 from cutwater.adapters.batches import Chunk
+from cutwater.adapters.fetch_by_id import FetchById
 from cutwater.adapters.kafka import TIMEOUT_S, raise_read_error
-from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 
 QUEUED_BYTES = 16 << 20
 """Kept ahead of the reader, of all partitions together and as stored; besides, one answer of each broker."""
@@ -44,6 +45,8 @@ _PASSING = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.UNKNOWN_TOPIC_ID,
+        KafkaError.INCONSISTENT_TOPIC_ID,
     }
 )
 """Whoever asks again, and elsewhere, gets an answer."""
@@ -77,11 +80,21 @@ class _Way:
 class Fetcher:
     """Reads partitions of a topic from given offsets on: committed records, in log order."""
 
-    def __init__(self, client: Mapping[str, Any], topic: str) -> None:
-        """`client`: keyword arguments of aiokafka's client."""
+    def __init__(
+        self,
+        client: Mapping[str, Any],
+        topic: str,
+        topic_id: str = "",
+        changed: threading.Condition | None = None,
+    ) -> None:
+        """`client`: keyword arguments of aiokafka's client.
+
+        `topic_id`: nothing comes of another topic of that name. `changed`: told when something has come; several
+        may share one, to be waited for together.
+        """
         self._client = dict(client)
-        self._topic = topic
-        self._changed = threading.Condition()
+        self._topic, self._topic_id = topic, topic_id
+        self._changed = changed or threading.Condition()
         self._ways: dict[int, _Way] = {}
         self._failure: BaseException | None = None
         self._unknown_since: float | None = None
@@ -116,7 +129,7 @@ class Fetcher:
         where the topic is gone. Brokers that are away raise nothing: it goes on when they are back.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._failure or self._ready(), timeout_s)
+            self._changed.wait_for(lambda: self.told, timeout_s)
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
@@ -124,6 +137,11 @@ class Fetcher:
         if taken:
             self._wake()
         return taken
+
+    @property
+    def told(self) -> bool:
+        """Has something come, or failed? To be asked with the condition held."""
+        return self._failure is not None or bool(self._ready())
 
     def close(self) -> None:
         self._closed = True
@@ -206,11 +224,13 @@ class Fetcher:
         return partitions[at:] + partitions[:at]
 
     async def _fetch(self, client: AIOKafkaClient, node: int, ways: Mapping[int, _Way]) -> None:
-        most = min(PARTITION_BYTES, QUEUED_BYTES // len(ways))
         asked = {partition: way.position for partition, way in ways.items()}
-        topics = [(self._topic, [(partition, first, most) for partition, first in asked.items()])]
         try:
-            answer = await client.send(node, FetchRequest(_WAIT_MS, 1, QUEUED_BYTES, _READ_COMMITTED, topics))
+            answer = await client.send(node, self._request(asked))
+        except UsageError as error:
+            self._fail(error)
+            await self._pause()
+            return
         except (ClientError, OSError) as error:
             self.trouble = f"broker {node} does not answer: {error!r}"
             client.force_metadata_update()
@@ -232,6 +252,14 @@ class Fetcher:
                 except CutwaterError as error:
                     self._fail(error)
                     await self._pause()
+
+    def _request(self, asked: Mapping[int, int]) -> FetchRequest | FetchById:
+        most = min(PARTITION_BYTES, QUEUED_BYTES // len(asked))
+        partitions = [(partition, first, most) for partition, first in asked.items()]
+        bounds = _WAIT_MS, 1, QUEUED_BYTES, _READ_COMMITTED
+        if self._topic_id:
+            return FetchById(*bounds, self._topic_id, partitions)
+        return FetchRequest(*bounds, [(self._topic, partitions)])
 
     def _put(self, partition: int, way: _Way, one: Chunk) -> None:
         with self._changed:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from cutwater.adapters import replicas
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.copying import NotTakenError
 from cutwater.adapters.ends import Ends
-from cutwater.adapters.identities import Identity
 from cutwater.adapters.kafka import TIMEOUT_S
 from cutwater.core import topics
-from cutwater.core.absences import Absences
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.mirror_gaps import ANEW, GONE, LOST, PARTITIONS, REFUSED, Gap, in_log, in_origin
+from cutwater.core.mirror_gaps import GONE, REFUSED, Gap
 from cutwater.core.mirrored import SLOTS, Mirrored, slot_of
 from cutwater.core.mirroring import Read
 from cutwater.core.replication import UNREPLICATED, Replication
@@ -28,12 +26,13 @@ from cutwater.mirror.looking import AbsentError, Looking, Stop
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
 from cutwater.mirror.slot import Slot
+from cutwater.mirror.watching import Watch
 
 RECORDS = 8_000
 BYTES = 16 << 20
 """Records and their bytes that one round gathers, about: one piece of each partition may come on top."""
-LOOK_S = 1.0
-"""How often the identity of quiet topics is asked."""
+WAIT_S = 0.02
+"""Between two looks at what is written, or has come: an arrival is late by so much."""
 WRITE_S = 6 * TIMEOUT_S
 """A transaction's own time-outs end before."""
 
@@ -55,14 +54,13 @@ class Copier:
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """`region`: the origin's name. `clock_s` never goes back."""
-        self._clock_s, self._looked_s = clock_s, clock_s()
         self._own, self._origin = own, origin
         self._job, self._region = job, region
         self._log, self._metrics = log, metrics
         ends = Ends(own)
         self._slots = {one: Slot(own, job, region, one, ends, now_ms) for one in slots}
         self._looking = Looking(own, origin, job, region, now_ms, self._slots.keys(), replication, clock_s)
-        self._absences = Absences(TIMEOUT_S)
+        self._watch = Watch(origin, region, self._left, log, clock_s)
         self._followed: dict[str, Followed] = {}
         self._pool = ThreadPoolExecutor(len(self._slots), "slot")
         self.stopped: dict[str, Gap] = {}
@@ -125,32 +123,27 @@ class Copier:
         """Is there anything to copy from? Without it a round waits for nothing."""
         return any(one.positions for one in self._followed.values())
 
-    def round(self, wait_s: float) -> int:
+    def round(self, wait_s: float, meanwhile: Callable[[], None] = lambda: None) -> int:
         """Copy what has come, waiting up to so long for something; how many bytes that were.
+
+        `meanwhile`: called now and then while it is written.
 
         Raises FencedError where another mirror has taken a slot over, and as `Slot.write` does.
         """
-        taken = self._gather(wait_s)
-        try:
-            doubtful = self._doubtful(self._due() | {one.followed.name for one in taken.values() if one.records})
-        except UnavailableError as error:
-            # What was read is not proved to be of the topic that is followed: read it again.
-            self._log.warning("waiting", reason=str(error), brokers=self._origin.cluster.bootstrap)
-            for one in self._followed.values():
-                self._absences.broken(one.name)
-                one.begin()
-            return 0
-        pieces = [one for one in taken.values() if one.followed.name in self._followed.keys() - doubtful]
-        written = self._write(pieces)
+        for name, gap in self._watch.gaps(self._followed).items():
+            self.stop(name, gap)
+        pieces = list(self._gather(wait_s).values())
+        written = self._write(pieces, meanwhile)
         for piece in written:
             self._metrics.copied(piece)
         return _size(_read(written))
 
-    def _write(self, pieces: list[Taken]) -> list[Taken]:
+    def _write(self, pieces: list[Taken], meanwhile: Callable[[], None]) -> list[Taken]:
         """Those that were committed."""
         by_slot = {slot: [one for one in pieces if self._slot(one) == slot] for slot in self._slots}
         running = [(self._pool.submit(self._slots[at].write, some), some) for at, some in by_slot.items() if some]
-        failures = [(failure, some) for one, some in running if (failure := one.exception(WRITE_S)) is not None]
+        self._await([one for one, _ in running], meanwhile)
+        failures = [(failure, some) for one, some in running if (failure := one.exception(WAIT_S)) is not None]
         # Who is fenced in one slot is fenced in all, whatever else the others have met with.
         for failure, some in sorted(failures, key=lambda one: not isinstance(one[0], FencedError)):
             if not isinstance(failure, NotTakenError):
@@ -158,6 +151,20 @@ class Copier:
             self._not_taken(failure, some)
         failed = [id(one) for _, some in failures for one in some]
         return [one for one in pieces if id(one) not in failed]
+
+    def _await(self, writes: Collection[Future[None]], meanwhile: Callable[[], None]) -> None:
+        """Until they have ended. What `meanwhile` raises says less than that a slot is fenced."""
+        deadline = time.monotonic() + WRITE_S
+        try:
+            while wait(writes, WAIT_S).not_done and time.monotonic() < deadline:
+                meanwhile()
+        except CutwaterError:
+            # Nor does a slot that is still writing answer to whoever asks whose it is.
+            ended = wait(writes, WRITE_S).done
+            for fenced in [one.exception(WAIT_S) for one in ended]:
+                if isinstance(fenced, FencedError):
+                    raise fenced from None
+            raise
 
     def _not_taken(self, failure: NotTakenError, pieces: list[Taken]) -> None:
         """A topic here cannot be written. What was with it in the transaction is looked at and read again."""
@@ -174,96 +181,28 @@ class Copier:
     def _gather(self, wait_s: float) -> dict[TopicPartition, Taken]:
         taken: dict[TopicPartition, Taken] = {}
         followed = [one for one in self._followed.values() if one.positions]
-        wait_s = wait_s / max(1, len(followed))
+        with self._looking.changed:
+            self._looking.changed.wait_for(lambda: any(one.fetcher.told for one in followed), wait_s)
         while True:
             before = len(_read(taken.values()))
             for one in followed:
                 if one.name in self._followed:
-                    self._take(one, wait_s if not taken else 0.0, taken)
+                    self._take(one, taken)
             read = _read(taken.values())
             if not before < len(read) < RECORDS or _size(read) > BYTES:
                 return taken
 
-    def _take(self, one: Followed, wait_s: float, taken: dict[TopicPartition, Taken]) -> None:
+    def _take(self, one: Followed, taken: dict[TopicPartition, Taken]) -> None:
         try:
-            gathered(one, one.fetcher.take(wait_s), taken)
+            gathered(one, one.fetcher.take(0.0), taken)
         except (ProtocolError, UsageError, UnavailableError) as error:
-            if (gap := self._gap(one, error)) is None:
+            if (gap := self._watch.gap(one, error)) is None:
                 self._log.warning("reading again", topic=one.name, reason=str(error))
                 one.begin()
             else:
                 self.stop(one.name, gap)
         for place in [at for at, part in taken.items() if part.followed.name not in self._followed]:
             del taken[place]
-
-    def _gap(self, one: Followed, error: CutwaterError) -> Gap | None:
-        """Why a topic cannot be read on; None where asking again may help."""
-        if isinstance(error, UsageError):
-            return Gap(REFUSED, str(error))
-        try:
-            found = self._origin.identities([one.name]).get(one.name)
-            if found is None:
-                return self._gone(one.name)
-            gap = in_origin(one.name, *found, one.positions.values(), one.partitions)
-            kept = self._origin.kept(one.name, one.positions, briefly=True)
-        except CutwaterError:
-            return None  # its brokers are away, or it goes right now: the next look finds out
-        gap = gap or in_log(one.name, one.positions, one.positions, kept, from_zero=False)
-        return gap or (Gap(LOST, str(error)) if isinstance(error, ProtocolError) else None)
-
-    def _due(self) -> set[str]:
-        """Topics to be looked at though nothing came: all, once in a while. New partitions are not read."""
-        if self._clock_s() - self._looked_s < LOOK_S:
-            return set()
-        self._looked_s = self._clock_s()
-        return set(self._followed)
-
-    def _doubtful(self, names: set[str]) -> set[str]:
-        """Is what was read of the topics that are followed, and of no others of their names? Asked afterwards.
-
-        Those of which that is not known are read again; those that cannot be copied on are stopped.
-        """
-        found, refused = self._identities(names)
-        doubtful = set()
-        for name in names:
-            one, now = self._followed[name], found.get(name)
-            if now is not None:
-                self._absences.broken(name)
-            if name in refused:
-                self.stop(name, refused[name])
-            elif now is None:
-                if (gone := self._gone(name)) is not None:
-                    self.stop(name, gone)
-                else:
-                    doubtful.add(name)
-                    one.begin()
-            elif now != Identity(one.topic_id, one.partitions):
-                gap = in_origin(name, *now, one.positions.values(), one.partitions)
-                self.stop(name, gap or Gap(ANEW if now.topic_id != one.topic_id else PARTITIONS, str(now)))
-        return doubtful
-
-    def _identities(self, names: set[str]) -> tuple[dict[str, Identity], dict[str, Gap]]:
-        """Of those that exist; and those that we may not look at."""
-        try:
-            return self._origin.identities(names), {}
-        except UsageError:
-            pass  # of one of them: which?
-        found: dict[str, Identity] = {}
-        refused = {}
-        for name in sorted(names):
-            try:
-                found |= self._origin.identities([name])
-            except UsageError as error:
-                refused[name] = Gap(REFUSED, str(error))
-        return found, refused
-
-    def _gone(self, topic: str) -> Gap | None:
-        """The origin says that it has no such topic: None until that is believed."""
-        if self._absences.said(topic, self._clock_s()):
-            return Gap(GONE, f"{topic} does not exist in {self._region} any more")
-        if not self._left(topic):
-            self._log.warning("waiting", topic=topic, reason=f"{self._region} says that it does not exist")
-        return None
 
     def stop(self, topic: str, gap: Gap) -> None:
         """Copy nothing more of a topic; the others go on."""

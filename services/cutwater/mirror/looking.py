@@ -24,6 +24,7 @@ from cutwater.core.mirrored import Mirrored, slot_of
 from cutwater.core.mirroring import Place, begun, unaccounted
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.topic_check import FoundTopic
+from cutwater.mirror.asking import asked
 from cutwater.mirror.followed import Followed
 from cutwater.mirror.origin import Origin, copy_of, ensure, is_empty, lag_ms
 
@@ -67,6 +68,8 @@ class Looking:
         self._absences = Absences(TIMEOUT_S)
         self._under_way: dict[str, Future[Followed]] = {}
         self._next_s: dict[str, float] = {}
+        self.changed = threading.Condition()
+        """Told when something has come of a topic that was found."""
         self.known: dict[TopicPartition, Mirrored] = {}
         """The positions from which topics are gone on with."""
 
@@ -78,7 +81,7 @@ class Looking:
         look = self._under_way.get(topic)
         if look is None:
             if len(self._under_way) < AT_ONCE and self._clock_s() >= self._next_s.get(topic, 0.0):
-                self._begin(topic)
+                self._under_way[topic] = asked(f"look {topic}", lambda: self._answer(topic))
             return None
         if not look.done():
             return None
@@ -90,21 +93,13 @@ class Looking:
         """Until every look that is under way has ended, or so long."""
         wait(list(self._under_way.values()), timeout_s)
 
-    def _begin(self, topic: str) -> None:
-        look: Future[Followed] = Future()
-        self._under_way[topic] = look
-        # A daemon: whoever ends the mirror does not wait for brokers that are away.
-        threading.Thread(target=self._answer, args=(topic, look), name=f"look {topic}", daemon=True).start()
-
     # From here on: in the thread.
 
-    def _answer(self, topic: str, look: Future[Followed]) -> None:
+    def _answer(self, topic: str) -> Followed:
         try:
-            look.set_result(self._look(topic))
+            return self._look(topic)
         except UsageError as error:
-            look.set_exception(Stop(Gap(REFUSED, str(error))))
-        except BaseException as error:
-            look.set_exception(error)
+            raise Stop(Gap(REFUSED, str(error))) from None
 
     def _look(self, topic: str) -> Followed:
         found, identity = self._asked(topic)
@@ -132,7 +127,7 @@ class Looking:
                 for one in held
             },
             bases=bases,
-            fetcher=self._origin.cluster.reader(Fetcher, topic),
+            fetcher=self._origin.cluster.reader(Fetcher, topic, topic_id=identity.topic_id, changed=self.changed),
         )
 
     def _asked(self, topic: str) -> tuple[FoundTopic, Identity]:

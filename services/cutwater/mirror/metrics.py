@@ -72,8 +72,10 @@ class Metrics:
         ):
             gauge.set(float("nan") if value is None else value / unit)
 
-    def stands(self, ledger: Ledger) -> None:
+    def looked(self) -> None:
         self._rounds.inc()
+
+    def stands(self, ledger: Ledger) -> None:
         self._pending.set(ledger.pending)
 
     def arrived(self, one: Arrival) -> None:

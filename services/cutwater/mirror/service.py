@@ -30,13 +30,12 @@ from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.throttle import Throttle
 from cutwater.core.trail import Account, unrecorded
 from cutwater.mirror.arriving import Arriving
-from cutwater.mirror.copier import Copier
+from cutwater.mirror.copier import WAIT_S, Copier
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
 from cutwater.mirror.schemas import compare_registries
 from cutwater.mirror.standing import Standing
 
-WAIT_S = 0.05
 LOOKED_S = 5.0
 """The start waits so long for what it has to tell of the topics; it goes on without."""
 
@@ -112,11 +111,12 @@ class Mirror:
         start.decided(f"copy {self._region} behind arrival {last.token if last else 'none'}")
 
     def _round(self) -> None:
+        self.metrics.looked()
         self._announce()
         if self.arriving.paused or not self.copier.busy or not self._throttle.free(self._clock_s()):
             self._stop.wait(WAIT_S)
         else:
-            self._throttle.took(self.copier.round(WAIT_S), self._clock_s())
+            self._throttle.took(self.copier.round(WAIT_S, self._announce), self._clock_s())
         if (safe := self._standing.look(self.arriving.ledger)) is not None:
             self.metrics.safe(safe)
         self._follow()

@@ -1,14 +1,16 @@
-"""How far the mirror is behind, for its metrics: asked of the origin every few seconds."""
+"""How far the mirror is behind, for its metrics: asked of the origin every few seconds, beside the copying."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from cutwater.core.arrivals import Ledger
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import CutwaterError
 from cutwater.core.safe_time import Pace, SafeTime, awaited, safe_time
+from cutwater.mirror.asking import asked
 from cutwater.mirror.origin import Origin
 
 ASK_S = 5.0
@@ -28,18 +30,25 @@ class Standing:
         self._now_ms, self._clock_s = now_ms, clock_s
         self._asked_s = clock_s() - ASK_S
         self._pace = Pace()
+        self._answer: Future[dict[TopicPartition, int] | None] | None = None
 
     def look(self, ledger: Ledger) -> SafeTime | None:
-        """How the replica stands; None where it is not time to look."""
-        if self._clock_s() - self._asked_s < ASK_S:
+        """How the replica stands; None where nothing is known anew. Waits for nothing."""
+        if self._answer is None and self._clock_s() - self._asked_s >= ASK_S:
+            self._asked_s = self._clock_s()
+            copies = awaited(ledger.copies(), ledger.arrived)
+            places = [TopicPartition(one.topic, one.partition) for one in copies]
+            self._answer = asked("ends", lambda: self._ends(places))
+        if self._answer is None or not self._answer.done():
             return None
-        self._asked_s = self._clock_s()
+        answer, self._answer = self._answer, None
         copies, now = awaited(ledger.copies(), ledger.arrived), self._now_ms()
         for one in copies:
             self._pace.take(one)
-        places = [TopicPartition(one.topic, one.partition) for one in copies]
-        pace = self._pace.per_second(now)
-        return safe_time(self._region, copies, ledger.arrived, ledger.newest, self._ends(places), pace, now)
+        pace, ends = self._pace.per_second(now), answer.result(ASK_S)  # it is done
+        return safe_time(self._region, copies, ledger.arrived, ledger.newest, ends, pace, now)
+
+    # From here on: in a thread.
 
     def _ends(self, places: list[TopicPartition]) -> dict[TopicPartition, int] | None:
         try:
