@@ -135,8 +135,7 @@ def copies_end(cluster: Cluster, job: str) -> dict[TopicPartition, int]:
     """Of changelogs that are copied here: the offset that follows what the mirror has written so far."""
     if not replicas.has_mirror(cluster, job):
         return {}
-    copied = [one for some in replicas.positions(cluster, job).copies.values() for one in some.values()]
-    changelogs = topics.changelog_prefix(job)
+    copied, changelogs = replicas.positions(cluster, job).every, topics.changelog_prefix(job)
     return {
         TopicPartition(one.topic, one.partition): one.local for one in copied if one.topic.startswith(changelogs)
     }

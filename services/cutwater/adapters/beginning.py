@@ -22,8 +22,7 @@ def require_may_begin(cluster: Cluster, job: str, generation: Generation) -> Non
     """
     if claimed(generation) or _begun(cluster, job, generation) or not replicas.has_mirror(cluster, job):
         return
-    copies = replicas.positions(cluster, job).copies.values()
-    positions = [one for places in copies for one in places.values()]
+    positions = replicas.positions(cluster, job).every
     claims = described(cluster, [topics.candidates(job)])
     known = candidates(cluster, job) if claims else Candidates()
     require_not_copied(job, generation, committed_in(topics.milestones(job), positions), known)

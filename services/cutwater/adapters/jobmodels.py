@@ -45,7 +45,7 @@ def _size(value: object) -> int:
     return int(found[1]) * _UNITS[found[2]]
 
 
-def _registry_url(value: object) -> str:
+def registry_url(value: object) -> str:
     """Refuses without repeating what was given: it may hold a password."""
     if not isinstance(value, str) or not _URL.fullmatch(value):
         raise ValueError("write http:// or https:// and the address; user and password are settings")
@@ -74,7 +74,7 @@ class SourceModel(Model):
     format: Literal["avro", "confluent", "json"] = Field(
         "avro", description="avro (single-object encoding), confluent (a schema registry's framing) or json."
     )
-    registry: Annotated[str, BeforeValidator(_registry_url)] = Field(
+    registry: Annotated[str, BeforeValidator(registry_url)] = Field(
         "", description="The same as registry.url: name it in one of the two places."
     )
     subject: str = Field(
@@ -121,7 +121,7 @@ class ChangelogModel(Model):
 
 
 class RegistryModel(Model):
-    url: Annotated[str, BeforeValidator(_registry_url)] = Field(
+    url: Annotated[str, BeforeValidator(registry_url)] = Field(
         "", description="The schema registry's URL, without user; CUTWATER_REGISTRY_URL goes before it."
     )
     auto_register: bool = Field(

@@ -24,6 +24,11 @@ class Positions:
         self.copies: dict[str, dict[TopicPartition, Mirrored]] = {}
         self.steering: dict[str, Steering] = {}
 
+    @property
+    def every(self) -> list[Mirrored]:
+        """Of all origins."""
+        return [one for places in self.copies.values() for one in places.values()]
+
     def take(self, key: bytes, value: bytes | None) -> Mirrored | Steering | None:
         """The next record of the topic; None where it takes a position away."""
         if not value:

@@ -12,13 +12,13 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from cutwater.adapters.cluster import Cluster, Security
+from cutwater.adapters.jobmodels import registry_url
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import REGION_PATTERN, Generation
 from cutwater.core.mirrored import SLOTS
 from cutwater.core.sharing import Partitions
 from cutwater.core.standbys import Shares, held, shares_of
 
-_REGISTRY_URL = re.compile(r"(https?://[^\s@]{1,500})?")
 _SECURITY = {
     "security_protocol": "protocol",
     "sasl_mechanism": "mechanism",
@@ -291,9 +291,7 @@ class Settings(BaseSettings):
     @field_validator("registry_url", "origin_registry_url")
     @classmethod
     def _holds_no_password(cls, value: str) -> str:
-        if not _REGISTRY_URL.fullmatch(value):
-            raise ValueError("write http:// or https:// and the address; user and password are settings")
-        return value
+        return registry_url(value)
 
     @property
     def api_headers(self) -> dict[str, str]:

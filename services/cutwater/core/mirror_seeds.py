@@ -23,11 +23,8 @@ def generation_of(job: str, topic: str, region: str) -> Generation | None:
 
     Raises UsageError for a changelog of another region than `region`: it is no copy, and keeps its name here too.
     """
-    prefix = topics.changelog_prefix(job)
-    if not topic.startswith(prefix):
-        return None
-    generation = Generation.parse(topic.removeprefix(prefix))
-    if generation.region != region:
+    generation = topics.generation_of(job, topic)
+    if generation is not None and generation.region != region:
         raise UsageError(
             f"{topic} is a changelog of region {generation.region}: it is not copied from {region}. Nothing was "
             "deleted"
