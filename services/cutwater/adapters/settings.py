@@ -259,6 +259,12 @@ class Settings(BaseSettings):
     )
     s3_anonymous: bool = Field(False, description="Ask the object store without keys: it lets in everybody.")
     trigger_ms: int = Field(500, ge=0, le=3_600_000, description="Least time between two epochs, ms.")
+    catch_up_share: float = Field(
+        1.0,
+        ge=0.05,
+        le=1,
+        description="Share of the time that a candidate's driver works on epochs until it is promoted.",
+    )
     heartbeat_ms: int = Field(
         2_000, ge=100, le=3_600_000, description="Time between an idle job's heartbeats, ms."
     )
