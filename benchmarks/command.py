@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.figures import Run, markdown
 from cutwater.core.errors import CutwaterError
 
+SEED, PAIRS = 7, "runs of each contender"
 INEXACT, INTERRUPTED = 1, 130
 """Exit codes beside those of Cutwater's own errors."""
 
@@ -34,7 +35,7 @@ class Command:
     name: str
     title: str
     contenders: tuple[str, ...]
-    """In the order of the first pair."""
+    """In the order of the first pair; with none there is one run, and nobody to compare it with."""
     size: int
     """How many `of` there are by default, and at most `size_max`."""
     size_max: int
@@ -44,30 +45,30 @@ class Command:
     pairs: int = 5
     by_default: tuple[str, ...] = ()
     """The contenders that run where none are named; all of them where this is empty."""
-    options: type[Options] = Options
+    options: type[Any] = Options
 
     def parse(self, arguments: Sequence[str]) -> Any:
         """Exits with code 2 and the allowed values when an argument does not fit."""
         parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{self.name}", description=self.title)
         add, listed = parser.add_argument, self.by_default or self.contenders
         add(
-            "--pairs",
-            type=between(1, 100),
-            default=self.pairs,
-            help=f"runs of each contender (default {self.pairs})",
-        )
-        add(
             "--size",
             type=between(1_000, self.size_max),
             default=self.size,
-            help=f"{self.of} (default {self.size:,})",
+            help=self._by_default(self.of, self.size),
         )
-        parser.set_defaults(seed=0)
+        if self.contenders:
+            parser.set_defaults(seed=0)
+            add("--pairs", type=between(1, 100), default=self.pairs, help=self._by_default(PAIRS, self.pairs))
+            add(
+                "--contenders",
+                nargs="+",
+                choices=self.contenders,
+                default=listed,
+                help=f"default: {' '.join(listed)}",
+            )
         if self.seeded:
-            add("--seed", type=int, default=7, help=f"of the generated {self.of} (default 7)")
-        add(
-            "--contenders", nargs="+", choices=self.contenders, default=listed, help=f"default: {' '.join(listed)}"
-        )
+            add("--seed", type=int, default=SEED, help=self._by_default(f"of the generated {self.of}", SEED))
         add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
         self.add(add)
         found = vars(parser.parse_args(arguments))
@@ -79,6 +80,10 @@ class Command:
 
     def add(self, add: Callable[..., Any]) -> None:
         """Add arguments that this benchmark has besides, named as its options are."""
+
+    @staticmethod
+    def _by_default(what: str, number: int) -> str:
+        return f"{what} (default {number:,})"
 
     def wrong(self, options: Any) -> str:
         """Why this cannot be run here; empty where it can."""

@@ -5,7 +5,6 @@ python -m benchmarks.failover --size 1000000
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks import machine
-from benchmarks.command import Command, between, say
+from benchmarks.command import Command, say
 from cutwater.adapters import replicas, streams
 from cutwater.adapters.admin import described
 from cutwater.adapters.claiming import Claims
@@ -77,20 +76,8 @@ class Options:
     out: Path
 
 
-@dataclass(frozen=True)
-class FailoverCommand(Command):
-    """Has one run: two regions have no peer that fails over as a whole."""
-
-    def parse(self, arguments: Sequence[str]) -> Any:
-        """Exits with code 2 and the allowed values when an argument does not fit."""
-        parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{self.name}", description=self.title)
-        add = parser.add_argument
-        add("--size", type=between(1_000, SIZE_MAX), default=SIZE, help=f"keys, one event each (default {SIZE:,})")
-        add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
-        return Options(**vars(parser.parse_args(arguments)))
-
-
-COMMAND = FailoverCommand("failover", TITLE, (), SIZE, SIZE_MAX, of="keys")
+COMMAND = Command("failover", TITLE, (), SIZE, SIZE_MAX, of="keys, one event each", seeded=False, options=Options)
+"""Of one run: two regions have no peer that fails over as a whole."""
 
 
 class Regions:

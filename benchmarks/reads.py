@@ -5,10 +5,9 @@ python -m benchmarks.reads --rate 1000 --seconds 60
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -46,20 +45,13 @@ class Options:
 class ReadsCommand(Command):
     """Has a rate and a duration where the others have pairs."""
 
-    def parse(self, arguments: Sequence[str]) -> Any:
-        """Exits with code 2 and the allowed values when an argument does not fit."""
-        parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{self.name}", description=self.title)
-        add = parser.add_argument
+    def add(self, add: Callable[..., Any]) -> None:
         add("--rate", type=between(1, 100_000), default=RATE, help=f"requests per second (default {RATE:,})")
         add("--seconds", type=between(1, 3_600), default=SECONDS, help=f"that are measured (default {SECONDS})")
-        add("--size", type=between(1_000, SIZE_MAX), default=SIZE, help=f"rows of the view (default {SIZE:,})")
         add("--tail", type=between(0, 50_000), default=RATE, help=f"rows a second that come (default {RATE:,})")
-        add("--seed", type=int, default=7, help="of rows and choices (default 7)")
-        add("--out", type=Path, default=Path("build/bench"), help="folder for results and logs")
-        return Options(**vars(parser.parse_args(arguments)))
 
 
-COMMAND = ReadsCommand("reads", TITLE, (), SIZE, SIZE_MAX, of="rows")
+COMMAND = ReadsCommand("reads", TITLE, (), SIZE, SIZE_MAX, of="rows of the view", options=Options)
 
 
 def bench(options: Any) -> dict[str, Any]:

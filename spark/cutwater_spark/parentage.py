@@ -58,7 +58,7 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
     last = promoted(cluster, job.name)
     require_at_work(generation, last, candidate)
     if last is None:
-        require_may_begin(cluster, job.name, generation)
+        require_may_begin(cluster, job.name, generation, settings.beside)
     require_unreleased(generation, release(cluster, topics.milestones(job.name)))
     if not claimed(generation):
         return None

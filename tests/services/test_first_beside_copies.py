@@ -71,9 +71,27 @@ def test_no_first_generation_where_a_job_is_only_copied(broker: Any, tmp_path: P
 
 
 def test_the_copied_stream_given_up(broker: Any, tmp_path: Path) -> None:
-    """The way out that docs/GLOBAL.md names, of who wants to aggregate here beside the other region."""
+    """With nothing left of the other region it may begin; copied rows alone tell that its job is at work."""
     here = Standby(broker.cluster, make_job(tmp_path)[0].name)
+    rows = Place(topics.changelog(here.job, Generation(1, "us")), 0, "id", 1)
+    here.copied(replace(begun(here.job, "us", rows, 0, 0, 0), next=5, records=5))
     resync(here.cluster, here.job, "us", topics.milestones(here.job))
+    here.require_refused("copied here from us")
+    resync(here.cluster, here.job, "us", rows.topic)
+    require_may_begin(here.cluster, here.job, FIRST)
+
+
+def test_a_region_that_is_to_aggregate_beside_the_other_says_so(broker: Any, tmp_path: Path) -> None:
+    """By that region's name; not while a claim goes on with the other's job. Begun, it needs the word no more."""
+    here = Standby(broker.cluster, make_job(tmp_path)[0].name)
+    here.require_refused("CUTWATER_BEGIN_BESIDE=us")
+    require_may_begin(here.cluster, here.job, FIRST, {"us"})
+    with pytest.raises(UsageError, match="copied here from us"):
+        require_may_begin(here.cluster, here.job, FIRST, {"ap"})
+    here.write(topics.candidates(here.job), Claim(here.job, CLAIMED, b"", 2, 0, "", 0, origin="us"))
+    with pytest.raises(UsageError, match=f"CUTWATER_GENERATION={CLAIMED}"):
+        require_may_begin(here.cluster, here.job, FIRST, {"us"})
+    here.write(topics.barriers(here.job), Start(here.job, FIRST, 1, 1))
     require_may_begin(here.cluster, here.job, FIRST)
 
 

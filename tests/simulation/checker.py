@@ -30,6 +30,8 @@ FALSE_ALARM = "false alarm"
 STUCK = "stuck"
 REPEATED = "repeated event"
 WRONG_LOSS = "wrong loss"
+WRONG_LIST = "wrong list"
+REOPENED = "closed window reopened"
 
 Window = tuple[str, int]
 State = dict[Window, tuple[int, int]]

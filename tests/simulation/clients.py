@@ -26,7 +26,7 @@ from cutwater.core import topics
 from cutwater.core.restore import MARGIN_MS
 from simulation.fetching import WIRE, Link, SimFetcher
 from simulation.job import GENERATION, JOB
-from simulation.log import Headers, Log, Outcome, Place, Record, Transaction
+from simulation.log import Headers, Log, Outcome, Partition, Place, Record, Transaction
 from simulation.log import Producer as Coordinated
 from simulation.processes import Process
 
@@ -99,10 +99,12 @@ class SimAdmin:
             if error is not None:
                 found[place] = _Answer(error=error)
                 continue
+            if (partition := partition_of(self._log, place)) is None:
+                found[place] = _Answer(error=KafkaError.UNKNOWN_TOPIC_OR_PART)
+                continue
             first = isinstance(spec, type(OffsetSpec.earliest()))
-            partition = self._log.topics[place.topic][place.partition]
             stable = isolation_level is IsolationLevel.READ_COMMITTED
-            at = 0 if first else partition.stable_end if stable else partition.end
+            at = partition.first if first else partition.stable_end if stable else partition.end
             found[place] = _Answer(SimpleNamespace(offset=at))
         return found
 
@@ -129,7 +131,16 @@ class SimAdmin:
 
     def describe_configs(self, asked: list[ConfigResource]) -> dict[ConfigResource, _Answer]:
         error = self._asked()
-        return {one: _Answer(_settings(self._log, one.name), error) for one in asked}
+        return {one: self._settings(one.name, error) for one in asked}
+
+    def _settings(self, topic: str, error: int | None) -> _Answer:
+        """In force: the brokers' own, and what the topic was made with."""
+        if error is None and topic not in self._log.topics:
+            error = KafkaError.UNKNOWN_TOPIC_OR_PART
+        if error is not None:
+            return _Answer(error=error)
+        found = {"max.message.bytes": "1048588", "cleanup.policy": "delete"} | self._log.settings[topic]
+        return _Answer({key: SimpleNamespace(value=value) for key, value in found.items()})
 
     def create_topics(self, asked: list[NewTopic], **_options: object) -> dict[str, _Answer]:
         self._asked()
@@ -141,14 +152,30 @@ class SimAdmin:
         self._log.create(one.topic, one.num_partitions, one.config)
         return _Answer()
 
+    def delete_topics(self, asked: list[str], **_options: object) -> dict[str, _Answer]:
+        self._asked()
+        return {one: self._delete(one) for one in asked}
+
+    def _delete(self, topic: str) -> _Answer:
+        if topic not in self._log.topics:
+            return _Answer(error=KafkaError.UNKNOWN_TOPIC_OR_PART)
+        self._log.delete(topic)
+        return _Answer()
+
+    def delete_records(self, asked: list[TopicPartition], **_options: object) -> dict[TopicPartition, _Answer]:
+        self._asked()
+        for one in asked:
+            self._log.truncate((one.topic, one.partition), one.offset)
+        return dict.fromkeys(asked, _Answer())
+
     def poll(self, timeout: float) -> int:
         return 0
 
 
-def _settings(log: Log, topic: str) -> dict[str, Any]:
-    """In force: the brokers' own, and what the topic was made with."""
-    found = {"max.message.bytes": "1048588", "cleanup.policy": "delete"} | log.settings[topic]
-    return {key: SimpleNamespace(value=value) for key, value in found.items()}
+def partition_of(log: Log, place: Any) -> Partition | None:
+    """None where there is none."""
+    found = log.topics.get(place.topic, [])
+    return found[place.partition] if place.partition < len(found) else None
 
 
 def _described(log: Log, topic: str | None) -> Any:
@@ -211,11 +238,11 @@ class SimConsumer:
         self._process.pause()
         found = []
         for place in places:
-            partition = self._log.topics[place.topic][place.partition]
+            if (partition := partition_of(self._log, place)) is None:
+                raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "no such topic"))
             end = partition.stable_end if self._committed else partition.end
-            found.append(
-                TopicPartition(place.topic, place.partition, 0 if place.offset == OFFSET_BEGINNING else end)
-            )
+            at = partition.first if place.offset == OFFSET_BEGINNING else end
+            found.append(TopicPartition(place.topic, place.partition, at))
         return found
 
     def poll(self, timeout: float) -> Message | None:
@@ -231,22 +258,35 @@ class SimConsumer:
             if slow % 5 == 0:
                 places = places[:1]  # the fetches of the others are still under way
         for place in places:
-            message = self._fetch(place)
+            message = self._fault(place) or self._fetch(place)
             if message is not None:
                 return message
         return None
+
+    def _fault(self, place: Place) -> Message | None:
+        """There is no such topic, or it does not hold what is asked for."""
+        found, at = self._log.topics.get(place[0]), self._positions[place]
+        if found is None:
+            error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "no such topic")
+        elif not found[place[1]].first <= at <= found[place[1]].end:
+            error = KafkaError(KafkaError._AUTO_OFFSET_RESET, f"offset {at} is not there")
+        else:
+            return None
+        return Message(topic=place[0], partition=place[1], offset=at, error=error)
 
     def consume(self, most: int, timeout: float) -> list[Message]:
         """What is there already: as much as luck has fetched."""
         found: list[Message] = []
         most = min(most, (0, 1, 2, 5, 50, 50)[self._process.luck() % 6])
         for place in list(self._positions):
+            if most and (fault := self._fault(place)) is not None:
+                return [fault]
             while len(found) < most and (message := self._fetch(place)) is not None:
                 found.append(message)
         return found
 
     def _has_more(self) -> bool:
-        return any(self._look(place) for place in self._positions)
+        return any(self._fault(place) or self._look(place) for place in self._positions)
 
     def _just_grown(self, place: Place) -> bool:
         """Could the end have been here a moment ago?"""
@@ -360,6 +400,8 @@ class SimProducer:
             known.transaction = self._transaction = Transaction(self._process)
         for place, one in self._queued:
             self._known(self._transaction)
+            if place[0] not in self._log.topics:
+                raise KafkaException(KafkaError(KafkaError._MSG_TIMED_OUT, f"{place[0]} is not there"))
             self._log.append(place, one.key, one.value, one.headers, self._transaction)
             if self._process.luck() % 8 == 0:
                 self._process.pause()

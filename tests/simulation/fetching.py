@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cutwater.adapters.batches import Batch, Chunk
+from cutwater.core.errors import ProtocolError
 from simulation.log import Headers, Log, Outcome, Record
 from simulation.processes import Process
 
@@ -96,6 +97,8 @@ class SimFetcher:
     def _fetch(self, partition: int, way: _Way, most: int) -> Chunk:
         """What a broker answers now: up to the last stable offset."""
         log, first = self._log.topics[self._topic][partition], way.position
+        if not log.first <= first <= log.end:
+            raise ProtocolError(f"{self._topic}/{partition}: offset {first} is not there")
         inside = [one for one in log.records if first <= one.offset < log.stable_end]
         following = inside[most - 1].offset + 1 if len(inside) > most else log.stable_end
         way.position = following = max(following, first)

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 
 Headers = list[tuple[str, bytes]]
 Place = tuple[str, int]
@@ -21,12 +22,18 @@ class Outcome(Enum):
     ABORTED = "aborted"
 
 
+class Owner(Protocol):
+    """Who has opened a transaction."""
+
+    alive: bool
+
+
 class Transaction:
     """Open until the coordinator has decided; then its markers go out, one partition after the other."""
 
     __slots__ = ("outcome", "owner", "places")
 
-    def __init__(self, owner: object) -> None:
+    def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self.outcome = Outcome.OPEN
         self.places: set[Place] = set()
@@ -62,13 +69,14 @@ class Record:
 class Partition:
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self.end = 0
+        self.first, self.end = 0, 0
+        """The first offset that is kept, and the next one."""
         self.first_open: dict[Transaction, int] = {}
 
     @property
     def stable_end(self) -> int:
         """The last stable offset: nothing at or above it is seen by `read_committed`."""
-        return min(self.first_open.values(), default=self.end)
+        return max(self.first, min(self.first_open.values(), default=self.end))
 
     def add(self, record: Record) -> None:
         self.records.append(record)
@@ -94,6 +102,10 @@ class Partition:
 
 def _offset(record: Record) -> int:
     return record.offset
+
+
+def _abandoned(one: Transaction | None) -> bool:
+    return one is not None and one.outcome is Outcome.OPEN and not one.owner.alive
 
 
 def _aborted(record: Record) -> bool:
@@ -133,6 +145,24 @@ class Log:
         self.identities[topic] = f"{self.name}-{self.made}"
         self.made += 1
 
+    def delete(self, topic: str) -> None:
+        """With all that is there; transactions that wrote to it are finished elsewhere only."""
+        places = {(topic, number) for number in range(len(self.topics.pop(topic)))}
+        self.markers = [one for one in self.markers if one[1] not in places]
+        for producer in self.producers.values():
+            if producer.transaction is not None:
+                producer.transaction.places -= places
+                self._finish(producer.transaction)
+        del self.settings[topic], self.identities[topic]
+        self.version += 1
+
+    def truncate(self, place: Place, before: int) -> None:
+        """Delete records, as a retention does, or somebody who asks for it."""
+        partition = self.topics[place[0]][place[1]]
+        partition.first = max(partition.first, min(before, partition.end))
+        partition.records = [one for one in partition.records if one.offset >= partition.first]
+        self.version += 1
+
     def append(
         self,
         place: Place,
@@ -161,6 +191,14 @@ class Log:
         if not transaction.places:
             producer.transaction = None
 
+    def time_out(self) -> int:
+        """Abort what has been open for too long, of whoever has died; how many transactions that were."""
+        found = [one for one in self.producers.values() if _abandoned(one.transaction)]
+        for producer in found:
+            producer.epoch += 1
+            self.decide(producer, Outcome.ABORTED)
+        return len(found)
+
     def write_marker(self, which: int) -> None:
         """One marker arrives in its partition."""
         transaction, place = self.markers.pop(which % len(self.markers))
@@ -168,11 +206,16 @@ class Log:
         partition.add(Record(partition.end, None, None, None, self.now_ms, transaction, marker=True))
         partition.first_open.pop(transaction, None)
         transaction.places.discard(place)
-        if not transaction.places:
-            for producer in self.producers.values():
-                if producer.transaction is transaction:
-                    producer.transaction = None
+        self._finish(transaction)
         self.version += 1
+
+    def _finish(self, transaction: Transaction) -> None:
+        """It is over once its end is decided and written wherever it wrote."""
+        if transaction.places or transaction.outcome is Outcome.OPEN:
+            return
+        for producer in self.producers.values():
+            if producer.transaction is transaction:
+                producer.transaction = None
 
     def compact(self, place: Place, lag_ms: int, delete_retention_ms: int) -> int:
         """Remove values that a newer record of their key follows, if that one is older than the lag.

@@ -39,6 +39,7 @@ class Process:
         self.alive = True
         self.error: BaseException | None = None
         self.lose_next_answer = False
+        self.slept_s = 0.0
         self._outside = getcurrent()
         self._passing: set[greenlet] = set()
         self._fibers: dict[greenlet, Ready | None] = {}
@@ -71,6 +72,12 @@ class Process:
         if not self.alive:
             raise Killed
 
+    def sleep(self) -> None:
+        """About a second, by its own clock; whoever looks in from outside does not sleep."""
+        self.slept_s += 1.0
+        if getcurrent() in self._fibers:
+            self.pause()
+
     def unknown_outcome(self) -> None:
         """The transaction is committed, and the answer may be lost on its way."""
         if self.lose_next_answer:
@@ -102,6 +109,42 @@ class Process:
             if fiber:  # begun, and not ended
                 fiber.throw(Killed)
         self._fibers.clear()
+
+
+class Several:
+    """Processes by their slot: those that move, and those that stand still while a successor may begin."""
+
+    def __init__(self) -> None:
+        self.luck = Luck()
+        self.live: dict[str, Process] = {}
+        self.stalled: dict[str, Process] = {}
+        self.left: dict[str, str] = {}
+        """Those that are never started again, and what they have said."""
+
+    def go(self, where: dict[str, Process], slot: str, most: int) -> None:
+        """Let one make so many calls at most; where it is to live and does not, it begins."""
+        if where is self.live and slot not in where and self.begins(slot):
+            self.start(slot)
+        process = where.get(slot)
+        for _ in range(most):
+            if process is None or not process.run():
+                return
+            if not process.alive:
+                del where[slot]
+                self.ended(slot, process.error, where is self.stalled)
+                return
+
+    def begins(self, slot: str) -> bool:
+        """May it be started, when it is to run and does not? What somebody asks for is asked once."""
+        return not slot.startswith("ask")
+
+    def start(self, slot: str) -> None:
+        """Put a process of the slot among those that live."""
+        raise NotImplementedError
+
+    def ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
+        """One has ended by itself: may it?"""
+        raise NotImplementedError
 
 
 class SimFuture:

@@ -27,7 +27,7 @@ from simulation.checker import Anomaly
 from simulation.clients import SimCluster
 from simulation.job import GENERATION, JOB
 from simulation.log import Log, Outcome
-from simulation.processes import Luck, Process, SimEvent
+from simulation.processes import Process, Several, SimEvent
 from simulation.world import START_MS, _Silent
 
 ASKS = ("start", *["promote"] * 6, "abort", "rollback")
@@ -78,18 +78,16 @@ class Drivers:
             self._log.append((topics.barriers(JOB.name), 0), None, wire.encode(one))
 
 
-class Promotions:
+class Promotions(Several):
     """One history. `step` does the next thing that luck wants; `check` looks at all that stands there."""
 
     def __init__(self, seed: int) -> None:
-        self.random, self.luck = Random(seed), Luck()
+        super().__init__()
+        self.random = Random(seed)
         self.log = Log(START_MS)
         for topic in (topics.barriers(JOB.name), topics.milestones(JOB.name), topics.candidates(JOB.name)):
             self.log.create(topic, 1)
         self.drivers = Drivers(self.log)
-        self.live: dict[str, Process] = {}
-        self.stalled: dict[str, Process] = {}
-        self.left: dict[str, str] = {}
         self.faults: Counter[str] = Counter()
         self._checked = -1
         self.given_up: set[Generation] = set()
@@ -189,18 +187,9 @@ class Promotions:
         self._go(self.live, slots[self.luck() % len(slots)])
 
     def _go(self, where: dict[str, Process], slot: str) -> None:
-        if where is self.live and slot not in where and slot.startswith("signal"):
-            self._start(slot, Generation.parse(slot.removeprefix("signal ")))
-        process = where.get(slot)
-        for _ in range(1 + self.luck() % 8):
-            if process is None or not process.run():
-                return
-            if not process.alive:
-                del where[slot]
-                self._ended(slot, process.error, where is self.stalled)
-                return
+        self.go(where, slot, 1 + self.luck() % 8)
 
-    def _ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
+    def ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
         if isinstance(error, FencedError) and not was_stalled and slot not in self.stalled:
             self.faults["left as fenced"] += 1
             if slot.startswith("signal"):
@@ -212,13 +201,13 @@ class Promotions:
         ):
             raise Anomaly("a signaller stopped", f"{slot}: {error}")
 
-    def _start(self, slot: str, generation: Generation) -> None:
+    def start(self, slot: str) -> None:
         process = Process(slot, self.luck)
         cluster: Any = SimCluster(self.log, process)
         signal = CommitSignal(
             cluster,
             JOB.name,
-            generation,
+            Generation.parse(slot.removeprefix("signal ")),
             lambda: self.log.now_ms,
             _Silent(),
             clock_s=lambda: self.log.now_ms / 1000,
@@ -270,11 +259,7 @@ class Promotions:
             self.log.write_marker(self.luck())
 
     def _timeout(self) -> None:
-        for producer in self.log.producers.values():
-            found = producer.transaction
-            if found is not None and found.outcome is Outcome.OPEN and not found.owner.alive:  # type: ignore[attr-defined]
-                producer.epoch += 1
-                self.log.decide(producer, Outcome.ABORTED)
+        self.log.time_out()
 
     def _kill(self) -> None:
         if self.live:

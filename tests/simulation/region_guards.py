@@ -10,12 +10,15 @@ from unittest.mock import patch
 
 from cutwater.adapters import failing_over, forking
 from cutwater.core import arrivals, mirrored
+from cutwater.core.ancestry import Part
 from cutwater.core.arrivals import Ledger
 from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.driving import Plan, Range
 from cutwater.core.failover import Loss, begins_at, known_loss
 from cutwater.core.forks import behind
-from cutwater.core.losing import Later, later
+from cutwater.core.losing import Late, Later, later
 from cutwater.core.mirrored import Arrival, from_origin
+from cutwater.core.origins import Origin
 from cutwater.core.records import Milestone
 from cutwater.mirror import slot
 from cutwater.mirror.arriving import Arriving
@@ -28,8 +31,10 @@ from simulation.checker import (
     FALSE_ALARM,
     LOST_WRITE,
     PARTIAL,
+    REOPENED,
     REPEATED,
     STUCK,
+    WRONG_LIST,
     WRONG_LOSS,
 )
 from simulation.holes import Hole, off, own_ids_of
@@ -132,6 +137,12 @@ def own_begins_anew(arrival: Arrival, milestone: Milestone, source: str, region:
     return Cut.of({place: firsts[place.partition] if place.topic == source else at for place, at in begun.items()})
 
 
+def no_floor(self: Origin, plan: Plan, before: Plan | None) -> Range:
+    """The first epoch closes nothing, and what the parent had closed is open again."""
+    closed_ms = before.watermark_ms if before else 0
+    return Range(before.source_cut if before else self.source_cut, plan.source_cut, closed_ms)
+
+
 def to_the_end(stream: Any, parent: bytes, _elsewhere: object) -> Any:
     return behind(stream, parent, frozenset())
 
@@ -148,6 +159,7 @@ _BACK = {
     "kill": 0.0,
     "stall": 0.0,
 }
+_LATE = {**_GOES_ON, "old": 5.0, "age": 0.7, "link:slow": 4.0}
 _NOT_WHOLE = frozenset({LOST_WRITE, PARTIAL, ABORTED_READ})
 
 REGION_GUARDS: Sequence[RegionGuard] = (
@@ -262,5 +274,29 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         off(forking, "behind", to_the_end),
         Season({"claims": 4}, _BACK, 700, 8),
         frozenset({WRONG_LOSS}),
+    ),
+    RegionGuard(
+        "a floor",
+        "windows that the region before had closed, open again",
+        "I2",
+        off(Origin, "range", no_floor),
+        Season({"claims": 1}, _LATE),
+        frozenset({REOPENED}),
+    ),
+    RegionGuard(
+        "late drops in the exact loss",
+        "events that were brought later, came too late, and are told as if they counted",
+        "I6",
+        off(forking, "late_of", lambda *_args: Late(0, 0)),
+        Season({"claims": 1}, _LATE),
+        frozenset({WRONG_LOSS}),
+    ),
+    RegionGuard(
+        "a list is of one line",
+        "late events of a fork in the list of the line that goes on",
+        "I2",
+        off(Part, "holds", lambda *_args: True),
+        Season({"claims": 4}, {**_BACK, "old": 5.0, "age": 0.7}, 700),
+        frozenset({WRONG_LIST}),
     ),
 )

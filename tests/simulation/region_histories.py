@@ -40,6 +40,7 @@ def history_of(seed: int, steps: int | None = None, season: Season | None = None
     for fault in ("kill", "stall", "unknown", "timeout", "compact", "leap", "switchover"):
         kinds[fault] = random.choice((0.0, 0.7, 2.0))
     kinds["link:cut"] = kinds["link:slow"] = random.choice((0.0, 0.7))
+    kinds["old"], kinds["age"] = random.choice((0.0, 1.0, 4.0)), random.choice((0.0, 0.5))
     if random.random() < 0.3:  # so calm that the job comes back, too
         weather = replace(weather, claims=4)
         kinds |= {"failover": 4.0, **dict.fromkeys(("leap", "link:cut", "link:slow", "kill", "stall"), 0.0)}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cutwater.adapters import wire
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.generations import candidates
 from cutwater.core import mirrored, topics
 from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.driving import Plan
+from cutwater.core.driving import Plan, Range
+from cutwater.core.epochs import Epochs
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.mirrored import SOURCE_OFFSET
@@ -21,9 +24,10 @@ from cutwater.core.records import Milestone
 from cutwater.core.rejection import Seen
 from cutwater.core.seeds import may_be_overtaken, require_contained
 from cutwater_spark import parentage
-from cutwater_spark.parentage import kept_behind, parent_milestone, require_kept
+from cutwater_spark.parentage import floor_of, kept_behind, parent_milestone, require_kept
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes
+from simulation.latelist import LateEvent, SimLists, window_end_ms
 from simulation.log import Headers, Log, Outcome, Place, Record, Transaction
 from simulation.processes import Process
 from simulation.spark import Driver, Event, Habits
@@ -40,6 +44,18 @@ class KeptLog(Log):
     def __init__(self, now_ms: int, name: str) -> None:
         super().__init__(now_ms, name=name)
         self.kept: dict[Place, list[Record]] = defaultdict(list)
+        self.gone = 0
+        """Grows whenever somebody deletes anything."""
+
+    def delete(self, topic: str) -> None:
+        for number in range(len(self.topics[topic])):
+            self.kept.pop((topic, number), None)
+        super().delete(topic)
+        self.gone += 1
+
+    def truncate(self, place: Place, before: int) -> None:
+        super().truncate(place, before)
+        self.gone += 1
 
     def append(
         self,
@@ -101,22 +117,31 @@ class Book:
         return name
 
 
+class Seed(NamedTuple):
+    """What a generation takes over."""
+
+    rows: dict[Window, int]
+    floor_ms: int
+
+
 class Checkpoint(Disk):
     """Of one generation; with the seed that it began with."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seed: dict[Window, int] | None = None
+        self.seed: Seed | None = None
 
 
 class RegionDriver(Driver):
     """Works for any generation; one that was claimed goes on from its parent milestone."""
 
     def __init__(
-        self, process: Process, log: Log, disk: Checkpoint, book: Book, clock: object, generation: Generation
+        self, process: Process, log: KeptLog, disk: Checkpoint, book: Book, clock: object, generation: Generation
     ) -> None:
         self.generation, self.changelog = generation, topics.changelog(JOB.name, generation)
         self._disk, self._book = disk, book
+        self._known: tuple[int, dict[Window, int]] = (-1, {})
+        self._log: KeptLog
         super().__init__(process, log, disk, [], Habits(), clock)
 
     def _run(self) -> None:
@@ -126,12 +151,18 @@ class RegionDriver(Driver):
         self.origin = Origin.of(parent) if parent else FIRST
         own = [TopicPartition(JOB.topic, number) for number in range(PARTITIONS)]
         self._places = [place for place, _ in parent.source_cut] if parent else own
-        if parent is not None and self._disk.seed is None:
-            seed = self._seed(parent)
-            self._disk.seed = self._disk.seed or seed
+        if parent is not None:
+            if self._disk.seed is None:
+                seed = self._seed(parent)
+                self._disk.seed = self._disk.seed or seed
+            self.origin = self.origin.raised(self._disk.seed.floor_ms)
         super()._run()
 
-    def _seed(self, parent: Milestone) -> dict[Window, int]:
+    def _query(self, epochs: Epochs) -> None:
+        epochs.lists = SimLists(self._log, self._process, self._late)
+        super()._query(epochs)
+
+    def _seed(self, parent: Milestone) -> Seed:
         """What a Spark batch reads: the newest row of each key below the cut, above the horizon."""
         require_kept(parent, kept_behind(self._cluster, parent.source_cut))  # type: ignore[arg-type]
         found: dict[bytes, int] = {}
@@ -139,19 +170,23 @@ class RegionDriver(Driver):
             self._process.pause()
             records = self._log.topics[place.topic][place.partition].records
             found |= folded(one for one in records if one.offset < cut and _visible(one))
+        cluster: Any = self._cluster
         now_ms: Any = self._now_ms
         if may_be_overtaken(parent, now_ms()):
-            cluster: Any = self._cluster
             copied = parentage.copies_end(cluster, JOB.name)
             above = parentage.first_above_ms(cluster, parent.changelog_cut, copied)
             require_contained(parent, above.values(), now_ms())  # asked last: hours may have passed
         windows = {window_of(key): total for key, total in found.items()}
-        return {one: total for one, total in windows.items() if one[1] + HOUR_MS > parent.horizon_ms}
+        rows = {one: total for one, total in windows.items() if one[1] + HOUR_MS > parent.horizon_ms}
+        claim = candidates(cluster, JOB.name).require(self.generation).claim
+        return Seed(rows, floor_of(cluster, claim, parent))
 
     def _next_plan(self, epoch: int) -> Plan | None:
         before = self._checkpoint.plan(epoch - 1) if epoch else Plan(self.origin.source_cut, 0)
         ends = {place: self._end(place, before.source_cut.offset(place)) for place in self._places}
-        seen = [one.at_ms for place in self._places for one in self._read(place, 0, before.source_cut)]
+        begun = self.origin.source_cut
+        read = [(place, self._records(place, begun.offset(place), before.source_cut)) for place in self._places]
+        seen = [self._event(one).at_ms for _, records in read for one in records]
         watermark = max(before.watermark_ms, max(seen, default=0) - JOB.lateness_ms)
         cut = Cut.of(ends)
         begins = not epoch and self._parent is not None
@@ -164,38 +199,63 @@ class RegionDriver(Driver):
         return max(known, min(end, known + JOB.max_events_per_epoch))
 
     def _records(self, place: TopicPartition, first: int, cut: Cut) -> list[Record]:
-        records, end = self._log.topics[place.topic][place.partition].records, cut.offset(place)
-        return [one for one in records if first <= one.offset < end and _visible(one)]
+        records, end = self._log.kept[place], cut.offset(place)
+        inside = records[bisect_left(records, first, key=_offset) : bisect_left(records, end, key=_offset)]
+        return [one for one in inside if _visible(one)]
 
-    def _read(self, place: TopicPartition, first: int, cut: Cut) -> list[Event]:
-        return [self._book.by_name[one.value or b""] for one in self._records(place, first, cut)]
+    def _event(self, one: Record) -> Event:
+        return self._book.by_name[one.value or b""]
 
-    def _before(self, epoch: int) -> Cut:
-        return self._checkpoint.plan(epoch - 1).source_cut if epoch else self.origin.source_cut
+    def _range(self, epoch: int) -> Range:
+        before = self._checkpoint.plan(epoch - 1) if epoch else None
+        return self.origin.range(self._checkpoint.plan(epoch), before)
+
+    def _of(self, range_: Range) -> dict[TopicPartition, list[Record]]:
+        """What an epoch reads."""
+        return {place: self._records(place, range_.before.offset(place), range_.cut) for place in self._places}
+
+    def _late(self, range_: Range) -> list[LateEvent]:
+        """What of it comes too late."""
+        read = [LateEvent(at, one, self._event(one)) for at, found in self._of(range_).items() for one in found]
+        return [one for one in read if window_end_ms(one.event) <= range_.closed_ms]
+
+    def _counted(self, epoch: int) -> list[Event]:
+        """What of it Spark's state takes: what comes too late is dropped."""
+        range_ = self._range(epoch)
+        read = [self._event(one) for found in self._of(range_).values() for one in found]
+        return [one for one in read if window_end_ms(one) > range_.closed_ms]
 
     def _seen(self, epoch: int) -> Seen:
-        before, cut = self._before(epoch), self._checkpoint.plan(epoch).source_cut
-        read = {place: self._records(place, before.offset(place), cut) for place in self._places}
+        read = self._of(self._range(epoch))
         copied = {
             place: int(dict(found[-1].headers or ())[SOURCE_OFFSET]) + 1
             for place, found in read.items()
             if found and place.topic != JOB.topic
         }
-        return Seen(events=sum(map(len, read.values())), copied=copied)
+        times = [self._event(one).at_ms for found in read.values() for one in found]
+        return Seen(events=len(times), copied=copied, oldest_ms=min(times, default=None))
+
+    def _state(self, epoch: int) -> dict[Window, int]:
+        """Spark's own, behind an epoch."""
+        known, totals = self._known
+        for number in range(known + 1 if known < epoch else 0, epoch + 1):
+            if not number:
+                totals = dict(self._disk.seed.rows if self._disk.seed else {})
+            for window, total in added(self._counted(number)).items():
+                totals[window] = totals.get(window, 0) + total
+        self._known = epoch, totals
+        return totals
 
     def _aggregate(self, epoch: int, writer: int) -> list[list[tuple[bytes, bytes]]]:
-        cut, begun = self._checkpoint.plan(epoch).source_cut, self.origin.source_cut
-        totals = dict(self._disk.seed or {})
-        for window, total in added(
-            one for place in self._places for one in self._read(place, begun.offset(place), cut)
-        ).items():
-            totals[window] = totals.get(window, 0) + total
-        before = self._before(epoch)
-        changed = added(one for place in self._places for one in self._read(place, before.offset(place), cut))
+        totals, changed = self._state(epoch), added(self._counted(epoch))
         rows: list[list[tuple[bytes, bytes]]] = [[] for _ in range(PARTITIONS)]
         for window in dict.fromkeys([*(() if epoch else totals), *changed]):
             rows[PARTITION_OF[window[0]]].append((key_bytes(*window), value_bytes(totals[window], writer)))
         return rows
+
+
+def _offset(one: Record) -> int:
+    return one.offset
 
 
 def _visible(one: Record) -> bool:

@@ -39,8 +39,7 @@ from simulation.clients import SimCluster
 from simulation.disk import Concurrent
 from simulation.fetching import Link
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
-from simulation.log import Outcome
-from simulation.processes import Luck, Process, SimEvent
+from simulation.processes import Process, Several, SimEvent
 from simulation.regional import Book, Region, RegionDriver
 from simulation.regions_checker import Lines, Reader
 from simulation.spark import Event
@@ -83,20 +82,18 @@ class _Counted(_Silent):
         self._world.faults["passed over"] += 1
 
 
-class Regions:
+class Regions(Several):
     """One history."""
 
     def __init__(self, weather: Weather) -> None:
-        self.weather, self.luck = weather, Luck()
+        super().__init__()
+        self.weather = weather
         self.faults: Counter[str] = Counter()
         self.book = Book()
         self.by_name = {name: Region(name, START_MS) for name in (HOME, AWAY)}
         self.by_name[HOME].make(GENERATION)
         self.links = {name: Link() for name in self.by_name}
         """Over which a region reaches the other one."""
-        self.live: dict[str, Process] = {}
-        self.stalled: dict[str, Process] = {}
-        self.left: dict[str, str] = {}
         self.foreign: set[str] = set()
         """Slots in which a zombie has gone on: a driver that finds its rows ends the generation."""
         self.mirrors: dict[str, Mirror] = {}
@@ -143,7 +140,7 @@ class Regions:
         slots = [one for one in self._slots() if one.startswith(what)]
         if slots:
             most = (12, 12, 60)[self.luck() % 3] * (1 if what in ("driver", "signal", "reader") else 4)
-            self._go(self.live, slots[self.luck() % len(slots)], 1 + self.luck() % most)
+            self.go(self.live, slots[self.luck() % len(slots)], 1 + self.luck() % most)
 
     def _do_events(self, _what: str) -> None:
         region = self.by_name[(HOME, HOME, AWAY)[self.luck() % 3]]
@@ -151,8 +148,18 @@ class Regions:
             for _ in range(1 + self.luck() % 4):
                 self._produce(region, self.luck())
 
-    def _produce(self, region: Region, luck: int) -> None:
-        at_ms = self.event_ms - luck % (20 * 60_000)
+    def _do_old(self, _what: str) -> None:
+        """An event of hours ago: of a window that is closed somewhere, and above the horizon or not."""
+        region = self.by_name[(HOME, HOME, AWAY)[self.luck() % 3]]
+        if region.has(JOB.topic):
+            self._produce(region, self.luck(), (1 + self.luck() % 5) * HOUR_MS)
+
+    def _do_age(self, _what: str) -> None:
+        """The events that follow are hours younger."""
+        self.event_ms += (1 + self.luck() % 3) * HOUR_MS
+
+    def _produce(self, region: Region, luck: int, age_ms: int = 0) -> None:
+        at_ms = self.event_ms - age_ms - luck % (20 * 60_000)
         event = Event(KEYS[(luck >> 8) % len(KEYS)], at_ms, 1 + (luck >> 12) % 97)
         name = self.book.add(region.name, event)
         region.log.append((JOB.topic, (luck >> 20) % PARTITIONS), event.key.encode(), name)
@@ -182,7 +189,7 @@ class Regions:
             slot = list(self.stalled)[self.luck() % len(self.stalled)]
             self.faults[f"zombie {slot.split()[0]}"] += 1
             self.foreign.add(slot)
-            self._go(self.stalled, slot, 1 + self.luck() % 30)
+            self.go(self.stalled, slot, 1 + self.luck() % 30)
 
     def _do_unknown(self, what: str) -> None:
         slots = [one for one in self.live if one.startswith(what)]
@@ -192,12 +199,7 @@ class Regions:
 
     def _do_timeout(self, _what: str) -> None:
         for region in self.by_name.values():
-            for producer in region.log.producers.values():
-                found = producer.transaction
-                if found and found.outcome is Outcome.OPEN and not found.owner.alive:  # type: ignore[attr-defined]
-                    self.faults["transaction timed out"] += 1
-                    producer.epoch += 1
-                    region.log.decide(producer, Outcome.ABORTED)
+            self.faults["transaction timed out"] += region.log.time_out()
 
     def _do_compact(self, _what: str) -> None:
         prefix = topics.changelog_prefix(JOB.name)
@@ -249,19 +251,7 @@ class Regions:
                 found += [f"mirror {region.name} {part}" for part in (("a", "b") if self.weather.split else "a")]
         return [one for one in found if one not in self.left]
 
-    def _go(self, where: dict[str, Process], slot: str, most: int) -> None:
-        if where is self.live and slot not in where and not slot.startswith("ask"):
-            self._start(slot)
-        process = where.get(slot)
-        for _ in range(most):
-            if process is None or not process.run():
-                return
-            if not process.alive:
-                del where[slot]
-                self._ended(slot, process.error, where is self.stalled)
-                return
-
-    def _ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
+    def ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
         part = slot.split(maxsplit=1)[0]
         if error is None:
             self.faults[f"done {part}"] += 1
@@ -297,7 +287,7 @@ class Regions:
         if not any(True for place, cut in claim.changelog_cut for _ in log.committed(place, cut)):
             raise Anomaly(FALSE_ALARM, f"{slot} has stopped, and nothing stands above its seed: {error}")
 
-    def _start(self, slot: str) -> None:
+    def start(self, slot: str) -> None:
         part, name, which = slot.split()
         region, process = self.by_name[name], Process(slot, self.luck)
         cluster: Any = SimCluster(region.log, process)
@@ -449,7 +439,7 @@ class Regions:
             while region.log.markers:
                 region.log.write_marker(0)
         for slot in self._slots():
-            self._go(self.live, slot, 40)
+            self.go(self.live, slot, 40)
         self.lines.look()
 
     def _quiet(self) -> bool:
@@ -473,3 +463,4 @@ class Regions:
             own: Any = SimCluster(region.log, process)
             there: Any = SimCluster(self.other(name).log, process)
             self.lines.look_at_loss(name, own, there, self.printed, self.planned, self.faults)
+            self.lines.look_at_lists(name, own, self.faults)

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cutwater.adapters import wire
+from cutwater.adapters.avro import protocol_codec
 from cutwater.adapters.forking import Forking
+from cutwater.adapters.lists import late_pairs
 from cutwater.client.values import CommittedMilestone
-from cutwater.core import mirrored, topics
+from cutwater.core import listing, mirrored, topics
 from cutwater.core.candidates import Candidate, Candidates
 from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
@@ -35,15 +37,19 @@ from simulation.checker import (
     INVERSION,
     LOST_WRITE,
     PARTIAL,
+    REOPENED,
     REPEATED,
+    WRONG_LIST,
     WRONG_LOSS,
     Anomaly,
 )
-from simulation.job import HOUR_MS, JOB
+from simulation.job import HOUR_MS, JOB, PARTITIONS
+from simulation.latelist import window_end_ms
 from simulation.log import Outcome, Place, Record
 from simulation.regional import Book, Region, Window, added, folded, window_of
 
 Names = frozenset[bytes]
+_late = protocol_codec("late")
 
 
 class Told(NamedTuple):
@@ -53,6 +59,21 @@ class Told(NamedTuple):
     record: bytes
     region: str
     names: Names
+    """That it has read."""
+    late: Mapping[bytes, str]
+    """Those of them that came too late for their window, and the region on whose list they stand."""
+
+    @property
+    def counted(self) -> Names:
+        return self.names - self.late.keys()
+
+
+class Listing(NamedTuple):
+    """An entry of a late list."""
+
+    generation: Generation
+    epoch: int
+    event: bytes
 
 
 @dataclass
@@ -70,6 +91,8 @@ class Lines:
     def __init__(self, by_name: Mapping[str, Region], book: Book) -> None:
         self._by_name, self._book = by_name, book
         self._seen: Counter[tuple[str, Place]] = Counter()
+        self._listed: dict[str, set[Listing]] = defaultdict(set)
+        """By region."""
         self.told: dict[bytes, Told] = {}
         """By the hash of their bytes."""
         self.streams: dict[str, list[Told]] = defaultdict(list)
@@ -81,6 +104,7 @@ class Lines:
     def look(self) -> None:
         """At everything that has come since. Raises Anomaly."""
         for name, region in self._by_name.items():
+            self._listed[name].update(self._listings(region))
             for one in self._new(region, topics.milestones(JOB.name)):
                 decoded = wire.decode(one.value or b"")
                 if isinstance(decoded, Milestone):
@@ -91,8 +115,15 @@ class Lines:
                 if isinstance(decoded, Arrival):
                     self._arrival(region, decoded)
 
-    def _new(self, region: Region, topic: str) -> Iterator[Record]:
-        records, at = region.log.kept[(topic, 0)], (region.name, (topic, 0))
+    def _listings(self, region: Region) -> Iterator[Listing]:
+        for number in range(PARTITIONS):
+            for one in self._new(region, topics.late(JOB.name), number):
+                value = _late.decode(one.value or b"")
+                yield Listing(Generation.parse(value["generation"]), value["epoch"], value["event_value"])
+
+    def _new(self, region: Region, topic: str, partition: int = 0) -> Iterator[Record]:
+        place = (topic, partition)
+        records, at = region.log.kept[place], (region.name, place)
         while self._seen[at] < len(records):
             one = records[self._seen[at]]
             outcome = one.transaction.outcome if one.transaction else Outcome.COMMITTED
@@ -110,8 +141,8 @@ class Lines:
         self._require_next(name, one, record, before)
         names = self._names(name, one, before)
         self._require_origin_cut(name, one, names)
-        self._require_rows(f"{name} at {one.token}", self._by_name[name], one.changelog_cut, names, one.horizon_ms)
-        told = Told(one, record, name, names)
+        told = Told(one, record, name, names, self._late(name, one, before, names))
+        self._require_rows(f"{name} at {one.token}", self._by_name[name], one.changelog_cut, told)
         stream.append(told)
         self.told[link(record)] = told
 
@@ -164,6 +195,30 @@ class Lines:
             raise Anomaly(REPEATED, f"{name} at {one.token} has read {sorted(again)[:5]} twice")
         return names.union(read)
 
+    def _late(self, name: str, one: Milestone, before: Told | None, names: Names) -> Mapping[bytes, str]:
+        """What was too late is what its generation has listed, and what its parent's line had. A window that was
+        closed stays so."""
+        follows = before is not None and before.milestone.generation == one.generation
+        parent = before if follows else None
+        if parent is None and claimed(one.generation):
+            parent = self.told[link(self._claim(name, one.generation).parent)]
+        since = parent.milestone.epoch if parent and follows else -1
+        listed = {
+            each.event
+            for each in self._listed[name]
+            if each.generation == one.generation and since < each.epoch <= one.epoch
+        }
+        closed_ms = parent.milestone.watermark_ms if parent else 0
+        new = names - (parent.names if parent else Names())
+        closed = {event for event in new if window_end_ms(self._book.by_name[event]) <= closed_ms}
+        if closed - listed:
+            raise Anomaly(REOPENED, f"{name} at {one.token} counts {sorted(closed - listed)[:5]}")
+        if listed - new or (follows and one.epoch == since + 1 and (listed != closed or len(listed) != one.late)):
+            raise Anomaly(
+                WRONG_LIST, f"{name} at {one.token} lists {sorted(listed)[:5]}, and late are {sorted(closed)[:5]}"
+            )
+        return {**(parent.late if parent else {}), **dict.fromkeys(listed, name)}
+
     def _require_origin_cut(self, name: str, one: Milestone, names: Names) -> None:
         """The same events, said in the offsets of the regions that they come from."""
         due: set[bytes] = set()
@@ -182,12 +237,13 @@ class Lines:
     def _produced(self, name: str, place: TopicPartition, end: int) -> set[bytes]:
         return {one.value or b"" for one in self._by_name[name].log.committed(place, 0, end)}
 
-    def _require_rows(self, who: str, region: Region, cut: Cut, names: Names, horizon_ms: int) -> None:
+    def _require_rows(self, who: str, region: Region, cut: Cut, told: Told) -> None:
         """The rows below a cut say what the events add up to, above the horizon."""
         rows: dict[Window, int] = {}
         for place, end in cut:
             rows |= {window_of(key): total for key, total in folded(region.log.committed(place, 0, end)).items()}
-        self._compare(who, rows, added(self._book.by_name[name] for name in names), horizon_ms)
+        due = added(self._book.by_name[name] for name in told.counted)
+        self._compare(who, rows, due, told.milestone.horizon_ms)
 
     def _compare(self, who: str, rows: Mapping[Window, int], due: Mapping[Window, int], horizon_ms: int) -> None:
         wrong = {
@@ -217,7 +273,7 @@ class Lines:
             raise Anomaly(GAP, f"{who} is given sequences from {one.first_sequence} behind {reader.seen}")
         reader.rows |= {(each.key, each.window_start_ms): each.values["total"] for each in one.changes}
         reader.token, reader.seen = one.token, number
-        due = added(self._book.by_name[event] for event in told.names)
+        due = added(self._book.by_name[event] for event in told.counted)
         self._compare(f"{who} at {one.token}", reader.rows, due, told.milestone.horizon_ms)
 
     # --- I5: arrivals
@@ -235,7 +291,7 @@ class Lines:
             raise Anomaly(DIVERGENCE, f"{who}: other bytes stand at {one.stream_offset}")
         if one.watermark_ms != told.milestone.watermark_ms:
             raise Anomaly(DIVERGENCE, f"{who} says another watermark")
-        self._require_rows(who, region, one.changelog_cut, told.names, told.milestone.horizon_ms)
+        self._require_rows(who, region, one.changelog_cut, told)
         self._require_events(who, region, one, told.milestone)
         known.append(one)
 
@@ -292,6 +348,22 @@ class Lines:
                 kind = REPEATED if len(copied) > len(due) else LOST_WRITE
                 raise Anomaly(kind, f"{name}: {here} holds {len(copied)} events, and {there.name} {len(due)}")
 
+    def look_at_lists(self, name: str, own: Any, faults: Counter[str]) -> None:
+        """The late list of a region is what its own generations of the promoted line have listed."""
+        if not self.streams[name]:
+            return
+        newest, found = self.streams[name][-1], late_pairs(own, JOB.name)
+        told = sorted(self._at(name, one.event) for one in found.entries)
+        due = sorted(event for event, region in newest.late.items() if region == name)
+        if told != due or found.problems:
+            raise Anomaly(WRONG_LIST, f"{name} at {newest.milestone.token}: {told} for {due}; {found.problems}")
+        faults["late"] += len(newest.late)
+        faults["late elsewhere"] += len(newest.late) - len(due)
+
+    def _at(self, name: str, place: listing.Place) -> bytes:
+        here = self._by_name[name].log.committed((place.topic, place.partition), place.offset, place.offset + 1)
+        return next((one.value or b"" for one in here), b"nothing")
+
     # --- I6: losses
 
     def look_at_loss(
@@ -325,15 +397,15 @@ class Lines:
             produced = there.log.committed((JOB.topic, place.partition), copied)
             missed |= {one.value or b"" for one in produced}
             here |= {one.value or b"" for one in self._by_name[name].log.committed(place)}
-        newest = self.streams[name][-1].names if self.streams[name] else Names()
-        parent = self.told[link(claim.parent)].names
-        read = newest - parent
-        due = (len(missed), len(missed & here), len(missed - here), len(missed & read))
-        found = (exact.events, exact.copied, exact.absent, exact.read)
+        newest = self.streams[name][-1] if self.streams[name] else None
+        read = newest.names - self.told[link(claim.parent)].names if newest else Names()
+        late = missed & here & (newest.late.keys() if newest else Names())
+        due = (len(missed), len(missed & here), len(missed - here), len(missed & read), len(late), len(late))
+        found = (exact.events, exact.copied, exact.absent, exact.read, exact.late.events, exact.late.pairs)
         if found != due or not exact.exact:
-            raise Anomaly(
-                WRONG_LOSS, f"{claim.generation}: {found} are told as lost, copied, absent, read; not {due}"
-            )
+            told = "lost, copied, absent, read, late, late pairs"
+            problems = f"; {exact.problems}" if exact.problems else ""
+            raise Anomaly(WRONG_LOSS, f"{claim.generation}: {found} are told as {told}; not {due}{problems}")
 
     def _require_fork(self, name: str, fork: Fork) -> None:
         """Milestones there behind the one gone on from, until that region goes on from here again."""

@@ -32,12 +32,13 @@ HAPPENED = (
         "gone on",
         "loss of events",
         "arrival",
+        "late",
         "safe time",
         "read of a claimed one",
     ),
 )
 
-RARE = ("kill ask", "gone back", "transaction timed out")
+RARE = ("kill ask", "gone back", "transaction timed out", "late elsewhere")
 """Among a few hundred seeds. Two of the guards are of failbacks."""
 
 

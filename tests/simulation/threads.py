@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from cutwater.adapters import admin, kafka
 from cutwater.mirror import asking, copier, looking, service
 from simulation.processes import Killed, Process, SimEvent
 
@@ -77,11 +78,23 @@ def _wait(futures: Collection[Future[Any]], timeout_s: float) -> Any:
     )
 
 
+class _Clock:
+    """What a process that asks again and again has for a clock: it goes on while it sleeps."""
+
+    def monotonic(self) -> float:
+        return Process.running.slept_s
+
+    def sleep(self, _seconds: float) -> None:
+        Process.running.sleep()
+
+
 @contextmanager
 def fibers() -> Iterator[None]:
     """Inside, the mirror's own classes run without a thread."""
     with ExitStack() as held:
         for owner, name, instead in (
+            (admin, "time", _Clock()),
+            (kafka, "time", _Clock()),
             (copier, "ThreadPoolExecutor", _Pool),
             (copier, "wait", _wait),
             (asking, "threading", SimpleNamespace(Thread=_Thread)),

@@ -36,7 +36,7 @@ from simulation.checker import FALSE_ALARM, INVERSION, LOST_WRITE, STUCK, Anomal
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
-from simulation.log import Log, Outcome
+from simulation.log import Log
 from simulation.processes import Luck, Process, SimEvent, SimExecutor
 from simulation.spark import CHANGELOG, Driver, Event, Habits, LateRow
 
@@ -275,12 +275,7 @@ class World:
 
     def _do_timeout(self, _what: str) -> None:
         """Brokers abort what has been open for too long."""
-        for producer in self.log.producers.values():
-            found = producer.transaction
-            if found is not None and found.outcome is Outcome.OPEN and not found.owner.alive:
-                self.faults["transaction timed out"] += 1
-                producer.epoch += 1
-                self.log.decide(producer, Outcome.ABORTED)
+        self.faults["transaction timed out"] += self.log.time_out()
 
     def _do_compact(self, _what: str) -> None:
         place = (CHANGELOG, self.luck() % PARTITIONS)

@@ -117,6 +117,7 @@ class _Loss:
     def __init__(self, own: Cluster, there: Cluster, job: Job, claim: Claim, report: Report) -> None:
         self._own, self._there, self._job, self._claim, self._report = own, there, job, claim, report
         self._copy = from_origin(job.topic, claim.origin)
+        self._promoted_ms = self._promotion_ms()
 
     def exact(self) -> ExactLoss:
         newest = promoted(self._own, self._job.name)
@@ -124,14 +125,20 @@ class _Loss:
         partitions = [self._missed(place, copied, read) for place, copied in self._claim.origin_cut]
         copied = {TopicPartition(self._copy, one.place.partition): one.later for one in partitions}
         late = late_pairs(self._own, self._job.name)
-        return ExactLoss(partitions, late_of(late.entries, copied), tuple(late.problems))
+        return ExactLoss(partitions, late_of(late.entries, copied), tuple(late.problems), self._promoted_ms)
+
+    def _promotion_ms(self) -> int | None:
+        """When the claim's generation had its first milestone on the commit stream."""
+        stream = milestones_in(self._own, topics.milestones(self._job.name))
+        mine = (one.committed_ms for one, _ in stream if one.generation == self._claim.generation)
+        return next(mine, None)
 
     def _missed(self, here: TopicPartition, copied: int, read: Cut) -> Missed:
         place = TopicPartition(self._job.topic, here.partition)
         consumer = make_consumer(self._there)
         try:
             low, end = bounds(consumer, *place)
-            records = self._counted(consumer, place, max(low, copied), end)
+            records, afterwards = self._counted(consumer, place, max(low, copied), end)
         finally:
             consumer.close()
         return Missed(
@@ -143,18 +150,21 @@ class _Loss:
             cut=max(0, copied - end),
             forgotten=self._forgotten(here),
             later=self._later(here, copied, end, read.offset(here)),
+            afterwards=afterwards,
         )
 
     def _forgotten(self, here: TopicPartition) -> int:
         low, _ = Ends(self._own).kept(here.topic, [here.partition])[here.partition]
         return max(0, low - self._claim.source_cut.offset(here))
 
-    def _counted(self, consumer: Consumer, place: TopicPartition, first: int, end: int) -> int:
-        count = 0
-        for count, _ in enumerate(read_range(consumer, *place, first, end) if first < end else (), 1):
+    def _counted(self, consumer: Consumer, place: TopicPartition, first: int, end: int) -> tuple[int, int]:
+        """All, and those that are dated after the promotion here."""
+        count = afterwards = 0
+        for count, one in enumerate(read_range(consumer, *place, first, end) if first < end else (), 1):
+            afterwards += self._promoted_ms is not None and one.timestamp()[1] > self._promoted_ms
             if count % _REPORT_EVERY == 0:
                 self._report(f"{place.topic}/{place.partition}", count)
-        return count
+        return count, afterwards
 
     def _later(self, here: TopicPartition, since: int, end: int, read: int) -> Later:
         consumer = make_consumer(self._own)

@@ -110,6 +110,11 @@ class Settings(BaseSettings):
         le=100_000,
         description="How long 'cutwater generation prune' keeps a generation that another one took over from, h.",
     )
+    begin_beside: str = Field(
+        "",
+        description="Regions whose job is copied here and beside which this region's own first generation is to "
+        "begin, comma separated, as us; only needed until its driver has begun.",
+    )
     data_dir: Path = Field(
         Path("build/cutwater"),
         description="Folder for state, checkpoints, logs and, with a local driver, Spark's working files.",
@@ -373,6 +378,18 @@ class Settings(BaseSettings):
         return self.data_dir / "replicas" / self.replica_of if self.replica_of else self.data_dir
 
     @property
+    @property
+    def beside(self) -> frozenset[str]:
+        """The regions beside which a first generation may begin; raises UsageError for what is no other region."""
+        named = frozenset(one.strip() for one in self.begin_beside.split(",") if one.strip())
+        for one in sorted(named):
+            if not re.fullmatch(REGION_PATTERN, one) or one == self.region:
+                raise UsageError(
+                    f"CUTWATER_BEGIN_BESIDE: {one[:40]!r} names no other region; one looks like us, several like "
+                    "us,ap"
+                )
+        return named
+
     def slots(self) -> tuple[int, ...]:
         """The mirror's slots that this process holds; raises UsageError for what is none."""
         try:

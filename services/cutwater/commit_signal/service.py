@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,7 +84,9 @@ class CommitSignal:
         metrics: Metrics | None = None,
         clock_s: Callable[[], float] = time.monotonic,
         event: Callable[[], threading.Event] = threading.Event,
+        beside: Collection[str] = (),
     ) -> None:
+        """`beside`: the regions whose copies here do not keep a first generation from beginning."""
         self._cluster = cluster
         self._job = job
         self._generation = generation
@@ -96,6 +98,7 @@ class CommitSignal:
         self._stop = event()
         self._looked_s = clock_s()
         self._gave_way = 0
+        self._beside = beside
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -126,7 +129,7 @@ class CommitSignal:
             parent = self._candidate()
             before = self._read_state(consumer, parent)  # leaves, when another is promoted, without fencing it
             if before.last is None:
-                require_may_begin(self._cluster, self._job, self._generation)
+                require_may_begin(self._cluster, self._job, self._generation, self._beside)
         with start.step("fencing older signallers"):
             writer = TransactionalWriter(self._cluster, self._id(parent is not None))
             writer.initialise()
@@ -292,7 +295,8 @@ def _build(job: Job, settings: Settings, log: Any) -> CommitSignal:
         partition_count(settings.cluster, topic)
     metrics = Metrics()
     serve(metrics.registry, settings.host, settings.signal_port, "CUTWATER_SIGNAL_PORT")
-    return CommitSignal(settings.cluster, job.name, settings.generation, now_ms, log, start, metrics)
+    work = (settings.cluster, job.name, settings.generation)
+    return CommitSignal(*work, now_ms, log, start, metrics, beside=settings.beside)
 
 
 def main() -> int:

@@ -245,7 +245,8 @@ class Stack:
     def _begin(self) -> tuple[Job, Settings]:
         """Find out which generation the stack begins with. Asks the brokers."""
         job, settings = working_for(self.job, self._settings, self.cluster)
-        require_may_begin(self.cluster, job.name, settings.generation)  # before anything is made
+        # Before anything is made.
+        require_may_begin(self.cluster, job.name, settings.generation, settings.beside)
         self._generation = settings.generation
         for child in self._first:
             child.env["CUTWATER_GENERATION"] = str(settings.generation)
