@@ -30,6 +30,7 @@ FALSE_ALARM = "false alarm"
 STUCK = "stuck"
 REPEATED = "repeated event"
 WRONG_LOSS = "wrong loss"
+FORKED = "fork of who came back"
 
 Window = tuple[str, int]
 State = dict[Window, tuple[int, int]]
