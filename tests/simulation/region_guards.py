@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from cutwater.adapters import failing_over, forking
+from cutwater.adapters import failing_over, forking, returning
 from cutwater.core import arrivals, mirrored
 from cutwater.core.ancestry import Part
 from cutwater.core.arrivals import Ledger
@@ -20,6 +20,7 @@ from cutwater.core.losing import Late, Later, later
 from cutwater.core.mirrored import Arrival, from_origin
 from cutwater.core.origins import Origin
 from cutwater.core.records import Milestone
+from cutwater.core.returning import Stood
 from cutwater.mirror import slot
 from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.copier import Copier
@@ -29,6 +30,7 @@ from simulation import regions
 from simulation.checker import (
     ABORTED_READ,
     FALSE_ALARM,
+    FORKED,
     LOST_WRITE,
     PARTIAL,
     REOPENED,
@@ -160,6 +162,7 @@ _BACK = {
     "stall": 0.0,
 }
 _LATE = {**_GOES_ON, "old": 5.0, "age": 0.7, "link:slow": 4.0}
+_COMES_BACK = {"kill": 3.0, "stall": 0.0, "failover": 3.0, "switchover": 0.0, "link:cut": 1.0, "leap": 1.0}
 _NOT_WHOLE = frozenset({LOST_WRITE, PARTIAL, ABORTED_READ})
 
 REGION_GUARDS: Sequence[RegionGuard] = (
@@ -240,7 +243,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "own events that count twice after a failback",
         "I2",
         off(failing_over, "begins_at", own_begins_anew),
-        Season({"claims": 4}, _BACK, 700, 8),
+        Season({"claims": 4}, _BACK, 700, 30),
         frozenset({REPEATED}),
     ),
     RegionGuard(
@@ -256,7 +259,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a lower bound above the loss",
         "I6",
         off(regions, "known_loss", all_behind),
-        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 7),
+        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 24),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -272,7 +275,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "milestones of the failback counted among what is lost",
         "I6",
         off(forking, "behind", to_the_end),
-        Season({"claims": 4}, _BACK, 700, 8),
+        Season({"claims": 4}, _BACK, 700, 30),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -298,5 +301,21 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         off(Part, "holds", lambda *_args: True),
         Season({"claims": 4}, {**_BACK, "old": 5.0, "age": 0.7}, 700),
         frozenset({WRONG_LIST}),
+    ),
+    RegionGuard(
+        "who comes back asks the other region",
+        "a driver or commit-signal that goes on beside the generation that took its place elsewhere",
+        "I6",
+        off(returning, "went_on"),
+        Season({"claims": 1}, _COMES_BACK),
+        frozenset({FORKED}),
+    ),
+    RegionGuard(
+        "who was silent waits for an answer",
+        "a region that comes back as a fork because the link is broken",
+        "I6",
+        off(Stood, "may_be_left"),
+        Season({"claims": 1}, _COMES_BACK),
+        frozenset({FORKED}),
     ),
 )

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from cutwater.adapters import wire
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.generations import candidates
+from cutwater.adapters.returning import Returning
 from cutwater.core import mirrored, topics
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan, Range
@@ -29,8 +30,9 @@ from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes
 from simulation.latelist import LateEvent, SimLists, window_end_ms
 from simulation.log import Headers, Log, Outcome, Place, Record, Transaction
-from simulation.processes import Process
+from simulation.processes import Process, SimEvent
 from simulation.spark import Driver, Event, Habits
+from simulation.world import _Silent
 
 Window = tuple[str, int]
 SUMMED = replace(JOB, measures=tuple(replace(one, kind="sum") for one in JOB.measures))
@@ -136,8 +138,16 @@ class RegionDriver(Driver):
     """Works for any generation; one that was claimed goes on from its parent milestone."""
 
     def __init__(
-        self, process: Process, log: KeptLog, disk: Checkpoint, book: Book, clock: object, generation: Generation
+        self,
+        process: Process,
+        log: KeptLog,
+        disk: Checkpoint,
+        book: Book,
+        clock: object,
+        generation: Generation,
+        returning: Returning,
     ) -> None:
+        self._returning = returning
         self.generation, self.changelog = generation, topics.changelog(JOB.name, generation)
         self._disk, self._book = disk, book
         self._known: tuple[int, dict[Window, int]] = (-1, {})
@@ -146,6 +156,9 @@ class RegionDriver(Driver):
 
     def _run(self) -> None:
         settings: Any = SimpleNamespace(cluster=self._cluster, generation=self.generation)
+        parent_milestone(SUMMED, settings)
+        stop: Any = SimEvent(self._process)
+        self._returning.settled(self.generation, stop, _Silent())
         parent = parent_milestone(SUMMED, settings)
         self._parent = parent
         self.origin = Origin.of(parent) if parent else FIRST

@@ -15,6 +15,7 @@ from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, 
 from cutwater.adapters.lists import late_pairs
 from cutwater.adapters.streams import milestones_in, newest_milestone
 from cutwater.core import forks, mirrored, topics
+from cutwater.core.candidates import Candidate
 from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
@@ -45,11 +46,15 @@ class Forking:
 
         Raises UsageError where the job has no topics here; UnavailableError where this region does not answer.
         """
-        known = [one for one in candidates(self._own, self._job.name).by_id.values() if one.claim.origin]
+        stand = self.standing()
         answers = self._answers()
-        # A withdrawal may have come too late.
-        stand = [one for one in known if one.open or self._promoted(one.claim)]
         return [self._fork(one.claim, one.decision, answers) for one in stand]
+
+    def standing(self) -> list[Candidate]:
+        """The claims that go on from another region's milestone and did not come to nothing, oldest first."""
+        known = [one for one in candidates(self._own, self._job.name).by_id.values() if one.claim.origin]
+        # A withdrawal may have come too late.
+        return [one for one in known if one.open or self._promoted(one.claim)]
 
     def decide(self, keeps: Generation, reason: str, now_ms: int) -> Decision:
         """Write down which line of a fork counts; raises as `forks.decided` does. It deletes nothing."""

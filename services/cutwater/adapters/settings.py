@@ -55,21 +55,22 @@ class Settings(BaseSettings):
     origin_region: str = Field(
         "",
         pattern=f"^({REGION_PATTERN})?$",
-        description="Name of the region that the mirror copies from; its generations have it in their names.",
+        description="Name of the other region: the mirror copies from it, and driver and commit-signal ask it "
+        "before they go on whether it has the job. Its generations have it in their names.",
     )
     origin_bootstrap_servers: str = Field(
-        "", description="Kafka brokers of that region; of it the mirror only reads."
+        "", description="Kafka brokers of that region; there mirror, driver and commit-signal only read."
     )
     origin_kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         "PLAINTEXT", description="How those brokers want to be spoken to."
     )
     origin_kafka_sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
-        "", description="How the mirror proves there who it is, with SASL."
+        "", description="How these processes prove there who they are, with SASL."
     )
     origin_kafka_sasl_username: str = Field("", description="User for SASL there.")
     origin_kafka_sasl_password: SecretStr = Field(SecretStr(""), description="Password for SASL there.")
     origin_kafka_ssl_ca_file: str = Field("", description="PEM file of certificates to trust there.")
-    origin_kafka_ssl_certificate_file: str = Field("", description="PEM file of the mirror's certificate there.")
+    origin_kafka_ssl_certificate_file: str = Field("", description="PEM file of their certificate there.")
     origin_kafka_ssl_key_file: str = Field("", description="PEM file of that certificate's key (PKCS 8).")
     origin_kafka_ssl_key_password: SecretStr = Field(SecretStr(""), description="Password of that key.")
     origin_registry_url: str = Field(
@@ -284,7 +285,13 @@ class Settings(BaseSettings):
     failover_min_age_s: float = Field(
         90.0,
         ge=0,
-        description="A failover is refused where the other region was heard of a shorter time ago, in seconds.",
+        description="A failover is refused where the other region was heard of a shorter time ago, in seconds. A "
+        "job that was silent for longer goes on only once the other region (CUTWATER_ORIGIN_*) has answered.",
+    )
+    go_on_behind: str = Field(
+        "",
+        description="Token of the newest milestone here: behind it, and no other, driver and commit-signal go on "
+        "without asking the other region.",
     )
     wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
     registry_url: str = Field("", description="Schema registry, for format confluent; else the job file's.")

@@ -64,9 +64,17 @@ def mirror_here(job: str, source: str, origin: str) -> list[Acl]:
 
 
 def mirror_there(job: str, source: str) -> list[Acl]:
-    """What the same users need in the region that is copied: nothing is written there."""
-    every = (*_copied(MIRROR, job, source), *_copied(MIRROR_TOOLS, job, source))
+    """What users of this region need in the one that is copied: nothing is written there."""
+    every = (*_copied(MIRROR, job, source), *_copied(MIRROR_TOOLS, job, source), *_asked(job))
     return [one for one in every if one.name]
+
+
+def _asked(job: str) -> Iterator[Acl]:
+    # Before they go on: has that region gone on with the job?
+    for service in ("driver", "commit-signal"):
+        yield Acl(service, "topic", topics.milestones(job), ("Read",))
+        yield Acl(service, "topic", topics.candidates(job), ("Read",))
+        yield _group(service)
 
 
 def _copied(service: str, job: str, source: str) -> Iterator[Acl]:
