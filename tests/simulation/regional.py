@@ -120,7 +120,7 @@ class RegionDriver(Driver):
         super().__init__(process, log, disk, [], Habits(), clock)
 
     def _run(self) -> None:
-        settings: Any = SimpleNamespace(cluster=self._cluster, generation=self.generation)
+        settings: Any = SimpleNamespace(cluster=self._cluster, generation=self.generation, beside=())
         parent = parent_milestone(SUMMED, settings)
         self._parent = parent
         self.origin = Origin.of(parent) if parent else FIRST
