@@ -142,6 +142,16 @@ class SimAdmin:
         found = {"max.message.bytes": "1048588", "cleanup.policy": "delete"} | self._log.settings[topic]
         return _Answer({key: SimpleNamespace(value=value) for key, value in found.items()})
 
+    def incremental_alter_configs(
+        self, asked: list[ConfigResource], **_options: object
+    ) -> dict[ConfigResource, _Answer]:
+        error = self._asked()
+        for one in asked if error is None else ():
+            self._log.settings[one.name] = self._log.settings[one.name] | {
+                entry.name: entry.value for entry in one.incremental_configs
+            }
+        return {one: _Answer(error=error) for one in asked}
+
     def create_topics(self, asked: list[NewTopic], **_options: object) -> dict[str, _Answer]:
         self._asked()
         return {one.topic: self._create(one) for one in asked}

@@ -155,7 +155,7 @@ class RegionDriver(Driver):
         super().__init__(process, log, disk, [], Habits(), clock)
 
     def _run(self) -> None:
-        settings: Any = SimpleNamespace(cluster=self._cluster, generation=self.generation)
+        settings: Any = SimpleNamespace(cluster=self._cluster, generation=self.generation, beside=())
         parent_milestone(SUMMED, settings)
         stop: Any = SimEvent(self._process)
         self._returning.settled(self.generation, stop, _Silent())

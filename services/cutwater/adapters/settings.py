@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.adapters.jobmodels import registry_url
+from cutwater.core.copied_topics import MAY_BE_KEPT
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import REGION_PATTERN, Generation
 from cutwater.core.mirrored import SLOTS
@@ -88,6 +89,11 @@ class Settings(BaseSettings):
         ge=0,
         description="Bytes of keys and values that this process of the mirror copies a second; 0: no bound.",
     )
+    mirror_keeps: str = Field(
+        "",
+        description="Settings of the copied events' topic that this region decides by itself, comma separated: "
+        "some of retention.ms, retention.bytes, message.timestamp.after.max.ms. The others follow the origin's.",
+    )
     mirror_port: int = Field(
         0, ge=0, le=65_535, description="Port of the mirror's Prometheus metrics; 0 turns them off."
     )
@@ -105,16 +111,16 @@ class Settings(BaseSettings):
         default_factory=lambda data: Generation(1, data.get("region", "local")),
         description="The generation that a driver or commit-signal works for, where it is not the promoted one.",
     )
+    begin_beside: str = Field(
+        "",
+        description="Regions whose job is copied here and beside which this region's own first generation is to "
+        "begin, comma separated, as us; only needed until its driver has begun.",
+    )
     keep_generations_hours: int = Field(
         168,
         ge=0,
         le=100_000,
         description="How long 'cutwater generation prune' keeps a generation that another one took over from, h.",
-    )
-    begin_beside: str = Field(
-        "",
-        description="Regions whose job is copied here and beside which this region's own first generation is to "
-        "begin, comma separated, as us; only needed until its driver has begun.",
     )
     data_dir: Path = Field(
         Path("build/cutwater"),
@@ -380,12 +386,6 @@ class Settings(BaseSettings):
         return self.origin_region
 
     @property
-    def views_dir(self) -> Path:
-        """Below it lie the rehydrator's views; those of another region apart from this one's."""
-        return self.data_dir / "replicas" / self.replica_of if self.replica_of else self.data_dir
-
-    @property
-    @property
     def beside(self) -> frozenset[str]:
         """The regions beside which a first generation may begin; raises UsageError for what is no other region."""
         named = frozenset(one.strip() for one in self.begin_beside.split(",") if one.strip())
@@ -397,6 +397,12 @@ class Settings(BaseSettings):
                 )
         return named
 
+    @property
+    def views_dir(self) -> Path:
+        """Below it lie the rehydrator's views; those of another region apart from this one's."""
+        return self.data_dir / "replicas" / self.replica_of if self.replica_of else self.data_dir
+
+    @property
     def slots(self) -> tuple[int, ...]:
         """The mirror's slots that this process holds; raises UsageError for what is none."""
         try:
@@ -410,6 +416,17 @@ class Settings(BaseSettings):
                 f"CUTWATER_MIRROR_SLOTS: {self.mirror_slots!r}: write some of 0 to {SLOTS - 1}, as 0,1"
             )
         return held
+
+    @property
+    def kept_topic_settings(self) -> frozenset[str]:
+        """What a mirror leaves as it is here; raises UsageError for what must follow the origin."""
+        kept = frozenset(one.strip() for one in self.mirror_keeps.split(",") if one.strip())
+        if wrong := sorted(kept - set(MAY_BE_KEPT)):
+            raise UsageError(
+                f"CUTWATER_MIRROR_KEEPS: {', '.join(wrong)}: a copy follows the origin in this; kept may be "
+                f"{', '.join(MAY_BE_KEPT)}"
+            )
+        return kept
 
     @property
     def origin_cluster(self) -> Cluster:

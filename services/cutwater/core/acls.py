@@ -94,9 +94,12 @@ def _copies(job: str, source: str, origin: str) -> list[tuple[str, bool]]:
 
 def _mirror(job: str, source: str, origin: str) -> Iterator[Acl]:
     # It makes what it writes, and reads it again: no record may be there that it did not write.
-    own = [(mirrored.arrivals(job, origin), False), (mirrored.positions(job), False)]
-    for name, prefixed in (*_copies(job, source, origin), *own):
-        yield Acl(MIRROR, "topic", name, ("Create", "DescribeConfigs", "Read", "Write"), prefixed)
+    makes = ("Create", "DescribeConfigs", "Read", "Write")
+    for name, prefixed in _copies(job, source, origin):
+        # Their settings follow the origin's.
+        yield Acl(MIRROR, "topic", name, (*makes, "AlterConfigs"), prefixed)
+    for name in (mirrored.arrivals(job, origin), mirrored.positions(job)):
+        yield Acl(MIRROR, "topic", name, makes)
     yield Acl(MIRROR, "topic", topics.history(job), ("Write",))
     yield Acl(MIRROR, "topic", topics.alerts(job), ("Read", "Write"))
     yield Acl(MIRROR, "transactional-id", mirrored.ids(job, origin), ("Write",), prefixed=True)
