@@ -198,10 +198,11 @@ class SizesAnswer(Counted):
 
 
 class Taken(BaseModel):
-    """The milestone that a snapshot is of."""
+    """The milestone that a snapshot is of, and the name under which it will lie in the store."""
 
     token: str
     sequence: int
+    share: str
 
 
 class Problem(BaseModel):
@@ -225,7 +226,8 @@ WHY_UNGUARDED = "the API token is missing or wrong"
 WHY = {
     400: "`at_least` or `Last-Event-ID` is no token; `after` is no cursor (of `/v1/changes`: no token), or one of "
     "another division or layout of the rows; or the body cannot be read",
-    409: "this rehydrator takes no snapshots; a standby or a replica never does; or it has no global view",
+    409: "this rehydrator takes no snapshots; a standby never does, nor a replica of its own region; or it has no "
+    "global view",
     410: "the token in `at_least` was lost: its generation was never promoted, or a rollback went back behind it; "
     "the body names the milestone that is shown",
     412: "the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows",
