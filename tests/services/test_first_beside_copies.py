@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import Writing, make_job
+from changelogs import Writing, make_job, until
 from mirroring import ORIGIN
 
 from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.kafka import Batch, TransactionalWriter
+from cutwater.adapters.settings import Settings, environment
 from cutwater.core import mirrored, topics
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.mirroring import Place, begun
 from cutwater.core.records import Claim, Start
 from cutwater.mirror.resync import resync
+from cutwater_spark.parentage import parent_milestone
 
 FIRST, CLAIMED = Generation(1, "eu"), Generation(2, "eu", "5f0c21aa")
 
@@ -93,6 +98,34 @@ def test_a_region_that_is_to_aggregate_beside_the_other_says_so(broker: Any, tmp
         require_may_begin(here.cluster, here.job, FIRST, {"us"})
     here.write(topics.barriers(here.job), Start(here.job, FIRST, 1, 1))
     require_may_begin(here.cluster, here.job, FIRST)
+
+
+def test_signaller_and_driver_heed_that_word(broker: Any, tmp_path: Path) -> None:
+    """By the setting; without it the signaller ends with exit code 2."""
+    job, path = make_job(tmp_path)
+    here = Standby(broker.cluster, job.name)
+    here.write(topics.barriers(job.name), Start(job.name, CLAIMED, 1, 1))
+    log = tmp_path / "log"
+
+    def signaller(**more: str) -> subprocess.Popen[bytes]:
+        env = {**os.environ, **environment(broker.cluster), "CUTWATER_REGION": "eu", **more}
+        with log.open("ab") as out:
+            command = [sys.executable, "-m", "cutwater.commit_signal", str(path)]
+            return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+
+    assert signaller().wait(60) == UsageError.exit_code
+    assert "CUTWATER_BEGIN_BESIDE=us" in log.read_text()
+    running = signaller(CUTWATER_BEGIN_BESIDE="us")
+    try:
+        until(lambda: " ready " in log.read_text() or running.poll() is not None, "the signaller")
+        assert running.poll() is None, log.read_text()
+    finally:
+        running.kill()
+        running.wait(20)
+    settings = Settings(bootstrap_servers=broker.cluster.bootstrap, region="eu")
+    with pytest.raises(UsageError, match="CUTWATER_BEGIN_BESIDE=us"):
+        parent_milestone(job, settings)
+    assert parent_milestone(job, settings.model_copy(update={"begin_beside": "us"})) is None
 
 
 def test_a_region_with_milestones_of_its_own_goes_on(broker: Any, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from cutwater.adapters.cluster import Cluster, Security
+from cutwater.adapters.cluster import OWN, Cluster, Security
 from cutwater.adapters.jobmodels import registry_url
 from cutwater.core.copied_topics import MAY_BE_KEPT
 from cutwater.core.errors import UsageError
@@ -438,7 +438,8 @@ class Settings(BaseSettings):
         secrets = {
             name: one.get_secret_value() if isinstance(one, SecretStr) else one for name, one in given.items()
         }
-        return Security(**{_SECURITY[name]: one for name, one in secrets.items()})
+        known = {_SECURITY[name]: one for name, one in secrets.items()}
+        return Security(**known, settings=f"{OWN}{of.upper()}")
 
     @field_validator("generation", mode="before")
     @classmethod
