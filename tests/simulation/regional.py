@@ -10,18 +10,18 @@ from typing import Any
 
 from cutwater.adapters import wire
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.parents import kept_behind, unheld
 from cutwater.core import mirrored, topics
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan
+from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.mirrored import SOURCE_OFFSET
-from cutwater.core.origins import FIRST, Origin
+from cutwater.core.origins import FIRST, Origin, require_kept
 from cutwater.core.records import Milestone
 from cutwater.core.rejection import Seen
-from cutwater.core.seeds import may_be_overtaken, require_contained
-from cutwater_spark import parentage
-from cutwater_spark.parentage import kept_behind, parent_milestone, require_kept
+from cutwater_spark.parentage import parent_milestone
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes
 from simulation.log import Headers, Log, Outcome, Place, Record, Transaction
@@ -139,12 +139,11 @@ class RegionDriver(Driver):
             self._process.pause()
             records = self._log.topics[place.topic][place.partition].records
             found |= folded(one for one in records if one.offset < cut and _visible(one))
-        now_ms: Any = self._now_ms
-        if may_be_overtaken(parent, now_ms()):
-            cluster: Any = self._cluster
-            copied = parentage.copies_end(cluster, JOB.name)
-            above = parentage.first_above_ms(cluster, parent.changelog_cut, copied)
-            require_contained(parent, above.values(), now_ms())  # asked last: hours may have passed
+        cluster, now_ms = self._cluster, self._now_ms
+        # Asked last: hours may have passed. Nobody has snapshots here.
+        why = unheld(cluster, JOB.name, parent, self.generation.region, now_ms)  # type: ignore[arg-type]
+        if why:
+            raise UsageError(why)
         windows = {window_of(key): total for key, total in found.items()}
         return {one: total for one, total in windows.items() if one[1] + HOUR_MS > parent.horizon_ms}
 
