@@ -35,7 +35,8 @@ from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.decodings import Decodings
 from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.parentage import parent_milestone, seed_of
+from cutwater_spark.parentage import parent_milestone
+from cutwater_spark.seeds import Seeds
 
 STOP_AFTER_COMMIT_S = 10.0
 
@@ -127,8 +128,8 @@ class Attempt:
             self._metrics.stands_at(self._past.newest)
         if parent is not None:
             with start.step("taking over the parent's state"):
-                taken = (self._checkpoint, self._number, now_ms)
-                seed = seed_of(self._spark, cluster, job, self._generation, parent, *taken)
+                seeds = Seeds(self._spark, job, self._settings, self._number, now_ms, self._log)
+                seed = seeds.of(parent, self._checkpoint)
             self.origin, self.seed = Origin.of(parent).raised(seed.floor_ms), seed.folder
 
     def run(self, start: StartQuery) -> None:

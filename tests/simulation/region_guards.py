@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from cutwater.adapters import failing_over, forking, returning
+from cutwater.adapters import failing_over, forking, parents, returning
 from cutwater.core import arrivals, mirrored
 from cutwater.core.ancestry import Part
 from cutwater.core.arrivals import Ledger
@@ -25,7 +25,6 @@ from cutwater.mirror import slot
 from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.copier import Copier
 from cutwater.mirror.slot import Slot
-from cutwater_spark import parentage
 from simulation import regions
 from simulation.checker import (
     ABORTED_READ,
@@ -250,7 +249,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "behind the end of a copy are only markers",
         "a failover that is refused once the outage is older than compaction waits",
         "I4",
-        off(parentage, "copies_end", lambda *_args: {}),
+        off(parents, "copies_end", lambda *_args: {}),
         Season({"claims": 1}, {"leap": 3.0, "failover": 3.0, "events": 3.0}, first=23),
         frozenset({FALSE_ALARM}),
     ),

@@ -12,20 +12,21 @@ from typing import Any, NamedTuple
 from cutwater.adapters import wire
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.generations import candidates
+from cutwater.adapters.parents import kept_behind, unheld
 from cutwater.adapters.returning import Returning
 from cutwater.core import mirrored, topics
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan, Range
 from cutwater.core.epochs import Epochs
+from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.mirrored import SOURCE_OFFSET
-from cutwater.core.origins import FIRST, Origin
+from cutwater.core.origins import FIRST, Origin, require_kept
 from cutwater.core.records import Milestone
 from cutwater.core.rejection import Seen
-from cutwater.core.seeds import may_be_overtaken, require_contained
-from cutwater_spark import parentage
-from cutwater_spark.parentage import floor_of, kept_behind, parent_milestone, require_kept
+from cutwater_spark.parentage import parent_milestone
+from cutwater_spark.seeds import floor_of
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes
 from simulation.latelist import LateEvent, SimLists, window_end_ms
@@ -185,10 +186,9 @@ class RegionDriver(Driver):
             found |= folded(one for one in records if one.offset < cut and _visible(one))
         cluster: Any = self._cluster
         now_ms: Any = self._now_ms
-        if may_be_overtaken(parent, now_ms()):
-            copied = parentage.copies_end(cluster, JOB.name)
-            above = parentage.first_above_ms(cluster, parent.changelog_cut, copied)
-            require_contained(parent, above.values(), now_ms())  # asked last: hours may have passed
+        # Asked last: hours may have passed. Nobody has snapshots here.
+        if why := unheld(cluster, JOB.name, parent, self.generation.region, now_ms):
+            raise UsageError(why)
         windows = {window_of(key): total for key, total in found.items()}
         rows = {one: total for one, total in windows.items() if one[1] + HOUR_MS > parent.horizon_ms}
         claim = candidates(cluster, JOB.name).require(self.generation).claim

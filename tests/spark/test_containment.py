@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.kafka import TransactionalWriter
+from cutwater.adapters.parents import first_above_ms
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.topics import TopicSpec
-from cutwater_spark.parentage import first_above_ms
 
 pytestmark = pytest.mark.spark
 

@@ -56,13 +56,22 @@ class Claims:
         return Claim(self._job.name, generation, wire.encode(parent), wanted, back, reason, self._now_ms())
 
     def start(
-        self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication
+        self,
+        token: str | None,
+        partitions: int | None,
+        rewinds: bool,
+        reason: str,
+        copies: Replication,
+        require: Callable[[Claim], object] | None = None,
     ) -> Claim:
-        """Reserve a generation, with its changelog. Raises UsageError as `plan` and `require_kept` do."""
+        """Reserve a generation, with its changelog. Raises UsageError as `plan` does, and what `require` raises.
+
+        `require`: can the parent's state be had? By default the parent's changelog must be there.
+        """
 
         def planned() -> Claim:
             claim = self.plan(token, partitions, rewinds, reason)
-            self.require_kept(claim)
+            (require or self.require_kept)(claim)
             return claim
 
         return self.reserve(planned, copies)
