@@ -258,7 +258,8 @@ class SimConsumer:
             if slow % 5 == 0:
                 places = places[:1]  # the fetches of the others are still under way
         for place in places:
-            message = self._fault(place) or self._fetch(place)
+            message = self._fault(place)
+            message = self._fetch(place) if message is None else message  # one without a value is false
             if message is not None:
                 return message
         return None
@@ -286,7 +287,7 @@ class SimConsumer:
         return found
 
     def _has_more(self) -> bool:
-        return any(self._fault(place) or self._look(place) for place in self._positions)
+        return any(self._fault(place) is not None or self._look(place) for place in self._positions)
 
     def _just_grown(self, place: Place) -> bool:
         """Could the end have been here a moment ago?"""

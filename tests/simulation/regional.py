@@ -16,6 +16,7 @@ from cutwater.core import mirrored, topics
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan, Range
 from cutwater.core.epochs import Epochs
+from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.mirrored import SOURCE_OFFSET
@@ -25,6 +26,7 @@ from cutwater.core.rejection import Seen
 from cutwater.core.seeds import may_be_overtaken, require_contained
 from cutwater_spark import parentage
 from cutwater_spark.parentage import floor_of, kept_behind, parent_milestone, require_kept
+from simulation.clients import partition_of
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes
 from simulation.latelist import LateEvent, SimLists, window_end_ms
@@ -168,7 +170,9 @@ class RegionDriver(Driver):
         found: dict[bytes, int] = {}
         for place, cut in parent.changelog_cut:
             self._process.pause()
-            records = self._log.topics[place.topic][place.partition].records
+            if (partition := partition_of(self._log, place)) is None:
+                raise UsageError(f"{place.topic} is gone")
+            records = partition.records
             found |= folded(one for one in records if one.offset < cut and _visible(one))
         cluster: Any = self._cluster
         now_ms: Any = self._now_ms
@@ -195,7 +199,8 @@ class RegionDriver(Driver):
         return Plan(cut, watermark) if begins or any(ends.values()) else None
 
     def _end(self, place: TopicPartition, known: int) -> int:
-        end = self._log.topics[place.topic][place.partition].stable_end
+        partition = partition_of(self._log, place)
+        end = partition.stable_end if partition else known
         return max(known, min(end, known + JOB.max_events_per_epoch))
 
     def _records(self, place: TopicPartition, first: int, cut: Cut) -> list[Record]:
