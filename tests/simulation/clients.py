@@ -22,6 +22,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import ConfigResource, NewTopic, OffsetSpec
 
+from cutwater.adapters.cluster import Security
 from cutwater.core import topics
 from cutwater.core.restore import MARGIN_MS
 from simulation.fetching import WIRE, Link, SimFetcher
@@ -38,7 +39,7 @@ class SimCluster:
     """Stands for `cutwater.adapters.cluster.Cluster` in one process."""
 
     bootstrap = "simulated"
-    security = SimpleNamespace(protocol="PLAINTEXT")
+    security = Security()
 
     def __init__(self, log: Log, process: Process, link: Link = WIRE) -> None:
         """`link`: over which the process reaches it, where it is another region's."""
@@ -268,7 +269,8 @@ class SimConsumer:
             if slow % 5 == 0:
                 places = places[:1]  # the fetches of the others are still under way
         for place in places:
-            message = self._fault(place) or self._fetch(place)
+            message = self._fault(place)
+            message = self._fetch(place) if message is None else message  # one without a value is false
             if message is not None:
                 return message
         return None
@@ -296,7 +298,7 @@ class SimConsumer:
         return found
 
     def _has_more(self) -> bool:
-        return any(self._fault(place) or self._look(place) for place in self._positions)
+        return any(self._fault(place) is not None or self._look(place) for place in self._positions)
 
     def _just_grown(self, place: Place) -> bool:
         """Could the end have been here a moment ago?"""

@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from cutwater.adapters import failing_over, forking, parents, returning
+from cutwater.adapters.failing_over import FailingOver
 from cutwater.core import arrivals, mirrored
 from cutwater.core.ancestry import Part
 from cutwater.core.arrivals import Ledger
@@ -21,6 +22,7 @@ from cutwater.core.mirrored import Arrival, from_origin
 from cutwater.core.origins import Origin
 from cutwater.core.records import Milestone
 from cutwater.core.returning import Stood
+from cutwater.mirror import resync as resyncing
 from cutwater.mirror import slot
 from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.copier import Copier
@@ -150,8 +152,9 @@ def to_the_end(stream: Any, parent: bytes, _elsewhere: object) -> Any:
 
 _CRASHES = {"kill": 3.0, "unknown": 3.0, "failover": 0.0, "switchover": 0.0}
 _AGES = {"leap": 4.0, "compact": 8.0, "link:cut": 2.0, "failover": 0.0, "switchover": 0.0}
-_GOES_ON = {"leap": 0.0, "link:cut": 1.0, "failover": 2.0, "switchover": 0.0, "events": 12.0}
+_GOES_ON = {"resync": 0.0, "leap": 0.0, "link:cut": 1.0, "failover": 2.0, "switchover": 0.0, "events": 12.0}
 _BACK = {
+    "resync": 0.0,
     "leap": 0.0,
     "failover": 4.0,
     "switchover": 0.0,
@@ -162,7 +165,18 @@ _BACK = {
 }
 _LATE = {**_GOES_ON, "old": 5.0, "age": 0.7, "link:slow": 4.0}
 _COMES_BACK = {"kill": 3.0, "stall": 0.0, "failover": 3.0, "switchover": 0.0, "link:cut": 1.0, "leap": 1.0}
+_RESYNCS = {
+    "resync": 8.0,
+    "creep:ask": 30.0,
+    "run:ask": 25.0,
+    "run:mirror": 30.0,
+    "failover": 0.0,
+    "switchover": 0.0,
+    **dict.fromkeys(("leap", "compact", "link:cut", "link:slow", "stall", "unknown"), 0.0),
+}
 _NOT_WHOLE = frozenset({LOST_WRITE, PARTIAL, ABORTED_READ})
+
+_UNFOUNDED = frozenset({*_NOT_WHOLE, REPEATED, WRONG_LOSS, FALSE_ALARM, STUCK})
 
 REGION_GUARDS: Sequence[RegionGuard] = (
     RegionGuard(
@@ -258,7 +272,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a lower bound above the loss",
         "I6",
         off(regions, "known_loss", all_behind),
-        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 24),
+        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 45),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -298,7 +312,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "late events of a fork in the list of the line that goes on",
         "I2",
         off(Part, "holds", lambda *_args: True),
-        Season({"claims": 4}, {**_BACK, "old": 5.0, "age": 0.7}, 700),
+        Season({"claims": 4}, {**_BACK, "old": 5.0, "age": 0.7}, 700, 23),
         frozenset({WRONG_LIST}),
     ),
     RegionGuard(
@@ -316,5 +330,29 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         off(Stood, "may_be_left"),
         Season({"claims": 1}, _COMES_BACK),
         frozenset({FORKED}),
+    ),
+    RegionGuard(
+        "arrivals are removed before the copy",
+        "an arrival of a copy that somebody has begun anew",
+        "I5",
+        off(resyncing, "empty"),
+        Season({"claims": 0}, _RESYNCS),
+        frozenset({*_NOT_WHOLE, FALSE_ALARM}),
+    ),
+    RegionGuard(
+        "a copy that is read stays",
+        "events that count twice or never, because the offsets of a copy mean others",
+        "I2",
+        off(resyncing, "_require_unread"),
+        Season({"claims": 1}, {**_GOES_ON, "resync": 3.0}, first=27),
+        _UNFOUNDED,
+    ),
+    RegionGuard(
+        "a claim from an arrival that stands",
+        "a generation that begins in a copy that is given up",
+        "I2",
+        off(FailingOver, "_standing", lambda _self, found: found),
+        Season({"claims": 2}, {**_RESYNCS, "failover": 20.0}, first=9),
+        _UNFOUNDED,
     ),
 )

@@ -41,6 +41,7 @@ def history_of(seed: int, steps: int | None = None, season: Season | None = None
         kinds[fault] = random.choice((0.0, 0.7, 2.0))
     kinds["link:cut"] = kinds["link:slow"] = random.choice((0.0, 0.7))
     kinds["old"], kinds["age"] = random.choice((0.0, 1.0, 4.0)), random.choice((0.0, 0.5))
+    kinds |= _later(Random(-1 - seed))
     if random.random() < 0.3:  # so calm that the job comes back, too
         weather = replace(weather, claims=4)
         kinds |= {"failover": 4.0, **dict.fromkeys(("leap", "link:cut", "link:slow", "kill", "stall"), 0.0)}
@@ -54,6 +55,11 @@ def history_of(seed: int, steps: int | None = None, season: Season | None = None
     return weather, [Step("events", "", random.getrandbits(48))] + [
         Step(kind.partition(":")[0], _what(kind, random), random.getrandbits(48)) for kind in chosen
     ]
+
+
+def _later(random: Random) -> dict[str, float]:
+    """What was thought of later, by chance of its own: the seeds of guards stay good."""
+    return {"resync": random.choice((0.0, 0.0, 1.0))}
 
 
 def _what(kind: str, random: Random) -> str:

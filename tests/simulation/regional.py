@@ -27,6 +27,7 @@ from cutwater.core.records import Milestone
 from cutwater.core.rejection import Seen
 from cutwater_spark.parentage import parent_milestone
 from cutwater_spark.seeds import floor_of
+from simulation.clients import partition_of
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes
 from simulation.latelist import LateEvent, SimLists, window_end_ms
@@ -182,7 +183,9 @@ class RegionDriver(Driver):
         found: dict[bytes, int] = {}
         for place, cut in parent.changelog_cut:
             self._process.pause()
-            records = self._log.topics[place.topic][place.partition].records
+            if (partition := partition_of(self._log, place)) is None:
+                raise UsageError(f"{place.topic} is gone")
+            records = partition.records
             found |= folded(one for one in records if one.offset < cut and _visible(one))
         cluster: Any = self._cluster
         now_ms: Any = self._now_ms
@@ -208,7 +211,8 @@ class RegionDriver(Driver):
         return Plan(cut, watermark) if begins or any(ends.values()) else None
 
     def _end(self, place: TopicPartition, known: int) -> int:
-        end = self._log.topics[place.topic][place.partition].stable_end
+        partition = partition_of(self._log, place)
+        end = partition.stable_end if partition else known
         return max(known, min(end, known + JOB.max_events_per_epoch))
 
     def _records(self, place: TopicPartition, first: int, cut: Cut) -> list[Record]:

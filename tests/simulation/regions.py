@@ -33,6 +33,7 @@ from cutwater.core.records import Claim
 from cutwater.core.replication import UNREPLICATED
 from cutwater.core.safe_time import SafeTime
 from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
+from cutwater.mirror.resync import resync
 from cutwater.mirror.service import Mirror
 from simulation.asking import Asking
 from simulation.checker import FALSE_ALARM, STUCK, Anomaly
@@ -69,6 +70,9 @@ class _Counted(_Silent):
         self._world, self._region = world, region
 
     def stopped(self, topic: str, cause: str) -> None:
+        if topic in self._world.disturbed.get(Process.running, ()):
+            self._world.faults["stopped by a resync"] += 1
+            return
         if Process.running in self._world.stalled.values():
             # It looked before it stood still, and again after its successor had written: to it that is foreign.
             self._world.faults["zombie mirror has stopped a topic"] += 1
@@ -76,6 +80,8 @@ class _Counted(_Silent):
         raise Anomaly(FALSE_ALARM, f"the mirror in {self._region} has stopped {topic}: {cause}")
 
     def safe(self, one: SafeTime) -> None:
+        if Process.running in self._world.disturbed:
+            return  # to it the arrivals of before are there
         self._world.faults["safe time"] += 1
         self._world.lines.look_at_safe_time(self._region, one)
 
@@ -99,6 +105,10 @@ class Regions(Several):
         """So often was a link cut."""
         self.foreign: set[str] = set()
         """Slots in which a zombie has gone on: a driver that finds its rows ends the generation."""
+        self.given_up: dict[str, str] = {}
+        """By region the topic whose copy somebody has begun to give up, and did not come to the end of it."""
+        self.disturbed: dict[Process, set[str]] = {}
+        """Mirrors, and who goes on here, that have lived while copies were given up, and of what."""
         self.mirrors: dict[str, Mirror] = {}
         self.printed: dict[Generation, Loss] = {}
         self.planned: set[Generation] = set()
@@ -144,6 +154,12 @@ class Regions(Several):
         if slots:
             most = (12, 12, 60)[self.luck() % 3] * (1 if what in ("driver", "signal", "reader") else 4)
             self.go(self.live, slots[self.luck() % len(slots)], 1 + self.luck() % most)
+
+    def _do_creep(self, what: str) -> None:
+        """As `run`, a few calls only: two that somebody asks for at once meet between any two of theirs."""
+        slots = [one for one in self.live if one.startswith(what)]
+        if slots:
+            self.go(self.live, slots[self.luck() % len(slots)], 1 + self.luck() % 8)
 
     def _do_events(self, _what: str) -> None:
         region = self.by_name[(HOME, HOME, AWAY)[self.luck() % 3]]
@@ -232,6 +248,44 @@ class Regions(Several):
     def _do_switchover(self, _what: str) -> None:
         self._ask("switchover")
 
+    def _do_resync(self, _what: str) -> None:
+        """Somebody begins a copy anew; one that was begun, and broken off, before all others."""
+        name = (AWAY, AWAY, HOME)[self.luck() % 3]
+        region, there = self.by_name[name], self.other(name)
+        if any(one.startswith(f"ask {name} resync") for one in self.live):
+            return
+        copied = [JOB.topic, topics.milestones(JOB.name)]
+        copied += [topics.changelog(JOB.name, one) for one in self.lines.promoted(there.name)]
+        topic = self.given_up.get(name) or copied[self.luck() % len(copied)]
+        if name in self.given_up or region.has(mirrored.target(JOB.name, topic, there.name)):
+            self._resync(name, topic)
+
+    def _resync(self, name: str, topic: str) -> None:
+        """As `cutwater mirror resync`."""
+        slot, there = f"ask {name} resync", self.other(name).name
+        process = self.live[slot] = Process(slot, self.luck)
+        cluster: Any = SimCluster(self.by_name[name].log, process)
+        self.given_up[name] = topic
+        for where in (self.live, self.stalled):
+            for one in [where[each] for each in where if each.split()[1] == name]:
+                self._disturb(one, name)
+        process.spawn(lambda: resync(cluster, JOB.name, there, topic))
+        self.faults["resync"] += 1
+
+    def _disturb(self, one: Process, name: str) -> None:
+        if name in self.given_up and one.slot.split()[0] in ("mirror", "ask"):
+            self.disturbed.setdefault(one, set()).add(self.given_up[name])
+
+    def _resynced(self, slot: str, error: BaseException | None) -> None:
+        """Whoever comes to the end of it starts the mirror again."""
+        name = slot.split()[1]
+        if error is None or isinstance(error, UsageError):
+            self.given_up.pop(name, None)
+        if error is None:
+            self.faults["resync done"] += 1
+            for one in [each for each in self.live if each.startswith(f"mirror {name}")]:
+                self.live.pop(one).kill()
+
     # --- processes
 
     def known(self, region: Region) -> Candidates:
@@ -257,12 +311,16 @@ class Regions(Several):
 
     def ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
         part = slot.split(maxsplit=1)[0]
+        if slot.endswith(" resync"):
+            self._resynced(slot, error)
         if error is None:
             self.faults[f"done {part}"] += 1
         elif isinstance(error, Concurrent | HeldUpError | UnavailableError):
             self.faults[f"{type(error).__name__} {part}"] += 1  # it is started again
         elif isinstance(error, Anomaly) or not isinstance(error, CutwaterError):
             raise error
+        elif self._was_disturbed:
+            self.faults[f"{type(error).__name__} {part} beside a resync"] += 1
         elif isinstance(error, FencedError | UsageError):
             self._left(slot, part, error, was_stalled)
         elif isinstance(error, DivergenceError) and part == "driver" and slot in self.foreign:
@@ -271,6 +329,10 @@ class Regions(Several):
                 self.left[slot] = str(error)
         else:
             raise Anomaly(FALSE_ALARM, f"{slot} has stopped: {error}")
+
+    @property
+    def _was_disturbed(self) -> bool:
+        return Process.running in self.disturbed
 
     def _left(self, slot: str, part: str, error: FencedError | UsageError, was_stalled: bool) -> None:
         """Fenced, or told that it may not."""
@@ -296,6 +358,7 @@ class Regions(Several):
         region, process = self.by_name[name], Process(slot, self.luck)
         cluster: Any = SimCluster(region.log, process)
         self.live[slot] = process
+        self._disturb(process, name)
         if part == "driver":
             generation = Generation.parse(which)
             disk = region.disks[generation]
@@ -366,6 +429,7 @@ class Regions(Several):
         run = self._failover if how == "failover" else self._switchover
         process.spawn(lambda: run(process, one, elsewhere, name))
         self.live[slot] = process
+        self._disturb(process, name)
         self.faults[how] += 1
 
     def _failover(self, _process: Process, one: FailingOver, _elsewhere: Any, _name: str) -> None:
@@ -433,6 +497,8 @@ class Regions(Several):
                 self.live.pop(slot, None)
         for link in self.links.values():
             link.cut = link.slow = False
+        for name in list(self.given_up):
+            self._finish_resync(name)
         for number in range(ROUNDS_MAX):
             self._round(number)
             if number > 3 and self._quiet():
@@ -442,6 +508,23 @@ class Regions(Several):
         for slot in [one for one in self._slots() if one.startswith("mirror")]:
             self.lines.look_at_copies(slot.split()[1])
         self._losses()
+
+    def _finish_resync(self, name: str) -> None:
+        """The mirror has been ended, and nothing else runs meanwhile."""
+        for slot in [one for one in self.live if one.startswith(f"mirror {name}")]:
+            self.live.pop(slot).kill()
+        for number in range(ROUNDS_MAX):
+            if name not in self.given_up:
+                return
+            self.luck.set(number)
+            if f"ask {name} resync" not in self.live:
+                self._resync(name, self.given_up[name])
+            self._do_timeout("")
+            log = self.by_name[name].log
+            while log.markers:
+                log.write_marker(0)
+            self.go(self.live, f"ask {name} resync", 40)
+        raise Anomaly(STUCK, f"{name}: a resync of {self.given_up[name]} never ends")
 
     def _round(self, number: int) -> None:
         self.luck.set(number)

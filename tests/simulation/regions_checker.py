@@ -6,6 +6,7 @@ names; a copy is whole when its rows, folded, are what these events add up to.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from cutwater.core.failover import Loss
 from cutwater.core.forks import Fork
 from cutwater.core.generations import Generation, Token
 from cutwater.core.losing import ExactLoss
-from cutwater.core.mirrored import SOURCE_OFFSET, Arrival, Mirrored
+from cutwater.core.mirrored import SOURCE_OFFSET, Arrival, Mirrored, place_of
 from cutwater.core.origins import claimed
 from cutwater.core.records import Barrier, Claim, Milestone
 from cutwater.core.safe_time import SafeTime
@@ -98,6 +99,10 @@ class Lines:
         """By the hash of their bytes."""
         self.streams: dict[str, list[Told]] = defaultdict(list)
         self.arrived: dict[str, list[Arrival]] = defaultdict(list)
+        """Those that stand there."""
+        self._offsets: dict[str, list[int]] = defaultdict(list)
+        """Where."""
+        self._gone: Counter[str] = Counter()
         self.astray: dict[object, str] = {}
         """By process: why it should not have gone on."""
 
@@ -117,10 +122,32 @@ class Lines:
                 if isinstance(wire.decode(one.value or b""), Barrier):
                     self._require_not_astray(one)
         for name, region in self._by_name.items():
-            for one in self._new(region, mirrored.arrivals(JOB.name, self.other(name).name)):
+            topic = mirrored.arrivals(JOB.name, self.other(name).name)
+            first = region.log.topics[topic][0].first if region.has(topic) else 0
+            self._forget(name, first)
+            for one in self._new(region, topic):
                 decoded = wire.decode(one.value or b"")
-                if isinstance(decoded, Arrival):
+                if isinstance(decoded, Arrival) and one.offset >= first:
                     self._arrival(region, decoded)
+                    self._offsets[name].append(one.offset)
+            self._require_standing(region)
+
+    def _forget(self, name: str, first: int) -> None:
+        """Arrivals that somebody has deleted."""
+        offsets = self._offsets[name]
+        gone = bisect_left(offsets, first)
+        del offsets[:gone], self.arrived[name][:gone]
+
+    def _require_standing(self, region: Region) -> None:
+        """What has arrived stays whole, whatever is deleted."""
+        if self._gone[region.name] == region.log.gone:
+            return
+        self._gone[region.name] = region.log.gone
+        for one in self.arrived[region.name][-1:]:
+            told = self.told[one.milestone_hash]
+            who = f"arrival {one.token}, which stands in {region.name}"
+            self._require_rows(who, region, one.changelog_cut, told)
+            self._require_events(who, region, one, told.milestone)
 
     def _listings(self, region: Region) -> Iterator[Listing]:
         for number in range(PARTITIONS):
@@ -332,7 +359,10 @@ class Lines:
         """What is not copied yet of the other region."""
         region, there, newest = self._by_name[name], self.other(name), dict[TopicPartition, Mirrored]()
         for one in region.log.committed((mirrored.positions(JOB.name), 0)):
-            decoded = wire.decode(one.value or b"")
+            if not one.value:
+                newest.pop(place_of(one.key or b"")[1], None)
+                continue
+            decoded = wire.decode(one.value)
             if isinstance(decoded, Mirrored) and decoded.origin == there.name:
                 newest[TopicPartition(decoded.topic, decoded.partition)] = decoded
         generations = {told.milestone.generation for told in self.streams[there.name]}

@@ -35,6 +35,7 @@ HAPPENED = (
         "loss of events",
         "arrival",
         "late",
+        "resync done",
         "safe time",
         "read of a claimed one",
     ),

@@ -19,7 +19,7 @@ from cutwater.core import mirrored, topics
 from cutwater.core.candidates import PARENT_DIGITS, Candidates
 from cutwater.core.chain import link
 from cutwater.core.cuts import TopicPartition
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover import (
     Again,
     Loss,
@@ -28,6 +28,7 @@ from cutwater.core.failover import (
     copied_up_to,
     forked_at,
     known_loss,
+    require_placed,
     resumed,
 )
 from cutwater.core.generations import Generation
@@ -88,8 +89,7 @@ class FailingOver:
         milestone = milestone_in(parent)
         newest = replicas.newest_milestone(cluster, job, origin) or milestone
         heard_ms = max(newest.committed_ms, replicas.last_heard_ms(cluster, job, origin))
-        copied = list(replicas.positions(cluster, job).copies.get(origin, {}).values())
-        return Found(arrival, parent, milestone, newest, heard_ms, copied, self.released())
+        return Found(arrival, parent, milestone, newest, heard_ms, self._copied(), self.released())
 
     def arrival(self) -> Arrival | None:
         """The newest one. Raises UsageError where no mirror has run."""
@@ -162,9 +162,32 @@ class FailingOver:
 
         def made() -> Claim:
             again = self.claimed(found)
-            return again.claim if again else self.plan(found)
+            return again.claim if again else self.plan(self._standing(found))
 
         return self.claims.reserve(made, copies)
+
+    def _standing(self, found: Found) -> Found:
+        """The same as it is now, once nobody else claims: somebody may have begun to give a copy up meanwhile.
+
+        He has ended whoever claimed before, and removed arrivals and positions. Raises UnavailableError where the
+        arrival is another one, UsageError as `require_placed`.
+        """
+        newest, copied = self.arrival(), self._copied()
+        if newest != found.arrival:
+            now = f"is {newest.token} now" if newest else "is gone"
+            raise UnavailableError(
+                f"the arrival {found.arrival.token}, which this began with, {now}: a mirror runs, or somebody "
+                "begins a copy anew ('cutwater mirror resync'). Nothing was claimed; ask again"
+            )
+        targets = {
+            TopicPartition(mirrored.target(self._job.name, one.topic, self._origin), one.partition)
+            for one in copied
+        }
+        require_placed(newest, targets)
+        return found._replace(copied=copied)
+
+    def _copied(self) -> list[Mirrored]:
+        return list(replicas.positions(self._cluster, self._job.name).copies.get(self._origin, {}).values())
 
     def _last(self) -> Milestone | None:
         """The newest milestone of this region; None also where only a mirror has run here."""

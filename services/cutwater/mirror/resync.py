@@ -2,9 +2,11 @@
 
 What it does not let, a snapshot may: `cutwater.mirror.seeding` begins the same way.
 
-The order makes it safe to die anywhere: the running mirror is fenced first; then arrivals go, since their cuts are
-of the copy that is given up; then the positions; then the copy. Whoever finds records without a position stops,
-and this is run again.
+The order makes it safe to die anywhere. The running mirror is fenced first. Then the positions go, all at once and
+by the id that claims are written with: who claims a generation here has done so before, and this is refused or
+ended, or does it later, and finds no positions. The mirror is fenced again: one that was started meanwhile may
+have gone on. Then the arrivals go, since their cuts are of the copy that is given up; then the copy. Whoever finds
+records without a position stops, and this is run again.
 """
 
 from __future__ import annotations
@@ -16,13 +18,14 @@ from cutwater.adapters import replicas, wire
 from cutwater.adapters.admin import delete_topics, described
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.deletion import empty
-from cutwater.adapters.generations import promoted
+from cutwater.adapters.generations import candidates, parent_of, promoted
 from cutwater.adapters.kafka import Batch, TransactionalWriter
+from cutwater.adapters.streams import release
 from cutwater.core import mirrored, topics
-from cutwater.core.cuts import TopicPartition
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import FencedError, UsageError
+from cutwater.core.giving_up import require_unread
 from cutwater.core.mirror_seeds import generation_of
-from cutwater.core.mirrored import Mirrored, Steering, slot_of
+from cutwater.core.mirrored import Mirrored, Steering
 
 
 def copied_topics(cluster: Cluster, job: str, region: str) -> dict[str, list[Mirrored]]:
@@ -48,11 +51,12 @@ class Standing(NamedTuple):
 def standing(cluster: Cluster, job: str, region: str, topic: str) -> Standing:
     """Raises UsageError for a changelog of another region: it has its own name here, and is no copy.
 
-    And where the region is this one: then it is the original.
+    And where the region is this one: then it is the original. And for a copy that a generation here stands on.
     """
     generation_of(job, topic, region)
     _require_other(cluster, job, region)
     target = mirrored.target(job, topic, region)
+    _require_unread(cluster, job, target)
     known = copied_topics(cluster, job, region).get(topic, [])
     return Standing(topic, target, known, bool(described(cluster, [target])))
 
@@ -65,6 +69,19 @@ def _require_other(cluster: Cluster, job: str, region: str) -> None:
             f"{job} is at work at {cluster.bootstrap} as region {region}: what is named so is no copy. Give the "
             "region that is copied. Nothing was deleted"
         )
+
+
+def _require_unread(cluster: Cluster, job: str, target: str) -> None:
+    if len(described(cluster, [topics.milestones(job), topics.candidates(job)])) < 2:
+        return  # nothing of the job has begun here
+    last, ended = promoted(cluster, job), release(cluster, topics.milestones(job)) is not None
+    number = last.generation.number if last else 0
+    coming = {
+        generation: parent_of(one.claim)
+        for generation, one in candidates(cluster, job).by_id.items()
+        if one.open and generation.number > number
+    }
+    require_unread(target, None if ended else last, coming)
 
 
 def require_any(copy: Standing, region: str) -> None:
@@ -88,21 +105,32 @@ def resync(
 
 
 def give_up(cluster: Cluster, job: str, region: str, copy: Standing, say: Callable[[str], Any]) -> None:
-    """Fence the mirror, and remove arrivals, positions and the copy, as far as they are there."""
-    for one in mirrored.transactional_ids(job, region):
-        TransactionalWriter(cluster, one).initialise()
+    """Fence the mirror, and remove positions, arrivals and the copy, as far as they are there.
+
+    Raises UsageError where a generation stands on the copy, FencedError where a mirror is started meanwhile, or a
+    generation claimed: run this again.
+    """
+    _fence(cluster, job, region)
     say("fenced the mirror")
+    alone = TransactionalWriter(cluster, topics.claims_id(job))
+    alone.initialise()
+    _require_unread(cluster, job, copy.target)
+    say(f"removed {_forget(alone, cluster, job, region, copy.topic)} positions")
+    _fence(cluster, job, region)
+    _forget(alone, cluster, job, region, copy.topic)
     empty(cluster, mirrored.arrivals(job, region))
     say("removed the arrivals, whose cuts were of this copy among others")
-    for position in copy.known:
-        _forget(cluster, job, region, position)
-    say(f"removed {len(copy.known)} positions")
-    # A mirror that was started meanwhile has found positions, and may have announced by them.
-    TransactionalWriter(cluster, mirrored.arrivals_id(job, region)).initialise()
-    empty(cluster, mirrored.arrivals(job, region))
-    if copy.exists:
-        delete_topics(cluster, [copy.target])
+    if delete_topics(cluster, [copy.target]):
         say(f"deleted {copy.target}")
+    if copied_topics(cluster, job, region).get(copy.topic):
+        raise FencedError(
+            f"a mirror was started meanwhile, and began to copy {copy.topic}: end it, and run this again"
+        )
+
+
+def _fence(cluster: Cluster, job: str, region: str) -> None:
+    for one in mirrored.transactional_ids(job, region):
+        TransactionalWriter(cluster, one).initialise()
 
 
 def steer(cluster: Cluster, job: str, region: str, paused: bool, now_ms: int) -> None:
@@ -113,8 +141,9 @@ def steer(cluster: Cluster, job: str, region: str, paused: bool, now_ms: int) ->
     writer.write_all([Batch(mirrored.positions(job), 0, [{"key": one.key, "value": wire.encode(one)}])])
 
 
-def _forget(cluster: Cluster, job: str, region: str, position: Mirrored) -> None:
-    place = TopicPartition(position.topic, position.partition)
-    writer = TransactionalWriter(cluster, mirrored.slot_id(job, region, slot_of(*place)))
-    writer.initialise()
-    writer.write_all([Batch(mirrored.positions(job), 0, [{"key": position.key}])])
+def _forget(alone: TransactionalWriter, cluster: Cluster, job: str, region: str, topic: str) -> int:
+    """Remove the positions of a topic that are there now, all or none; how many these were."""
+    known = copied_topics(cluster, job, region).get(topic, [])
+    if known:
+        alone.write_all([Batch(mirrored.positions(job), 0, [{"key": one.key} for one in known])])
+    return len(known)

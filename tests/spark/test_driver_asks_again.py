@@ -1,0 +1,66 @@
+"""A driver that is held up between its question who is at work and its fencing asks again, behind the fencing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_driver import barriers, run_once
+
+import counting
+from cutwater.adapters.failing_over import release
+from cutwater.adapters.process import now_ms
+from cutwater.core.errors import FencedError
+from cutwater.core.records import Barrier
+from harness import Flow, flow, wait_until
+
+pytestmark = pytest.mark.spark
+HELD = """
+import sys, time
+from pathlib import Path
+from cutwater_spark import attempt, driver
+
+class Held(attempt.TakeOver):
+    def run(self, now_ms):
+        Path({held!r}).touch()
+        until = time.monotonic() + 120
+        while not Path({on!r}).exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        return super().run(now_ms)
+
+attempt.TakeOver = Held
+sys.exit(driver.main())
+"""
+"""The driver, which stands still in front of its fencing until somebody lets it go on."""
+
+
+@pytest.fixture
+def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
+    with flow(broker.cluster, counting.job_text(unique("again")), tmp_path, counting.SCHEMA) as made:
+        yield made
+
+
+def test_a_release_between_the_question_and_the_fencing_is_heeded(job: Flow) -> None:
+    """Whoever released the job fenced the drivers of then: this one takes the id later, and works for nobody."""
+    run_once(job)
+    held, on = job.folder / "held", job.folder / "on"
+    told = [one for one in barriers(job) if isinstance(one, Barrier)]
+    code = HELD.format(held=str(held), on=str(on))
+    driver = job.start_command("held", [sys.executable, "-c", code, str(job.job_file)])
+    wait_until(held.exists, "the driver to have asked who is at work")
+    made = release(job.cluster, job.job, "local", "eu", now_ms)
+    job.produce(counting.events(200))
+    on.touch()
+
+    def left() -> bool:
+        wrote = [one for one in barriers(job) if isinstance(one, Barrier)]
+        assert wrote == told, "it works for a job that was released"
+        return driver.poll() is not None
+
+    wait_until(left, "the driver to leave", 90)
+    assert driver.returncode == FencedError.exit_code
+    said = job.log("held").read_text()
+    assert f"the job was released to region eu behind milestone {made.token}; this driver leaves" in said
