@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from cutwater.adapters.cluster import OWN, Cluster, Security
 from cutwater.adapters.jobmodels import registry_url
+from cutwater.adapters.region_apis import TOKEN, TOKEN_RULE, Api, region_apis, rehydrator_url
 from cutwater.core.copied_topics import MAY_BE_KEPT
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import REGION_PATTERN, Generation
@@ -31,8 +30,6 @@ _SECURITY = {
     "ssl_key_password": "key_password",
 }
 """Settings behind the prefix KAFKA_, and what `Security` calls them."""
-REGIONS_MAX, URLS_MAX = 16, 5
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")
 
 
 class Settings(BaseSettings):
@@ -139,6 +136,16 @@ class Settings(BaseSettings):
         "",
         description="URLs of the regions' rehydrators, for the global view: us=http://a:8321,eu=http://b:8321; "
         "behind bars who is asked where the first does not answer: us=http://a:8321|http://a2:8321.",
+    )
+    region_tokens: SecretStr = Field(
+        SecretStr(""),
+        description="Tokens that the regions' rehydrators ask for, where they are not CUTWATER_API_TOKEN: "
+        "us=TOKEN,eu=TOKEN; behind bars one for each URL of the region; us= sends none.",
+    )
+    region_ca_files: str = Field(
+        "",
+        description="PEM files of certificates to trust at a region's https URLs, in the place of the well-known "
+        "ones: us=/etc/us-ca.pem; behind bars one for each URL of the region.",
     )
     replica: bool = Field(
         False,
@@ -308,8 +315,8 @@ class Settings(BaseSettings):
     @field_validator("api_token")
     @classmethod
     def _fits_a_header(cls, value: SecretStr) -> SecretStr:
-        if value.get_secret_value() and not _TOKEN.fullmatch(value.get_secret_value()):
-            raise ValueError("at least 16 of the characters A-Z a-z 0-9 . _ ~ + / = - are needed")
+        if value.get_secret_value() and not TOKEN.fullmatch(value.get_secret_value()):
+            raise ValueError(TOKEN_RULE)
         return value
 
     @field_validator("registry_url", "origin_registry_url")
@@ -329,26 +336,16 @@ class Settings(BaseSettings):
 
         Raises UsageError for what is no URL of a rehydrator.
         """
-        return shares_of(map(_peer, group) for group in _groups(self.peers))
+        return shares_of([rehydrator_url(one, "CUTWATER_PEERS") for one in group] for group in _groups(self.peers))
 
     @property
-    def region_urls(self) -> dict[str, tuple[str, ...]]:
+    def region_apis(self) -> dict[str, tuple[Api, ...]]:
         """By region, the rehydrators to ask about it, in their order; none where there is no global view.
 
-        Raises UsageError for what is no region or no URL.
+        Raises UsageError for what is no region, no URL or no token.
         """
-        found: dict[str, tuple[str, ...]] = {}
-        for group in self.regions.split(",") if self.regions.strip() else ():
-            name, _, urls = group.strip().partition("=")
-            if not re.fullmatch(REGION_PATTERN, name) or name in found:
-                raise UsageError(
-                    f"CUTWATER_REGIONS: {name[:40]!r} is no region's name, or named twice; one looks like "
-                    "us=http://host:8321"
-                )
-            found[name] = tuple(_peer(one.strip(), "CUTWATER_REGIONS") for one in urls.split("|"))
-        if len(found) > REGIONS_MAX or any(len(urls) > URLS_MAX for urls in found.values()):
-            raise UsageError(f"CUTWATER_REGIONS: {REGIONS_MAX} regions, and {URLS_MAX} URLs each, at most")
-        return found
+        tokens, own = self.region_tokens.get_secret_value(), self.api_token.get_secret_value()
+        return region_apis(self.regions, tokens, self.region_ca_files, own)
 
     @property
     def peer_url(self) -> str:
@@ -450,19 +447,6 @@ class Settings(BaseSettings):
 def _groups(text: str) -> list[list[str]]:
     """What is written with commas between owners, and standbys behind bars."""
     return [[one.strip() for one in group.split("|")] for group in text.split(",") if group.strip()]
-
-
-def _peer(text: str, setting: str = "CUTWATER_PEERS") -> str:
-    """Checked, and without the slash at its end."""
-    try:
-        parts = urlsplit(text)
-        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        good = False
-    if not good or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
-        shown = text.rpartition("@")[2]  # what stands before may be a secret
-        raise UsageError(f"{setting}: {shown!r} is no URL of a rehydrator; one looks like http://host:8321")
-    return text.rstrip("/")
 
 
 def environment(cluster: Cluster) -> dict[str, str]:

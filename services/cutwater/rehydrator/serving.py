@@ -153,12 +153,12 @@ class Served:
     def _regions(self) -> Regions | None:
         """Raises UsageError for measures that no two regions' values of can be merged."""
         settings = self._settings
-        urls = settings.region_urls
-        if not urls:
+        apis = settings.region_apis
+        if not apis:
             return None
         require_mergeable(self._job.measures)
         token = settings.api_token.get_secret_value()
-        return Regions(settings.replica_of or settings.region, urls, token, self._metrics)
+        return Regions(settings.replica_of or settings.region, apis, token, self._metrics)
 
     def _bulk(self, selects: bool) -> Callable[[Store, Callable[[], bool]], Bulk]:
         job, settings = self._job, self._settings
