@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.local.ports import free_ports
+from cutwater.local.running import find
 from harness import wait_until
 from links import Linked
 from users_broker import users_broker
@@ -90,6 +90,8 @@ def test_whose_job_has_gone_on_elsewhere_leaves(apart: Regions, linked: Linked, 
     lost = Returning(origin, us.job, "us", "eu", linked.near, 0)  # the brokers of `us` begin with nothing
     with pytest.raises(FencedError, match=f"{second} was started there"):
         lost.look(FIRST)
+    anew = Returning(origin, us.job, "us", "eu", linked.near, 0, f"{FIRST}:0")
+    assert not anew.look(FIRST).waits, "on purpose"
     third = come_home(apart, linked, second, signal)
     # What the line here has taken back holds nobody up.
     wait_said(us, lambda: start(us, SIGNAL, third, env), "ready")
@@ -117,20 +119,17 @@ def fail_over(regions: Regions) -> tuple[Driver, Generation]:
     return driver, Generation.parse(told["generation"])
 
 
-def stack_refuses(side: Side, env: dict[str, str], generation: Generation) -> None:
-    """`cutwater up` makes nothing where the job has gone on elsewhere."""
+def stack(side: Side, env: dict[str, str]) -> subprocess.Popen[bytes]:
+    """`cutwater up` on the brokers of the region."""
     command = [sys.executable, "-m", "cutwater.cli.main", "up", str(side.flow.job_file)]
     command += ["--bootstrap-servers", side.cluster.bootstrap, "--data-dir", str(side.flow.folder / "stack")]
-    done = subprocess.run(
-        command,
-        env={**os.environ, **side.flow.spark_env(), **side.env(), **env},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == FencedError.exit_code, done.stderr
-    assert f"{generation} was started there" in " ".join(done.stderr.split())
+    return side.flow.start_command("up", command, **side.env(), **env)
+
+
+def stack_refuses(side: Side, env: dict[str, str], generation: Generation) -> None:
+    """It makes nothing where the job has gone on elsewhere."""
+    assert stack(side, env).wait(120) == FencedError.exit_code, said(side, "up")
+    assert f"{generation} was started there" in " ".join(said(side, "up").split())
 
 
 def come_home(regions: Regions, linked: Linked, second: Generation, signal: subprocess.Popen[bytes]) -> Generation:
@@ -210,6 +209,26 @@ def test_who_was_silent_waits_for_an_answer(apart: Regions, linked: Linked) -> N
     running.terminate()
     assert running.wait(30) == 0
     assert said(us, SIGNAL)[before:].count("waiting ") == 1, "it says so rarely"
+
+
+@pytest.mark.rotating
+def test_a_stack_is_ready_while_its_driver_waits(apart: Regions, linked: Linked) -> None:
+    """What was committed can be read meanwhile."""
+    us, link = apart.us, linked.link
+    silent(apart)
+    link.refuses = True
+    link.cut()
+    process = stack(us, asking(linked))
+    found = wait_until(lambda: find(us.flow.folder / "stack"), "the stack's file", 60)
+    wait_until(lambda: (at := find(us.flow.folder / "stack")) and at.ready, "the stack to be ready", 120)
+    told = " ".join(said(us, "up").split())
+    assert "driver and commit-signal wait: region eu does not answer" in told
+    assert f"CUTWATER_GO_ON_BEHIND={FIRST}:2" in told
+    assert httpx.get(f"{found.api_url}/healthz", timeout=5).status_code == 200
+    assert process.poll() is None
+    process.terminate()
+    assert process.wait(60) == 0
+    assert us.tokens()[-1] == f"{FIRST}:2"
 
 
 @pytest.mark.rotating
