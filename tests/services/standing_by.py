@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from changelogs import GENERATION, Writing, until
+from changelogs import GENERATION, Rows, Writing, until
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from mirroring import ORIGIN, environment_of
 from rehydrating import Process, running
 from test_mirror_stops import cut_off
 from typer.testing import CliRunner
 
+from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.objects import Objects
 from cutwater.cli.main import app
 from cutwater.core.snapshots import Names
+from cutwater.views.pages import Stored
 from cutwater.views.shelf import Shelf
+from cutwater.views.stored_seeds import StoredSeeds
 
 SHARE = "all.in-there"
 
@@ -63,6 +66,16 @@ class Standby:
     def failover(self, *words: str, **options: Any) -> Any:
         verb = ("failover", str(self.path), "--origin", ORIGIN, "--force", "--wait", "0")
         return self.call(*verb, *words, **options)
+
+    def stored(self) -> StoredSeeds:
+        """The newest milestone's snapshots, as a driver looks for them."""
+        writing = self.writing
+        assert writing.last is not None
+        return StoredSeeds(self.store, writing.job, writing.last, 3_600_000, "a test")
+
+    def pieces(self, rows: Iterable[Stored]) -> Rows:
+        codec = Codec(self.writing.job.state_schema)
+        return {(window.key, window.start_ms): int(codec.decode(value)["pieces"]) for window, value in rows}
 
     def lose(self) -> None:
         """Records of the copied changelog, below the cut of the newest arrival."""

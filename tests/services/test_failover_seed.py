@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from changelogs import GENERATION, Writing, make_job
 from mirroring import Events, epoch, mirroring, wait_arrived
 from standing_by import SHARE, Standby
@@ -41,6 +42,9 @@ def test_a_failover_begins_from_what_the_standbys_view_took(standby: Standby) ->
             assert one.create(replica)["share"] == SHARE
         seed = one.failover("--dry-run")["seed"]
         assert (seed["from"], seed["snapshots"]) == ("snapshot", [f"{GENERATION}:3 ({SHARE})"])
+    with one.stored().opened(one.folder / "seeding", structlog.get_logger()) as (taken, rows):
+        assert one.pieces(rows) == one.writing.by_sequence[3]
+    assert [part.name for part in taken] == seed["snapshots"]
     claimed = one.failover()
     assert claimed["seed"] == seed
     assert one.failover("--dry-run")["seed"] is None, "its driver may have read it already"

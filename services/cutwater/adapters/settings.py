@@ -260,7 +260,8 @@ class Settings(BaseSettings):
     snapshots: str = Field(
         "",
         description="Where the rehydrator's snapshots go: a folder, or a URL (s3://BUCKET/PREFIX, gs://, az://); "
-        "where empty, none are taken. 'cutwater up' takes a folder in the data folder unless this is set.",
+        "where empty, none are taken. A driver reads its parent's state there where the changelog lacks it. "
+        "'cutwater up' takes a folder in the data folder unless this is set.",
     )
     snapshot_every_ms: int = Field(
         600_000, ge=100, le=86_400_000, description="Least time between two snapshots, ms."
