@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from changelogs import Writing
+from changelogs import Writing, now_ms
 from confluent_kafka import Producer
 from mirroring import ORIGIN, Events, Running, arrivals, epoch, mirroring, require_held, wait_arrived
 from snapshots import Told
@@ -20,6 +20,7 @@ from cutwater.core.mirrored import from_origin
 from cutwater.core.trail import Account, Fact, Recovery, Who
 from cutwater.mirror import taking_over
 from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.resync import steer
 from cutwater.mirror.service import Mirror
 from cutwater.mirror.taking_over import LOOK_S
 
@@ -143,7 +144,8 @@ def test_a_shorter_lag_counts_at_once_and_a_longer_one_from_the_next_start(
     own = broker.cluster
     with mirroring(own, writing.cluster, writing.job, **FAST) as mirror:
         wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
-        followed = mirror.mirror.copier._followed[writing.topic]
+        copier = mirror.mirror.copier
+        followed = copier._followed[writing.topic]
         assert followed.lag_ms == int(DAY_MS)
         set_configs(writing.cluster, writing.topic, {"min.compaction.lag.ms": "60000"})
         mirror.until(lambda: followed.lag_ms == 60_000, "the shorter lag")
@@ -154,6 +156,11 @@ def test_a_shorter_lag_counts_at_once_and_a_longer_one_from_the_next_start(
             "some looks",
         )
         assert followed.lag_ms == 60_000
+        steer(own, writing.job.name, ORIGIN, True, now_ms())
+        mirror.until(lambda: mirror.mirror.arriving.paused, "the pause")
+        copier._look_again(followed)
+        mirror.until(lambda: writing.topic in copier._followed, "the topic to be looked at again")
+        assert copier._followed[writing.topic].lag_ms == 60_000
 
 
 def test_the_start_of_a_process_without_slot_0_names_the_arrival(

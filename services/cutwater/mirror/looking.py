@@ -17,7 +17,7 @@ from cutwater.adapters.identities import Identity
 from cutwater.adapters.kafka import TIMEOUT_S
 from cutwater.core import mirrored, topics
 from cutwater.core.absences import Absences
-from cutwater.core.copied_topics import copy_of, lag_ms
+from cutwater.core.copied_topics import copy_of
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.mirror_gaps import GONE, REFUSED, Gap, in_copy, in_log, in_origin
@@ -124,7 +124,7 @@ class Looking:
             target=target,
             topic_id=identity.topic_id,
             partitions=identity.partitions,
-            lag_ms=lag_ms(found),
+            lag_ms=self._settings.lag_ms(found),
             plain=topic == topics.milestones(self._job),
             positions={
                 one: positions.get(one) or self._first(Place(topic, one, *identity), kept[one][0], bases[one])

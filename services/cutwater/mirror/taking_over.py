@@ -15,6 +15,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S
 from cutwater.core.copied_topics import copy_of, lag_ms, largest_of
 from cutwater.core.errors import CutwaterError
+from cutwater.core.mirroring import NEVER_MS
 from cutwater.core.topic_check import Difference, FoundTopic
 from cutwater.mirror.asking import asked
 from cutwater.mirror.followed import Followed
@@ -47,6 +48,8 @@ class TakingOver:
         self._answer: Future[dict[str, int]] | None = None
         self._failed: dict[str, str] = {}
         """By topic here, why it could not be changed: said once."""
+        self._shortest_ms: dict[str, int] = {}
+        """By topic there, the shortest lag of its compaction since this process began."""
 
     def look(self, followed: Mapping[str, Followed]) -> None:
         """Have the copies follow, where it is time. Waits for nothing."""
@@ -59,13 +62,20 @@ class TakingOver:
             self._answer = asked("settings", lambda: self._look(targets))
 
     def _heed(self, lags_ms: Mapping[str, int], followed: Mapping[str, Followed]) -> None:
-        """A longer lag counts from the next start: what an older record lacks was taken under the shorter one."""
         for name, lag in lags_ms.items():
             if name in followed and lag < followed[name].lag_ms:
                 followed[name].lag_ms = lag
                 self._log.warning("compaction may take more", topic=name, region=self._region, lag_ms=lag)
 
-    # From here on: in a thread.
+    # From here on: in threads.
+
+    def lag_ms(self, found: FoundTopic) -> int:
+        """For how long the origin's compaction has spared every record, as far as this process knows.
+
+        A longer lag counts from the next start: what an older record lacks was taken under the shorter one.
+        """
+        shortest = self._shortest_ms[found.name] = min(self._shortest_ms.get(found.name, NEVER_MS), lag_ms(found))
+        return shortest
 
     def take(self, found: FoundTopic, target: str) -> int:
         """Give a copy that exists what the origin's topic has by now; the largest record that it takes then."""
@@ -97,7 +107,7 @@ class TakingOver:
         lags_ms = {}
         try:
             for name, one in self._origin.all_described(targets).items():
-                lags_ms[name] = lag_ms(one)
+                lags_ms[name] = self.lag_ms(one)
                 self.take(one, targets[name])
         except CutwaterError:
             pass
