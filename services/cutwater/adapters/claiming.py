@@ -58,14 +58,23 @@ class Claims:
     def start(
         self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication
     ) -> Claim:
-        """Reserve a generation, with its changelog. Raises UsageError as `plan` and `require_kept` do."""
+        """Reserve a generation, with its changelog. Raises UsageError as `plan` and `require_kept` do.
+
+        Asked again behind the claim: whoever prunes generations may have looked before it, and removes behind it.
+        """
 
         def planned() -> Claim:
             claim = self.plan(token, partitions, rewinds, reason)
             self.require_kept(claim)
             return claim
 
-        return self.reserve(planned, copies)
+        claim = self.reserve(planned, copies)
+        try:
+            self.require_kept(claim)
+        except UsageError:
+            self.abort(claim.generation, "its parent's changelog was removed meanwhile")
+            raise
+        return claim
 
     def require_kept(self, claim: Claim) -> None:
         """Raise UsageError where the parent's changelog was removed."""
