@@ -28,7 +28,8 @@ def copies(draw: st.DrawFn) -> list[Record]:
 def test_what_was_copied_after_the_failover(copy: list[Record], since: int, more: int, read: int) -> None:
     """Exactly the records whose offset in the origin is in the range; and its place here holds no other."""
     wanted = [one for one in copy if since <= one.source < since + more]
-    found = later(copy, since, since + more, read)
+    found = later(copy, since, since + more, read, kept=30)
+    assert found.gone == sum(one.source < 30 for one in wanted)
     assert found.records == len(wanted)
     assert found.read == sum(one.local < read for one in wanted)
     assert [one for one in copy if found.holds(one.local)] == wanted

@@ -12,11 +12,13 @@ from typer.testing import CliRunner, Result
 
 from cutwater.adapters import admin, wire
 from cutwater.adapters.claiming import Claims
+from cutwater.adapters.generations import parent_of
 from cutwater.adapters.kafka import TransactionalWriter
-from cutwater.adapters.retiring import promoted_at
+from cutwater.adapters.retiring import Retiring, promoted_at
+from cutwater.adapters.settings import load_settings
 from cutwater.cli.main import app
 from cutwater.core import topics
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.records import Claim
 from cutwater.core.replication import UNREPLICATED
 
@@ -114,3 +116,49 @@ def test_who_was_promoted_at_a_time_is_read_off_the_stream(job: Pruned) -> None:
     name = job.writing.job.name
     assert [promoted_at(job.cluster, name, at_ms + 1) for at_ms in job.moments] == job.generations
     assert promoted_at(job.cluster, name, job.moments[0] - 3_600_000) is None
+
+
+def retiring(job: Pruned) -> Retiring:
+    """As the command makes it, and alone."""
+    settings = load_settings().model_copy(
+        update={"keep_generations_hours": 0, "data_dir": job.folder / "data", "region": "local"}
+    )
+    one = Retiring(job.cluster, job.writing.job, settings, "", now_ms)
+    one.alone()
+    return one
+
+
+@pytest.mark.parametrize("who", ["a rollback", "another one that prunes"])
+def test_who_begins_meanwhile_ends_who_prunes(job: Pruned, who: str) -> None:
+    """What was looked at is not what stands there any more: nothing is removed that a claim needs by now."""
+    pruning = retiring(job)
+    [first, _] = pruning.look()
+    assert first.why_kept is None
+    claims = Claims(job.cluster, job.writing.job, "local", now_ms)
+    if who == "a rollback":
+        claims.start(f"{job.generations[0]}:1", None, True, "", UNREPLICATED)
+    else:
+        retiring(job)
+    with pytest.raises(FencedError, match="nothing more was removed"):
+        pruning.remove(first)
+    assert job.there() == [True] * 3
+    [first, *_] = retiring(job).look()
+    assert (first.why_kept is None) == (who != "a rollback")
+
+
+class Beside(Claims):
+    """Somebody who has looked before removes what it starts from, between its two questions."""
+
+    def reserve(self, plan: Any, copies: Any) -> Claim:
+        claim = super().reserve(plan, copies)
+        admin.delete_topics(self._cluster, [topics.changelog(self._job.name, parent_of(claim).generation)])
+        return claim
+
+
+def test_a_claim_whose_parent_went_meanwhile_is_given_up(job: Pruned) -> None:
+    """It says so, and leaves no candidate that could never begin."""
+    claims = Beside(job.cluster, job.writing.job, "local", now_ms)
+    with pytest.raises(UsageError, match="is gone, and with it the state"):
+        claims.start(f"{job.generations[0]}:1", None, True, "", UNREPLICATED)
+    [*_, made] = claims.known().by_id.values()
+    assert made.withdrawn == "its parent's changelog was removed meanwhile"

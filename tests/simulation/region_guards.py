@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -22,8 +22,8 @@ from cutwater.core.mirrored import Arrival, from_origin
 from cutwater.core.origins import Origin
 from cutwater.core.records import Milestone
 from cutwater.core.returning import Stood
+from cutwater.mirror import looking, slot, watching
 from cutwater.mirror import resync as resyncing
-from cutwater.mirror import slot
 from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.copier import Copier
 from cutwater.mirror.slot import Slot
@@ -115,9 +115,9 @@ def all_behind(arrived: Milestone, newest: Milestone, copied: Mapping[TopicParti
     return known_loss(arrived, newest, parent, heard_ms)
 
 
-def since_the_parent(copy: Any, _since: int, end: int, read: int) -> Later:
+def since_the_parent(copy: Any, _since: int, end: int, read: int, kept: int) -> Later:
     """All that lies behind the parent's cut counts as brought later."""
-    return later(copy, 0, end, read)
+    return later(copy, 0, end, read, kept)
 
 
 def at_the_end(arrival: Arrival, milestone: Milestone, source: str, region: str, firsts: Any) -> Cut:
@@ -146,15 +146,38 @@ def no_floor(self: Origin, plan: Plan, before: Plan | None) -> Range:
     return Range(before.source_cut if before else self.source_cut, plan.source_cut, closed_ms)
 
 
+@contextmanager
+def any_of_the_name() -> Iterator[None]:
+    """A topic is what its name says."""
+    with ExitStack() as held:
+        for owner, name in ((looking, "in_origin"), (watching, "in_origin"), (watching.Watch, "_found")):
+            held.enter_context(patch.object(owner, name, nothing))
+        yield
+
+
+def nothing(*_asked: object) -> None: ...
+
+
 def to_the_end(stream: Any, parent: bytes, _elsewhere: object) -> Any:
     return behind(stream, parent, frozenset())
 
 
 _CRASHES = {"kill": 3.0, "unknown": 3.0, "failover": 0.0, "switchover": 0.0}
 _AGES = {"leap": 4.0, "compact": 8.0, "link:cut": 2.0, "failover": 0.0, "switchover": 0.0}
-_GOES_ON = {"resync": 0.0, "leap": 0.0, "link:cut": 1.0, "failover": 2.0, "switchover": 0.0, "events": 12.0}
+_GOES_ON = {
+    "resync": 0.0,
+    "retention": 0.0,
+    "anew": 0.0,
+    "leap": 0.0,
+    "link:cut": 1.0,
+    "failover": 2.0,
+    "switchover": 0.0,
+    "events": 12.0,
+}
 _BACK = {
     "resync": 0.0,
+    "retention": 0.0,
+    "anew": 0.0,
     "leap": 0.0,
     "failover": 4.0,
     "switchover": 0.0,
@@ -165,8 +188,11 @@ _BACK = {
 }
 _LATE = {**_GOES_ON, "old": 5.0, "age": 0.7, "link:slow": 4.0}
 _COMES_BACK = {"kill": 3.0, "stall": 0.0, "failover": 3.0, "switchover": 0.0, "link:cut": 1.0, "leap": 1.0}
+_ANEW = {"anew": 8.0, "resync": 0.0, "retention": 0.0, "leap": 0.0, "link:cut": 0.0, "events": 14.0}
 _RESYNCS = {
     "resync": 8.0,
+    "retention": 0.0,
+    "anew": 0.0,
     "creep:ask": 30.0,
     "run:ask": 25.0,
     "run:mirror": 30.0,
@@ -346,6 +372,30 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         off(resyncing, "_require_unread"),
         Season({"claims": 1}, {**_GOES_ON, "resync": 3.0}, first=27),
         _UNFOUNDED,
+    ),
+    RegionGuard(
+        "a topic made anew is another one",
+        "events of the topic that has the name now, in the copy of the one before",
+        "I5",
+        any_of_the_name,
+        Season({"claims": 0}, {**_ANEW, "kill:mirror": 4.0}),
+        frozenset({*_NOT_WHOLE, REPEATED, FALSE_ALARM}),
+    ),
+    RegionGuard(
+        "a loss of another topic is not exact",
+        "the events of the topic that has the name now, told as lost",
+        "I6",
+        off(forking._Loss, "_made_anew", lambda _self: []),
+        Season({"claims": 1}, {**_ANEW, "failover": 6.0}),
+        frozenset({WRONG_LOSS}),
+    ),
+    RegionGuard(
+        "what was brought and is deleted there was missing",
+        "fewer lost than were brought since",
+        "I6",
+        off(forking, "later", lambda copy, since, end, read, _kept: later(copy, since, end, read)),
+        Season({"claims": 1}, {**_GOES_ON, "retention": 8.0}, first=36),
+        frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
         "a claim from an arrival that stands",

@@ -48,6 +48,8 @@ class KeptLog(Log):
     def __init__(self, now_ms: int, name: str) -> None:
         super().__init__(now_ms, name=name)
         self.kept: dict[Place, list[Record]] = defaultdict(list)
+        self.former: dict[Place, list[Record]] = {}
+        """Of sources that were made anew: what the milestones of before have read."""
         self.gone = 0
         """Grows whenever somebody deletes anything."""
 
@@ -56,6 +58,14 @@ class KeptLog(Log):
             self.kept.pop((topic, number), None)
         super().delete(topic)
         self.gone += 1
+
+    def make_anew(self, topic: str) -> None:
+        """Another topic of the name, with nothing in it."""
+        partitions, settings = len(self.topics[topic]), self.settings[topic]
+        for place in [(topic, number) for number in range(partitions)]:
+            self.former.setdefault(place, self.kept[place])
+        self.delete(topic)
+        self.create(topic, partitions, settings)
 
     def truncate(self, place: Place, before: int) -> None:
         super().truncate(place, before)
@@ -75,7 +85,7 @@ class KeptLog(Log):
 
     def committed(self, place: Place, first: int = 0, end: int | None = None) -> Iterable[Record]:
         """What readers may see of what was ever written between two offsets."""
-        for one in self.kept[place]:
+        for one in self.former.get(place, self.kept[place]):
             seen = one.transaction is None or one.transaction.outcome is Outcome.COMMITTED
             if seen and one.offset >= first and (end is None or one.offset < end):
                 yield one
@@ -134,6 +144,10 @@ class Checkpoint(Disk):
     def __init__(self) -> None:
         super().__init__()
         self.seed: Seed | None = None
+
+    def read(self, place: TopicPartition) -> int:
+        """What was committed is not read again; without a commit nothing is."""
+        return self.plans[max(self.commits)].source_cut.offset(place) if self.commits else 0
 
 
 class RegionDriver(Driver):

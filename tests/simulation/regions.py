@@ -73,6 +73,10 @@ class _Counted(_Silent):
         if topic in self._world.disturbed.get(Process.running, ()):
             self._world.faults["stopped by a resync"] += 1
             return
+        if self._world.lines.is_gap(self._region, topic, cause):
+            self._world.faults[f"stopped: {cause}"] += 1
+            self._world.gaps.setdefault(self._region, set()).add(topic)
+            return
         if Process.running in self._world.stalled.values():
             # It looked before it stood still, and again after its successor had written: to it that is foreign.
             self._world.faults["zombie mirror has stopped a topic"] += 1
@@ -107,6 +111,8 @@ class Regions(Several):
         """Slots in which a zombie has gone on: a driver that finds its rows ends the generation."""
         self.given_up: dict[str, str] = {}
         """By region the topic whose copy somebody has begun to give up, and did not come to the end of it."""
+        self.gaps: dict[str, set[str]] = {}
+        """By region the topics whose copies stand still, and rightly."""
         self.disturbed: dict[Process, set[str]] = {}
         """Mirrors, and who goes on here, that have lived while copies were given up, and of what."""
         self.mirrors: dict[str, Mirror] = {}
@@ -248,6 +254,29 @@ class Regions(Several):
     def _do_switchover(self, _what: str) -> None:
         self._ask("switchover")
 
+    def _do_retention(self, _what: str) -> None:
+        """A region's events go that its own drivers have read, whoever else has not."""
+        region = self.by_name[(HOME, HOME, AWAY)[self.luck() % 3]]
+        for place in region.own_places():
+            read = [disk.read(place) for disk in region.disks.values()]
+            claims = [one.source_cut.offset(place) for one in self.lines.claims(region.name)]
+            before = min([*read, *claims], default=0)
+            if before > region.log.topics[place.topic][place.partition].first:
+                self.faults["retention"] += 1
+                region.log.truncate(place, before)
+
+    def _do_anew(self, _what: str) -> None:
+        """The first region's events are deleted, and another topic has their name: its own job is at its end."""
+        home = self.by_name[HOME]
+        if home.log.former or not self.lines.arrived[AWAY] or self.luck() % 4:
+            return
+        for where in (self.live, self.stalled):
+            for slot in [one for one in where if one.startswith((f"driver {HOME}", f"ask {HOME}"))]:
+                where.pop(slot).kill()
+        self.left |= {f"driver {HOME} {one}": "its source is gone" for one in home.disks}
+        self.faults["made anew"] += 1
+        home.log.make_anew(JOB.topic)
+
     def _do_resync(self, _what: str) -> None:
         """Somebody begins a copy anew; one that was begun, and broken off, before all others."""
         name = (AWAY, AWAY, HOME)[self.luck() % 3]
@@ -256,7 +285,10 @@ class Regions(Several):
             return
         copied = [JOB.topic, topics.milestones(JOB.name)]
         copied += [topics.changelog(JOB.name, one) for one in self.lines.promoted(there.name)]
-        topic = self.given_up.get(name) or copied[self.luck() % len(copied)]
+        still = sorted(self.gaps.get(name, ()))
+        topic = self.given_up.get(name) or (still or copied)[self.luck() % len(still or copied)]
+        if there.log.former and topic == JOB.topic:
+            return  # milestones of before have read another topic of the name
         if name in self.given_up or region.has(mirrored.target(JOB.name, topic, there.name)):
             self._resync(name, topic)
 
@@ -283,6 +315,7 @@ class Regions(Several):
             self.given_up.pop(name, None)
         if error is None:
             self.faults["resync done"] += 1
+            self.gaps.pop(name, None)  # of another topic it is found again
             for one in [each for each in self.live if each.startswith(f"mirror {name}")]:
                 self.live.pop(one).kill()
 
@@ -303,6 +336,8 @@ class Regions(Several):
         for region in self.by_name.values():
             claims = self.known(region).by_id
             for generation in [*([GENERATION] if region.name == HOME else []), *claims]:
+                if region.log.former:
+                    self.left[f"driver {region.name} {generation}"] = "its source is gone"
                 found += [f"driver {region.name} {generation}", f"signal {region.name} {generation}"]
             found += [f"reader {region.name} {one}" for one in self.lines.promoted(region.name)]
             if self.other(region.name).has(topics.milestones(JOB.name)):
@@ -416,7 +451,11 @@ class Regions(Several):
         name = HOME if back else AWAY
         if not self.lines.arrived[name] and self.luck() % 8:
             return  # it would be refused
-        if claims >= self.weather.claims or (how == "switchover" and self.links[name].cut):
+        if (
+            (name == HOME and self.by_name[HOME].log.former)
+            or claims >= self.weather.claims
+            or (how == "switchover" and self.links[name].cut)
+        ):
             return
         slot = f"ask {name} {how}"
         if slot in self.live:
@@ -499,6 +538,7 @@ class Regions(Several):
             link.cut = link.slow = False
         for name in list(self.given_up):
             self._finish_resync(name)
+        self._mend_gaps()
         for number in range(ROUNDS_MAX):
             self._round(number)
             if number > 3 and self._quiet():
@@ -506,8 +546,19 @@ class Regions(Several):
         else:
             raise Anomaly(STUCK, f"after {ROUNDS_MAX} rounds without a fault: {self.behind()[:5]}")
         for slot in [one for one in self._slots() if one.startswith("mirror")]:
-            self.lines.look_at_copies(slot.split()[1])
+            self.lines.look_at_copies(slot.split()[1], JOB.topic not in self.gaps.get(slot.split()[1], ()))
         self._losses()
+
+    def _mend_gaps(self) -> None:
+        """Of a log that was cut a copy is begun anew, unless a generation here reads it: then it stays so."""
+        for name in self.by_name:
+            for slot in [one for one in self.live if one.startswith(f"mirror {name}")]:
+                self.live.pop(slot).kill()  # and one that is started looks again
+            if self.other(name).log.former:
+                continue
+            for topic in sorted(self.gaps.pop(name, ())):
+                self.given_up[name] = topic
+                self._finish_resync(name)
 
     def _finish_resync(self, name: str) -> None:
         """The mirror has been ended, and nothing else runs meanwhile."""
@@ -546,7 +597,10 @@ class Regions(Several):
         """What the mirrors have still to bring, or to announce."""
         found = []
         for slot in [one for one in self._slots() if one.startswith("mirror")]:
-            found += self.lines.behind(slot.split()[1])
+            still = self.gaps.get(slot.split()[1], set())
+            found += [one for one in self.lines.behind(slot.split()[1]) if one.split("/")[0] not in still]
+            if still:
+                continue  # what reads there may wait for ever
             mirror = self.mirrors.get(slot) if slot.endswith(" a") else None  # who holds slot 0 announces
             waiting = mirror.arriving.ledger.pending if mirror else 0
             found += [f"{waiting} milestones wait"] if waiting else []

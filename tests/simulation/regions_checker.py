@@ -25,6 +25,7 @@ from cutwater.core.failover import Loss
 from cutwater.core.forks import Fork
 from cutwater.core.generations import Generation, Token
 from cutwater.core.losing import ExactLoss
+from cutwater.core.mirror_gaps import ANEW, LOST
 from cutwater.core.mirrored import SOURCE_OFFSET, Arrival, Mirrored, place_of
 from cutwater.core.origins import claimed
 from cutwater.core.records import Barrier, Claim, Milestone
@@ -338,11 +339,44 @@ class Lines:
         due = [(place, end) for place, end in milestone.source_cut if place.topic == JOB.topic]
         for place, end in due:
             here = TopicPartition(mirrored.from_origin(JOB.topic, one.origin), place.partition)
-            copied = [each.value or b"" for each in region.log.committed(here, 0, one.source_cut.offset(here))]
-            read = [each.value or b"" for each in self._by_name[one.origin].log.committed(place, 0, end)]
+            records = list(region.log.committed(here, 0, one.source_cut.offset(here)))
+            first = self._first(region.name, place, records)
+            copied = [each.value or b"" for each in records]
+            read = [each.value or b"" for each in self._by_name[one.origin].log.committed(place, first, end)]
             if copied != read:
                 kind = PARTIAL if len(copied) < len(read) else ABORTED_READ
                 raise Anomaly(kind, f"{who}: {here} holds {len(copied)} events below the cut, not {len(read)}")
+
+    def is_gap(self, name: str, topic: str, cause: str) -> bool:
+        """Is there what a mirror has stopped for?"""
+        log = self.other(name).log
+        if cause == ANEW:
+            return (topic, 0) in log.former
+        newest = self._positions(name)
+        known = {one.partition: one.next for place, one in newest.items() if place.topic == topic}
+        # Before the first piece is written, nobody but the mirror itself knows where it began.
+        return cause == LOST and any(
+            one.first > known.get(number, 0) for number, one in enumerate(log.topics.get(topic, ()))
+        )
+
+    def _positions(self, name: str) -> dict[TopicPartition, Mirrored]:
+        """How far a region's copies of the other one have come."""
+        newest: dict[TopicPartition, Mirrored] = {}
+        for one in self._by_name[name].log.committed((mirrored.positions(JOB.name), 0)):
+            if not one.value:
+                newest.pop(place_of(one.key or b"")[1], None)
+                continue
+            decoded = wire.decode(one.value)
+            if isinstance(decoded, Mirrored) and decoded.origin == self.other(name).name:
+                newest[TopicPartition(decoded.topic, decoded.partition)] = decoded
+        return newest
+
+    def _first(self, name: str, place: TopicPartition, copied: list[Record]) -> int:
+        """The origin's offset with which a copy begins."""
+        known = self._positions(name).get(place)
+        if known is not None:
+            return known.first
+        return int(dict(copied[0].headers or ())[SOURCE_OFFSET]) if copied else 0
 
     def look_at_safe_time(self, name: str, one: SafeTime) -> None:
         """It is never ahead of what was announced."""
@@ -357,14 +391,7 @@ class Lines:
 
     def behind(self, name: str) -> list[str]:
         """What is not copied yet of the other region."""
-        region, there, newest = self._by_name[name], self.other(name), dict[TopicPartition, Mirrored]()
-        for one in region.log.committed((mirrored.positions(JOB.name), 0)):
-            if not one.value:
-                newest.pop(place_of(one.key or b"")[1], None)
-                continue
-            decoded = wire.decode(one.value)
-            if isinstance(decoded, Mirrored) and decoded.origin == there.name:
-                newest[TopicPartition(decoded.topic, decoded.partition)] = decoded
+        there, newest = self.other(name), self._positions(name)
         generations = {told.milestone.generation for told in self.streams[there.name]}
         wanted = [JOB.topic, topics.milestones(JOB.name)]
         wanted += [topics.changelog(JOB.name, one) for one in sorted(generations)]
@@ -376,16 +403,18 @@ class Lines:
                     found.append(f"{topic}/{number}: {at.next if at else 'nothing'} of {partition.end}")
         return found
 
-    def look_at_copies(self, name: str) -> None:
-        """Each event of the other region is here once, and says where it stood."""
+    def look_at_copies(self, name: str, whole: bool) -> None:
+        """Each event of the other region is here once, and says where it stood; not `whole`: up to a gap."""
         there = self.other(name)
         for here in self._by_name[name].copy_places(there.name):
-            place = TopicPartition(JOB.topic, here.partition)
-            copied = [
-                (int(dict(one.headers or ())[SOURCE_OFFSET]), one.value)
-                for one in self._by_name[name].log.committed(here)
-            ]
-            due = [(one.offset, one.value) for one in there.log.committed(place)]
+            place, records = (
+                TopicPartition(JOB.topic, here.partition),
+                list(self._by_name[name].log.committed(here)),
+            )
+            first = self._first(name, place, records)
+            copied = [(int(dict(one.headers or ())[SOURCE_OFFSET]), one.value) for one in records]
+            due = [(one.offset, one.value) for one in there.log.committed(place, first)]
+            due = due if whole else due[: len(copied)]
             if copied != due:
                 kind = REPEATED if len(copied) > len(due) else LOST_WRITE
                 raise Anomaly(kind, f"{name}: {here} holds {len(copied)} events, and {there.name} {len(due)}")
@@ -427,6 +456,12 @@ class Lines:
             raise Anomaly(WRONG_LOSS, f"{fork.claim.generation} is told, and {claim.generation} is the newest")
         faults["loss"] += 1
         faults["loss of events"] += bool(exact.events)
+        if self.other(name).log.former:
+            if exact.exact:
+                raise Anomaly(
+                    WRONG_LOSS, f"{claim.generation}: the loss of a topic that was made anew is called exact"
+                )
+            return
         self._require_exact(name, claim, exact)
         self._require_fork(name, fork)
         if (bound := printed.get(claim.generation)) is not None:
@@ -434,17 +469,21 @@ class Lines:
 
     def _require_exact(self, name: str, claim: Claim, exact: ExactLoss) -> None:
         """From the histories: who was produced there, not copied at the claim; and who of them came since."""
-        there, missed, here = self.other(name), set[bytes](), set[bytes]()
+        there, missed, here, unknown = self.other(name), set[bytes](), set[bytes](), 0
         for place, copied in claim.origin_cut:
-            produced = there.log.committed((JOB.topic, place.partition), copied)
-            missed |= {one.value or b"" for one in produced}
-            here |= {one.value or b"" for one in self._by_name[name].log.committed(place)}
+            source = (JOB.topic, place.partition)
+            first = max(copied, there.log.topics[JOB.topic][place.partition].first)
+            brought = {one.value or b"" for one in self._by_name[name].log.committed(place)}
+            gone = {one.value or b"" for one in there.log.committed(source, copied, first)} & brought
+            missed |= gone | {one.value or b"" for one in there.log.committed(source, first)}
+            here |= brought
+            unknown += first - copied - len(gone)
         newest = self.streams[name][-1] if self.streams[name] else None
         read = newest.names - self.told[link(claim.parent)].names if newest else Names()
         late = missed & here & (newest.late.keys() if newest else Names())
         due = (len(missed), len(missed & here), len(missed - here), len(missed & read), len(late), len(late))
         found = (exact.events, exact.copied, exact.absent, exact.read, exact.late.events, exact.late.pairs)
-        if found != due or not exact.exact:
+        if found != due or exact.exact == bool(unknown):
             told = "lost, copied, absent, read, late, late pairs"
             problems = f"; {exact.problems}" if exact.problems else ""
             raise Anomaly(WRONG_LOSS, f"{claim.generation}: {found} are told as {told}; not {due}{problems}")
@@ -467,7 +506,7 @@ class Lines:
             )
 
     def _require_bound(self, claim: Claim, bound: Loss, exact: ExactLoss, fork: Fork, planned: bool) -> None:
-        if bound.offsets > exact.events:
+        if exact.exact and bound.offsets > exact.events:
             raise Anomaly(
                 WRONG_LOSS,
                 f"{claim.generation}: at least {bound.offsets} were said to be lost, and {exact.events} are",

@@ -36,12 +36,21 @@ HAPPENED = (
         "arrival",
         "late",
         "resync done",
+        "retention",
         "safe time",
         "read of a claimed one",
     ),
 )
 
-RARE = ("kill ask", "gone back", "transaction timed out", "late elsewhere")
+RARE = (
+    "kill ask",
+    "gone back",
+    "transaction timed out",
+    "late elsewhere",
+    "made anew",
+    "stopped: lost",
+    "stopped: anew",
+)
 """Among a few hundred seeds. Two of the guards are of failbacks."""
 
 

@@ -66,15 +66,23 @@ class Claims:
     ) -> Claim:
         """Reserve a generation, with its changelog. Raises UsageError as `plan` does, and what `require` raises.
 
-        `require`: can the parent's state be had? By default the parent's changelog must be there.
+        `require`: can the parent's state be had? By default the parent's changelog must be there. Asked again
+        behind the claim: whoever prunes generations may have looked before it, and removes behind it.
         """
+        kept = require or self.require_kept
 
         def planned() -> Claim:
             claim = self.plan(token, partitions, rewinds, reason)
-            (require or self.require_kept)(claim)
+            kept(claim)
             return claim
 
-        return self.reserve(planned, copies)
+        claim = self.reserve(planned, copies)
+        try:
+            kept(claim)
+        except UsageError:
+            self.abort(claim.generation, "its parent's changelog was removed meanwhile")
+            raise
+        return claim
 
     def require_kept(self, claim: Claim) -> None:
         """Raise UsageError where the parent's changelog was removed."""

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from confluent_kafka import Consumer
 
-from cutwater.adapters import wire
+from cutwater.adapters import replicas, wire
 from cutwater.adapters.admin import described
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.generations import candidates, promoted, told_parent
+from cutwater.adapters.identities import Identities
 from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, read_range, wait_for_broker
 from cutwater.adapters.lists import late_pairs
 from cutwater.adapters.streams import milestones_in, newest_milestone
@@ -130,13 +131,24 @@ class _Loss:
         partitions = [self._missed(place, copied, read) for place, copied in self._claim.origin_cut]
         copied = {TopicPartition(self._copy, one.place.partition): one.later for one in partitions}
         late = late_pairs(self._own, self._job.name)
-        return ExactLoss(partitions, late_of(late.entries, copied), tuple(late.problems), self._promoted_ms)
+        problems = (*late.problems, *self._made_anew())
+        return ExactLoss(partitions, late_of(late.entries, copied), problems, self._promoted_ms)
 
     def _promotion_ms(self) -> int | None:
         """When the claim's generation had its first milestone on the commit stream."""
         stream = milestones_in(self._own, topics.milestones(self._job.name))
         mine = (one.committed_ms for one, _ in stream if one.generation == self._claim.generation)
         return next(mine, None)
+
+    def _made_anew(self) -> list[str]:
+        """Is the origin's source another topic than that which was copied? Its offsets are other events'."""
+        topic, origin = self._job.topic, self._claim.origin
+        copies = replicas.positions(self._own, self._job.name).copies.get(origin, {}).values()
+        copied = {one.topic_id for one in copies if one.topic == topic}
+        now = Identities(self._there, ASK_S).of([topic]).get(topic)
+        if not copied or (now is not None and copied == {now.topic_id}):
+            return []
+        return [f"{topic} was made anew in {origin}: how many events of the one before were lost, nobody knows"]
 
     def _missed(self, here: TopicPartition, copied: int, read: Cut) -> Missed:
         place = TopicPartition(self._job.topic, here.partition)
@@ -146,15 +158,16 @@ class _Loss:
             records, afterwards = self._counted(consumer, place, max(low, copied), end)
         finally:
             consumer.close()
+        brought = self._later(here, copied, end, read.offset(here), low)
         return Missed(
             place=place,
             copied=copied,
             end=end,
-            records=records,
-            deleted=max(0, min(low, end) - copied),
+            records=records + brought.gone,
+            deleted=max(0, min(low, end) - copied - brought.gone),
             cut=max(0, copied - end),
             forgotten=self._forgotten(here),
-            later=self._later(here, copied, end, read.offset(here)),
+            later=brought,
             afterwards=afterwards,
         )
 
@@ -171,12 +184,12 @@ class _Loss:
                 self._report(f"{place.topic}/{place.partition}", count)
         return count, afterwards
 
-    def _later(self, here: TopicPartition, since: int, end: int, read: int) -> Later:
+    def _later(self, here: TopicPartition, since: int, end: int, read: int, kept: int) -> Later:
         consumer = make_consumer(self._own)
         try:
             low, high = bounds(consumer, *here)
             first = max(low, self._claim.source_cut.offset(here))
-            return later(self._records(consumer, here, first, high), since, end, read)
+            return later(self._records(consumer, here, first, high), since, end, read, kept)
         finally:
             consumer.close()
 

@@ -17,7 +17,7 @@ from cutwater.adapters.replicas import last_arrival
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.streams import published_milestone
 from cutwater.core import mirrored, topics
-from cutwater.core.errors import MachineError, UsageError
+from cutwater.core.errors import FencedError, MachineError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
@@ -49,10 +49,12 @@ class Retiring:
         self._settings = settings
         self._objects = objects_at(store, settings) if store else None
         self._now_ms = now_ms
+        self._alone: TransactionalWriter | None = None
 
     def alone(self) -> None:
-        """End whoever claims, promotes or gives up right now. One who begins afterwards is not held off."""
-        TransactionalWriter(self._cluster, topics.claims_id(self._job.name)).initialise()
+        """End whoever claims, promotes, gives up or prunes right now. One who begins afterwards ends this."""
+        self._alone = TransactionalWriter(self._cluster, topics.claims_id(self._job.name))
+        self._alone.initialise()
 
     def look(self, with_snapshots: bool = False, with_forks: bool = False) -> list[Earlier]:
         """The generations of which anything is left but the promoted one; the oldest first.
@@ -71,7 +73,12 @@ class Retiring:
         return [one for one in found if one.changelog or one.checkpoint]
 
     def remove(self, one: Earlier) -> None:
-        """Its snapshots first, which need its changelog. May be killed anywhere, and asked again."""
+        """Its snapshots first, which need its changelog. May be killed anywhere, and asked again.
+
+        Raises FencedError where somebody has begun to claim, or to prune, since `alone`: what is needed has to be
+        looked at again. A claim that is made in the moment after this was asked finds out itself.
+        """
+        self._require_alone()
         if self._objects is not None:
             for snapshot in self._objects.listed(f"{self._job.name}/{one.generation}"):
                 self._objects.delete(snapshot.name)
@@ -82,6 +89,17 @@ class Retiring:
                 shutil.rmtree(one.checkpoint)
             except OSError as error:
                 raise MachineError(f"{one.checkpoint} cannot be removed: {error}; then ask again") from None
+
+    def _require_alone(self) -> None:
+        if self._alone is None:
+            return
+        try:
+            self._alone.require_own(topics.candidates(self._job.name))
+        except FencedError:
+            raise FencedError(
+                "somebody claims, promotes, gives up or prunes a generation meanwhile: nothing more was removed. "
+                "Run this again"
+            ) from None
 
     def _standing(self, with_snapshots: bool) -> Standing:
         name = self._job.name

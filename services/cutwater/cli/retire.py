@@ -34,9 +34,10 @@ def prune(
     What something needs stays, and it is said why: the parent of the promoted generation or of a candidate, one
     that the output has not gone on from, one with snapshots, one whose changelog a mirror has announced, one that
     another region's line may have gone back behind (a fork). A checkpoint that CUTWATER_CHECKPOINT names is yours
-    to remove. Claim no generation meanwhile. Nobody can go back to what was removed.
+    to remove. Nobody can go back to what was removed. Who claims a generation, or prunes, meanwhile ends this one.
 
-    Exit 2: nothing is promoted yet. 3: a folder cannot be removed. 4: the brokers do not answer.
+    Exit 2: nothing is promoted yet. 3: a folder cannot be removed. 4: the brokers do not answer. 6: somebody
+    claims or prunes meanwhile: run it again.
 
     Examples:  cutwater generation prune --dry-run  ·  cutwater generation prune
     ·  cutwater generation prune job.yaml --bootstrap-servers kafka-1:9092 --with-snapshots --json

@@ -37,18 +37,29 @@ class Later:
     """It lies here from the one offset up to the other; both 0 for none."""
     read: int = 0
     """Of these the generation here has read so many."""
+    gone: int = 0
+    """Of these the origin does not keep so many any more."""
 
     def holds(self, offset: int) -> bool:
         return self.first <= offset < self.end
 
 
-def later(copy: Iterable[Record], since: int, end: int, read: int) -> Later:
-    """What of a copy, in its order, stands from `since` up to `end` in the origin. `read`: the source cut here."""
+def later(copy: Iterable[Record], since: int, end: int, read: int, kept: int = 0) -> Later:
+    """What of a copy, in its order, stands from `since` up to `end` in the origin.
+
+    `read`: the source cut here. `kept`: the first offset that the origin keeps.
+    """
     found = Later()
     for record in copy:
         if since <= record.source < end:
             first = found.first if found.records else record.local
-            found = Later(found.records + 1, first, record.local + 1, found.read + (record.local < read))
+            found = Later(
+                found.records + 1,
+                first,
+                record.local + 1,
+                found.read + (record.local < read),
+                found.gone + (record.source < kept),
+            )
     return found
 
 
@@ -80,9 +91,11 @@ class Missed:
     end: int
     """Where its committed records end now."""
     records: int
-    """Between the two, as read: neither markers nor what was aborted."""
+    """Between the two: neither markers nor what was aborted. As read there, and in the copy here where they were
+    brought since and are deleted there."""
     deleted: int
-    """Offsets behind `copied` that the origin does not keep any more: what they held, nobody knows."""
+    """Offsets behind `copied` that the origin does not keep any more, and that were not brought: what they held,
+    nobody knows."""
     cut: int
     """Offsets below `copied` that it does not hold any more: its log has lost its end. What was there is here."""
     forgotten: int

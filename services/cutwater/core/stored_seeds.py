@@ -63,8 +63,8 @@ def refusal(parent: Milestone, why: str, store: str, passed_over: Mapping[str, s
     """Neither the changelog nor the store has the state. `why`: what is wrong with the changelog."""
     return (
         f"{parent.token} cannot be gone on from: {why}; and {_found(parent, store, passed_over)}. "
-        "Take a snapshot of a view that shows that milestone ('cutwater snapshots create'; in a standby region, of "
-        "its replica), name the store of one by CUTWATER_SNAPSHOTS, or start from a later milestone"
+        "Take a snapshot of a view that shows that milestone ('cutwater snapshots create'; in a standby region, "
+        "of its replica), name the store of one by CUTWATER_SNAPSHOTS, or start from a later milestone"
     )
 
 
