@@ -13,7 +13,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.framing import state_header_of
-from cutwater.adapters.generations import newest_in_either, promoted
+from cutwater.adapters.generations import candidates, newest_in_either
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.metering import DriverMetrics, serve
 from cutwater.adapters.process import now_ms
@@ -182,11 +182,11 @@ class Attempt:
         settings = self._settings
         share = settings.catch_up_share if claimed(self._generation) else 1.0
 
-        def is_promoted() -> bool:
-            newest = promoted(settings.cluster, self._job.name)
-            return newest is not None and newest.generation == self._generation
+        def wanted() -> bool:
+            candidate = candidates(settings.cluster, self._job.name).by_id.get(self._generation)
+            return candidate is None or candidate.promoting
 
-        return CatchingUp(share, is_promoted, self._stop, self._metrics.rests)
+        return CatchingUp(share, wanted, self._stop, self._metrics.rests)
 
     def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: Announcer) -> None:
         """Run the query; again when it has finished an epoch of another decoding.

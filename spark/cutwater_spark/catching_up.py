@@ -1,4 +1,4 @@
-"""A candidate beside the promoted generation's driver: between two epochs it rests, until it is promoted."""
+"""A candidate beside the promoted generation's driver: between two epochs it rests, until it is wanted."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from contextlib import contextmanager
 
 from cutwater.core.pacing import Pace
 
+LOOK_S = 2.0
+"""So often it looks whether it is wanted, while it rests."""
+
 
 class CatchingUp:
-    """`epoch` is held around each. A stop ends a rest; a promotion is seen when the next rest begins."""
+    """`epoch` is held around each. A stop ends a rest, and so does who wants it promoted: for good.
+
+    What it had read when it began to rest is old when it is committed, and a promotion waits for a milestone that
+    is not behind the promoted generation's: who rests never is there.
+    """
 
     def __init__(
-        self, share: float, promoted: Callable[[], bool], stop: threading.Event, rests: Callable[[float], None]
+        self, share: float, wanted: Callable[[], bool], stop: threading.Event, rests: Callable[[float], None]
     ) -> None:
-        """`rests` is told how long, in seconds, before each rest. With a share of 1 nobody is asked."""
+        """`rests` is told, in seconds, what it is about to rest. With a share of 1 nobody is asked."""
         self._pace = Pace(share)
         self._over = share >= 1
-        self._promoted = promoted
+        self._wanted = wanted
         self._stop = stop
         self._rests = rests
 
@@ -32,11 +39,9 @@ class CatchingUp:
         self._pace.worked(since_s, time.monotonic())
 
     def _rest(self) -> None:
-        if self._over or not self._pace.rest_s(time.monotonic()):
-            return
-        self._over = self._promoted()
-        if not self._over:
+        while not self._over and not self._stop.is_set() and self._pace.rest_s(time.monotonic()):
+            self._over = self._wanted()
             # Asking took time, too.
-            seconds = self._pace.rest_s(time.monotonic())
-            self._rests(seconds)
-            self._stop.wait(seconds)
+            if not self._over and (seconds := min(self._pace.rest_s(time.monotonic()), LOOK_S)):
+                self._rests(seconds)
+                self._stop.wait(seconds)

@@ -20,12 +20,11 @@ from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.core import topics
 from cutwater.core.errors import FencedError
 from cutwater.core.job import PLAIN_KEY_SCHEMA
-from cutwater.core.pacing import REST_MAX_S
 from cutwater.core.records import Withdrawal
 from cutwater.core.verification import RowName
 from cutwater.local.ports import free_ports
 from cutwater.verify.state import fill_from_state
-from cutwater_spark.catching_up import CatchingUp
+from cutwater_spark.catching_up import LOOK_S, CatchingUp
 from harness import GENERATION, Flow, flow, scraped, wait_until
 from lineage import EVENT, Second, assert_whole, events, job_text, read_all, run_first
 
@@ -73,18 +72,25 @@ def test_a_candidate_rests_between_epochs(job: Flow) -> None:
     assert scraped(port)["cutwater_driver_rested_seconds_total"] > 0
 
 
-def test_a_promoted_generation_rests_no_more() -> None:
-    """It asks when it would rest, and never again once it is promoted; a stop ends a rest."""
-    answers, stop, rests = [False, True], threading.Event(), list[float]()
-    stop.set()
-    pace = CatchingUp(0.05, lambda: answers.pop(0), stop, rests.append)
+def test_who_is_wanted_rests_no_more() -> None:
+    """It asks when it would rest, also in the middle of one, and never again once it is wanted."""
+    answers, rests = [False, True], list[float]()
+    pace = CatchingUp(0.05, lambda: answers.pop(0), threading.Event(), rests.append)
     for _ in range(5):
         with pace.epoch():
-            time.sleep(0.002)
+            time.sleep(0.2)
     assert not answers, "it was asked twice"
+    assert rests == [LOOK_S], "and the rest of 3.8 s was broken off"
+
+
+def test_a_stop_ends_a_rest() -> None:
+    """No look and no wait comes behind it."""
+    stop, rests = threading.Event(), list[float]()
+    pace = CatchingUp(0.05, lambda: stop.set() or False, stop, rests.append)  # type: ignore[func-returns-value]
+    for _ in range(3):
+        with pace.epoch():
+            time.sleep(0.2)
     assert len(rests) == 1
-    assert rests[0] > 0.01
-    assert rests[0] < REST_MAX_S
 
 
 def assert_state_is_the_changelogs(second: Second, first: Any) -> None:

@@ -284,7 +284,8 @@ class Settings(BaseSettings):
         1.0,
         ge=0.05,
         le=1,
-        description="Share of the time that a candidate's driver works on epochs until it is promoted.",
+        description="Share of the time that a candidate's driver works on epochs, until somebody asks for its "
+        "promotion.",
     )
     heartbeat_ms: int = Field(
         2_000, ge=100, le=3_600_000, description="Time between an idle job's heartbeats, ms."
