@@ -17,14 +17,15 @@ from typing import Any
 import httpx
 import pytest
 from apiserving import serving
-from changelogs import GENERATION, Sold, make_job, now_ms, until
+from changelogs import GENERATION, HOUR_MS, Sold, make_job, now_ms, until
 from fastapi.testclient import TestClient
 from test_view_store import entry, rows
 
 from cutwater.adapters.region_apis import Api, region_apis
 from cutwater.core.errors import UsageError
+from cutwater.core.moments import iso_ms
 from cutwater.local.broker_security import Authority, Certificate
-from cutwater.rehydrator import admission, consulting, globally, regions
+from cutwater.rehydrator import admission, consulting, globally, regions, stored
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.regions import Regions
@@ -277,6 +278,55 @@ def test_events_that_would_count_twice_are_refused(view: View) -> None:
             answer = httpx.get(f"{url}/v1/global/state", params={"partial": "true"}, timeout=40).json()
         assert [one["region"] for one in answer["missing"]] == ["ap", "us"]
         assert {row["sales"] for row in answer["rows"]} == set(range(20)), "this region's own"
+
+
+def test_the_first_rows_of_a_merge_are_not_a_merge_of_first_rows(view: View) -> None:
+    """Every row is merged before it is ranked, in both directions; beyond the bound the question is refused."""
+    answer = json.loads(theirs(view))
+    values = {(key, start): value for key, start, _, value in answer["rows"]}
+    moved = [[key, start, end, values[key, _other(start)]] for key, start, end, _ in answer["rows"]]
+    sales = {(key, start): (start + _other(start)) // HOUR_MS for key, start in values}
+    for order, sign in (("desc", -1), ("asc", 1)):
+        with elsewhere(saying(theirs(view, rows=moved))) as us, asking(view, Api(us.url)) as here:
+            found = here.ask("/v1/global/top", measure="sales", limit=7, order=order).json()
+            places = [(row["key"], iso_ms(row["window_start"])) for row in found["rows"]]
+            assert places == sorted(sales, key=lambda at: (sign * sales[at], at))[:7]
+            assert [row["sales"] for row in found["rows"]] == [sales[at] for at in places]
+            assert [one["region"] for one in found["milestones"]] == [GENERATION.region, "us"]
+
+
+def _other(start_ms: int) -> int:
+    """The window whose value region `us` has in this one's place."""
+    return start_ms * 7 % (20 * HOUR_MS)
+
+
+def test_a_ranking_of_too_many_rows_is_refused(view: View) -> None:
+    """422, and where they lie: of a part of the rows no first ones are known."""
+    more = "AAAAAAAAAAAAAAAAAAAAAAAA"
+    with elsewhere(saying(theirs(view, next=more))) as us, asking(view, Api(us.url)) as here:
+        refused = here.ask("/v1/global/top", measure="sales")
+        assert (refused.status_code, "more than 100,000 rows lie there in us" in refused.text) == (422, True)
+        assert here.ask("/v1/global/top", measure="nothing").status_code == 422
+
+
+def test_so_many_large_pages_and_no_more_are_read(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A region that is asked for rankings by many refuses, and answers everything else."""
+    client = TestClient(create_app(view, GENERATION, Metrics(), now_ms))
+    assert client.get("/v1/stored", params={"limit": 100_000}).status_code == 200
+    monkeypatch.setattr(stored, "LARGE_MAX", 0)
+    refused = client.get("/v1/stored", params={"limit": 10_001})
+    assert (refused.status_code, "are read already" in refused.json()["detail"]) == (503, True)
+    assert client.get("/v1/stored", params={"limit": 10_000}).status_code == 200
+
+
+def test_a_ranking_of_damaged_rows_is_refused(view: View) -> None:
+    """Its rows are decoded one after another, when nothing can be left out any more: the region is named."""
+    with (
+        elsewhere(saying(theirs(view, rows=[["a", 0, HOUR_MS, "AAAA"]]))) as us,
+        asking(view, Api(us.url)) as here,
+    ):
+        refused = here.ask("/v1/global/top", measure="sales", partial="true")
+        assert (refused.status_code, "region us: its rows cannot be read" in refused.text) == (503, True)
 
 
 @pytest.mark.parametrize(

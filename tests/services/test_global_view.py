@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from changelogs import HOUR_MS, until
 from mirroring import ORIGIN, Events, mirroring, wait_arrived
@@ -113,6 +114,32 @@ def point(peer: Process, key: str, **query: Any) -> Any:
     return peer.get(path_of(key).replace("/v1/state/", "/v1/global/state/", 1), **query)
 
 
+def several(peer: Process, keys: list[str], rows: int, **query: Any) -> list[dict[str, Any]]:
+    """All rows of some keys, question by question: each goes on with the keys and windows that had no room."""
+    found: list[dict[str, Any]] = []
+    asked: list[tuple[str, Any]] = [(key, None) for key in keys]
+    while asked:
+        first = asked[0][1]
+        now = [key for key, start in asked if start == first]
+        body = {"keys": now, "limit": 3, "rows": rows} | ({} if first is None else {"from": first})
+        url = f"http://127.0.0.1:{peer.port}/v1/global/keys"
+        answer = httpx.post(url, params=query, json=body, headers=peer.headers, timeout=40)
+        assert answer.status_code == 200, answer.text
+        told = answer.json()
+        assert sum(len(one["rows"]) for one in told["keys"]) <= rows
+        assert told["keys"], "each question gets on"
+        assert sorted([one["key"] for one in told["keys"]] + told["next_keys"]) == sorted(now)
+        found += [row for one in told["keys"] for row in one["rows"]]
+        follow = [(one["key"], one["next_from"]) for one in told["keys"] if one["next_from"] is not None]
+        asked = [*follow, *[(key, first) for key in told["next_keys"]], *[one for one in asked if one[1] != first]]
+    return found
+
+
+def ranked(expected: dict[tuple[str, int], tuple[Any, ...]], column: int, limit: int, sign: int) -> list[Any]:
+    """The places of the first rows by a column."""
+    return sorted(expected, key=lambda at: (sign * expected[at][column], at))[:limit]
+
+
 def test_merged_answers_are_those_over_the_events_of_both(stage: Stage) -> None:
     """Points, ranges and scans, from either side; every answer names one milestone of each region."""
     tokens: list[str] = []
@@ -144,6 +171,14 @@ def test_merged_answers_are_those_over_the_events_of_both(stage: Stage) -> None:
                 same(keyed(scanned(peer, limit)), expected)
             halves = [scanned(peer, 50, shards=shards) for shards in ("0-511", "512-1023")]
             same(keyed(halves[0] + halves[1]), expected)
+            for rows in (1_000, 5):
+                same(keyed(several(peer, SHOPS, rows)), expected)
+            for measure, column in (("pieces", 1), ("takings", 2), ("most", 5), ("visitors", 8)):
+                for order, sign in (("desc", -1), ("asc", 1)):
+                    top = peer.get("/v1/global/top", measure=measure, limit=25, order=order).json()["rows"]
+                    places = [(row["key"], iso_ms(row["window_start"])) for row in top]
+                    assert places == ranked(expected, column, 25, sign), (measure, order)
+                    assert [shown(row) for row in top] == [expected[at] for at in places]
             early = scanned(peer, 9, to=4 * HOUR_MS)
             same(keyed(early), {at: row for at, row in expected.items() if at[1] < 4 * HOUR_MS})
         tokens = [stage.eu.sell(30, EU, HOURS), stage.us.sell(20, HERE, HOURS)]
@@ -264,6 +299,9 @@ def test_the_owners_of_a_region_answer_together(stage: Stage) -> None:
         same(keyed(scanned(peer, 13, at_least=tokens, wait_ms=30_000)), expected)
         for key in SHOPS[:9]:
             same(keyed(point(peer, key).json()["rows"]), {at: row for at, row in expected.items() if at[0] == key})
+        same(keyed(several(peer, SHOPS, 9)), expected)
+        top = peer.get("/v1/global/top", measure="pieces", limit=7).json()["rows"]
+        assert [(row["key"], iso_ms(row["window_start"])) for row in top] == ranked(expected, 1, 7, -1)
         milestones = peer.get("/v1/global/state", limit=1).json()["milestones"]
         assert [one["region"] for one in milestones] == ["eu", "eu", ORIGIN]
         assert sorted(number for one in milestones[:2] for number in one["partitions"]) == [0, 1, 2]

@@ -22,13 +22,16 @@ from test_view_store import entry, rows
 from cutwater.rehydrator import following, questions
 from cutwater.rehydrator.answers import (
     GlobalKeyAnswer,
+    GlobalKeysAnswer,
     GlobalScanAnswer,
+    GlobalTopAnswer,
     Health,
     KeyAnswer,
     KeysAnswer,
     Milestone,
     NotReached,
     ScanAnswer,
+    StoredKeysAnswer,
     StoredScanAnswer,
     TopAnswer,
 )
@@ -56,6 +59,7 @@ CONFIG: dict[str, Any] = {
 # Nothing unreached: whoever asks for that waits.
 TOKENS = [f"{GENERATION}:0", f"{GENERATION}:1", "g1-eu-00000000:1", "g1-local"]
 TIMES = ["0", "3600000", "-1", "1970-01-01T05:00:00Z", "1970-01-01T05:00:00+02:00", "9" * 30, "yesterday"]
+EVERYWHERE = ("GET /v1/global/state", "GET /v1/global/state/{key}", "POST /v1/global/keys", "GET /v1/global/top")
 CURSORS = [questions.cursor_text(Peers.none(Metrics()).agreed, *place) for place in ((0, b"\x01"), (9, b""))]
 
 schemathesis.openapi.format("token", st.sampled_from(TOKENS))
@@ -116,7 +120,7 @@ def test_answers_are_as_described(served: Served) -> None:
     """No question makes the service fail, and no status and no body comes that the description does not have."""
     wrong, statuses = asked(served.app)
     assert wrong == []
-    for route in ("GET /v1/state", "GET /v1/state/{key}", "POST /v1/keys", "GET /v1/top"):
+    for route in ("GET /v1/state", "GET /v1/state/{key}", "POST /v1/keys", "GET /v1/top", *EVERYWHERE):
         # The generator got behind the checks of parameters, and in front of them.
         assert statuses[route] >= {200, 400, 401, 405, 422}, (route, statuses[route])
     assert 410 in set().union(*statuses.values())
@@ -145,7 +149,10 @@ def test_answers_with_everything_in_them(served: Served) -> None:
         (client.get("/v1/top", params={"measure": "mean"}), TopAnswer),
         (client.get("/v1/global/state/0", params={"limit": 1}), GlobalKeyAnswer),
         (client.get("/v1/global/state", params={"limit": 1}), GlobalScanAnswer),
+        (client.post("/v1/global/keys", json=body), GlobalKeysAnswer),
+        (client.get("/v1/global/top", params={"measure": "mean"}), GlobalTopAnswer),
         (client.get("/v1/stored", params={"limit": 1}), StoredScanAnswer),
+        (client.post("/v1/stored-keys", json=body), StoredKeysAnswer),
         (client.get("/v1/milestone"), Milestone),
         (client.get("/healthz"), Health),
     ):
@@ -176,5 +183,6 @@ def test_columns_are_the_jobs_measures(served: Served) -> None:
     assert columns["sales"]["type"] == ["integer", "null"]
     assert columns["takings"]["type"] == ["integer", "string", "null"]
     assert columns["mean"]["type"] == ["number", "string", "null"]
-    (measure,) = [one for one in described["paths"]["/v1/top"]["get"]["parameters"] if one["name"] == "measure"]
-    assert measure["schema"]["enum"] == ["sales", "pieces", "takings", "mean"]
+    for path in ("/v1/top", "/v1/global/top"):
+        (measure,) = [one for one in described["paths"][path]["get"]["parameters"] if one["name"] == "measure"]
+        assert measure["schema"]["enum"] == ["sales", "pieces", "takings", "mean"]

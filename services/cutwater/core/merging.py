@@ -11,8 +11,9 @@ others still have would look like a whole: it is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from cutwater.core.errors import UsageError
@@ -68,21 +69,36 @@ def merged(
 
     Raises UsageError where a measure has no merge.
     """
-    require_mergeable(measures)
     counted = newest(parts)
-    horizon_ms = max((part.horizon_ms for part in counted), default=0)
     told = min((part.told for part in counted if part.told is not None), default=None)
-    found: dict[Place, dict[str, Any]] = {}
-    for part in counted:
-        for place, partials in part.rows.items():
-            if end_ms(place) <= horizon_ms or (told is not None and place > told):
-                continue
-            before = found.get(place)
-            found[place] = dict(partials) if before is None else merged_row(measures, before, partials)
-    rows = sorted(found.items(), key=lambda one: one[0])
-    if limit is not None and len(rows) > limit:
-        return Merged(rows[:limit], rows[limit - 1][0], horizon_ms)
-    return Merged(rows, told, horizon_ms)
+    rows: list[tuple[Place, dict[str, Any]]] = []
+    for place, partials in each(measures, counted, end_ms):
+        if told is not None and place > told:
+            break
+        if len(rows) == limit:
+            return Merged(rows, rows[-1][0], horizon_of(counted))
+        rows.append((place, partials))
+    return Merged(rows, told, horizon_of(counted))
+
+
+def each(
+    measures: Sequence[Measure], counted: Sequence[Part[Place]], end_ms: Callable[[Place], int]
+) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """The rows of parts, one of each lineage and by their names: in order, each merged when it is taken.
+
+    Raises as `merged`.
+    """
+    require_mergeable(measures)
+    horizon_ms = horizon_of(counted)
+    for place in sorted({place for part in counted for place in part.rows}):
+        if end_ms(place) > horizon_ms:
+            first, *others = (part.rows[place] for part in counted if place in part.rows)
+            yield place, reduce(partial(merged_row, measures), others, dict(first))
+
+
+def horizon_of(parts: Iterable[Part[Place]]) -> int:
+    """Of parts together: the highest of theirs."""
+    return max((part.horizon_ms for part in parts), default=0)
 
 
 def merged_row(measures: Sequence[Measure], one: Partials, other: Partials) -> dict[str, Any]:

@@ -103,8 +103,8 @@ class TopAnswer(Replicas):
     rows: list[Row] = Field(description="In order.")
 
 
-class StoredAnswer(BaseModel):
-    """A region's rows as they are stored. For a merge; its shape may change with the version."""
+class StoredPart(BaseModel):
+    """A region's part of a merge; its shape may change with the version."""
 
     job: str
     fingerprint: str = Field(description="Of what a row means: key, time, window, measures.")
@@ -116,11 +116,28 @@ class StoredAnswer(BaseModel):
     complete_above_ms: int = Field(description="Windows that end at or before it are not here.")
     watermark_ms: int
     milestones: list[OwnersMilestone]
+
+
+class StoredAnswer(StoredPart):
+    """Its rows as they are stored."""
+
     rows: list[list[str | int]] = Field(description="Key, window start and end in ms, value in base64.")
 
 
 class StoredKeyAnswer(StoredAnswer):
     next_from_ms: int | None
+
+
+class StoredOf(BaseModel):
+    """One key's part of an answer for several."""
+
+    key: str
+    rows: list[list[str | int]]
+    next_from_ms: int | None
+
+
+class StoredKeysAnswer(StoredPart):
+    keys: list[StoredOf] = Field(description="Those that there was room for.")
 
 
 class StoredScanAnswer(StoredAnswer):
@@ -141,7 +158,7 @@ class Missing(BaseModel):
     reason: str
 
 
-class GlobalAnswer(BaseModel):
+class GlobalPart(BaseModel):
     milestones: list[RegionsMilestone]
     partial: bool = Field(
         description="Is a region missing? Its events are then in no row, but where `events_of` names it."
@@ -152,12 +169,32 @@ class GlobalAnswer(BaseModel):
         "left out, since some region has forgotten its rows of them."
     )
     watermark: Time = Field(description="The lowest: windows that end at or before it are closed in all of these.")
+
+
+class GlobalAnswer(GlobalPart):
     rows: list[Row]
 
 
 class GlobalKeyAnswer(GlobalAnswer):
     key: str
     next_from: Time | None = Field(description="Pass it as `from` for the windows that follow; null at the end.")
+
+
+class GlobalTopAnswer(GlobalPart):
+    rows: list[Row] = Field(description="In order.")
+
+
+class GlobalKey(BaseModel):
+    """One key's part of an answer for several."""
+
+    key: str
+    rows: list[Row]
+    next_from: Time | None = Field(description="Ask for this key from there for the windows that follow.")
+
+
+class GlobalKeysAnswer(GlobalPart):
+    keys: list[GlobalKey] = Field(description="In the order in which they were asked for, each once.")
+    next_keys: list[str] = Field(description="Keys that there was no room for: ask for them again.")
 
 
 class GlobalScanAnswer(GlobalAnswer):

@@ -18,7 +18,9 @@ from cutwater.rehydrator.answers import (
     READING,
     WAITING,
     GlobalKeyAnswer,
+    GlobalKeysAnswer,
     GlobalScanAnswer,
+    GlobalTopAnswer,
     Health,
     KeyAnswer,
     KeysAnswer,
@@ -26,6 +28,7 @@ from cutwater.rehydrator.answers import (
     ScanAnswer,
     SizesAnswer,
     StoredKeyAnswer,
+    StoredKeysAnswer,
     StoredScanAnswer,
     Taken,
     TopAnswer,
@@ -34,7 +37,9 @@ from cutwater.rehydrator.answers import (
 )
 from cutwater.rehydrator.arrow import Arrow
 from cutwater.rehydrator.bodies import BodyGuard
+from cutwater.rehydrator.consulting import Consulting
 from cutwater.rehydrator.events import EVENTS
+from cutwater.rehydrator.everywhere import Everywhere
 from cutwater.rehydrator.export import LINES, Exports
 from cutwater.rehydrator.following import Following
 from cutwater.rehydrator.front import Switched, switched
@@ -49,6 +54,7 @@ from cutwater.rehydrator.replica import Replica
 from cutwater.rehydrator.spanning import Spanning
 from cutwater.rehydrator.standing import Standing
 from cutwater.rehydrator.stored import StoredRows
+from cutwater.rehydrator.stored_keys import StoredKeys
 from cutwater.rehydrator.whole import Sizes, Snapshot, Whole
 from cutwater.views.changes import Changes
 from cutwater.views.view import View
@@ -85,7 +91,9 @@ def create_app(
         view, generation, metrics, now_ms, peers or Peers.none(metrics), replica, lambda: now() is not app
     )
     reading, spanning = Reading(answering), Spanning(answering)
-    everywhere, stored = Global(answering, regions, app), StoredRows(answering)
+    stored, several = StoredRows(answering), StoredKeys(answering)
+    consulting = Consulting(answering, regions, app)
+    merged, everywhere = Global(answering, consulting), Everywhere(answering, consulting)
     exports, standing = Exports(), Standing(answering)
     whole, arrow = Whole(answering, exports, snapshot, sizes), Arrow(answering, exports)
     following = Following(answering, changes or Changes(lambda: view.milestone), lambda: now().state.following)
@@ -94,10 +102,13 @@ def create_app(
     app.get("/v1/state", responses=told(ScanAnswer, *READING))(reading.scan)
     app.post("/v1/keys", responses=told(KeysAnswer, *READING, 413))(spanning.keys)
     app.get("/v1/top", responses=told(TopAnswer, *READING))(spanning.top)
-    app.get("/v1/global/state/{key:path}", responses=told(GlobalKeyAnswer, *WAITING, 409))(everywhere.key)
-    app.get("/v1/global/state", responses=told(GlobalScanAnswer, *WAITING, 409))(everywhere.scan)
+    app.get("/v1/global/state/{key:path}", responses=told(GlobalKeyAnswer, *WAITING, 409))(merged.key)
+    app.get("/v1/global/state", responses=told(GlobalScanAnswer, *WAITING, 409))(merged.scan)
+    app.post("/v1/global/keys", responses=told(GlobalKeysAnswer, *WAITING, 409, 413))(everywhere.keys)
+    app.get("/v1/global/top", responses=told(GlobalTopAnswer, *WAITING, 409))(everywhere.top)
     app.get("/v1/stored/{key:path}", responses=told(StoredKeyAnswer, *READING))(stored.key)
     app.get("/v1/stored", responses=told(StoredScanAnswer, *READING))(stored.scan)
+    app.post("/v1/stored-keys", responses=told(StoredKeysAnswer, *READING, 413))(several.keys)
     app.get("/v1/export", response_class=Response, responses=streamed(LINES, 500, 503))(whole.export)
     app.get("/v1/arrow", response_class=Response, responses=streamed(MEDIA_TYPE, *WAITING, 501))(arrow.rows)
     app.get("/v1/changes", response_class=Response, responses=streamed(EVENTS, 400, 421, 422, 500, 503))(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from cutwater.rehydrator import questions
 from cutwater.rehydrator.parameters import KEY_FORMAT, Moment
 
 KEYS_MAX = 1_000
@@ -17,6 +18,12 @@ def _whole(text: str) -> str:
     """ValueError for half a surrogate pair, which JSON can write and no encoding takes."""
     text.encode()
     return text
+
+
+def span_of(asked: Keys) -> tuple[int | None, int | None]:
+    """The first window start, and that before which windows start; 422 for what is no time."""
+    first, end = (None if one is None else str(one) for one in (asked.from_, asked.to))
+    return questions.time_ms("from", first), questions.time_ms("to", end)
 
 
 Key = Annotated[str, AfterValidator(_whole), Field(json_schema_extra=KEY_FORMAT)]

@@ -15,7 +15,8 @@ from fastapi.exceptions import HTTPException
 from cutwater.core.counted import Source, counted_twice
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.generations import Token
-from cutwater.core.merging import Part
+from cutwater.core.merging import Part, horizon_of
+from cutwater.core.moments import iso
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.admission import Room
 from cutwater.rehydrator.answering import Answering, patience, rendered
@@ -36,6 +37,10 @@ class Question(NamedTuple):
     wait_ms: int
     partial: bool
     """May regions be missing?"""
+    body: bytes | None = None
+    """With one it is posted."""
+    more_s: float = 0.0
+    """What a region may take longer than for other questions."""
 
 
 class Told(NamedTuple):
@@ -75,7 +80,7 @@ class Consulting:
         if regions is None:
             raise HTTPException(409, _UNSET)
         tokens = self._tokens(regions, asked.at_least or [])
-        wait_s = patience(next(iter(tokens.values()), None), asked.wait_ms)
+        wait_s = patience(next(iter(tokens.values()), None), asked.wait_ms) + asked.more_s
         async with regions.admission.admitted(wait_s) as room:
             answers = await self._asked(regions, asked, tokens, wait_s, room)
             if refusal := next((one for one in answers.values() if isinstance(one, Response)), None):
@@ -89,7 +94,9 @@ class Consulting:
         waiting: dict[str, Query] = {name: [("at_least", token)] for name, token in tokens.items()}
         tasks = [
             asyncio.ensure_future(
-                regions.ask(self._app, name, asked.path, [*asked.query, *waiting.get(name, [])], wait_s, room)
+                regions.ask(
+                    self._app, name, asked.path, [*asked.query, *waiting.get(name, [])], wait_s, room, asked.body
+                )
             )
             for name in regions.names
         ]
@@ -161,6 +168,26 @@ class Consulting:
                 "source: whose events are in it?"
             )
         return None
+
+
+def about(told: list[Told], missing: list[Answer]) -> Answer:
+    """What every answer says besides its rows."""
+    return {
+        "milestones": [
+            {**milestone, "region": one.region, "events_of": one.events_of}
+            for one in told
+            for milestone in one.answer["milestones"]
+        ],
+        "partial": bool(missing),
+        "missing": missing,
+        "complete_above": iso(horizon_of(one.part for one in told)),
+        "watermark": iso(min(one.watermark_ms for one in told)),
+    }
+
+
+def query_of(**given: Any) -> Query:
+    """Those that are given."""
+    return [(name, str(value)) for name, value in given.items() if value is not None]
 
 
 def part_of(

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import FastAPI, Response
+from fastapi import Response
 
 from cutwater.core.errors import UnavailableError
 from cutwater.core.merging import Merged, Part, merged
 from cutwater.core.moments import iso
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.answering import Answering, shown_row
-from cutwater.rehydrator.consulting import Consulting, Question, Told, part_of
+from cutwater.rehydrator.consulting import Consulting, Question, Told, about, part_of, query_of
 from cutwater.rehydrator.parameters import (
     LIMIT_DEFAULT,
     WAIT_MS_DEFAULT,
@@ -31,7 +31,7 @@ from cutwater.rehydrator.parameters import (
     WaitMs,
 )
 from cutwater.rehydrator.peers import path_of
-from cutwater.rehydrator.regions import Answer, Query, Regions
+from cutwater.rehydrator.regions import Answer
 from cutwater.rehydrator.stored import cursor_at, place_in
 from cutwater.views.layout import Window, end_of, parse, storage_key
 from cutwater.views.rows import Presenter
@@ -40,11 +40,11 @@ _NEVER = 1 << 62
 
 
 class Global:
-    """Rows of all regions. `app`: what answers for this rehydrator's own."""
+    """Rows of all regions."""
 
-    def __init__(self, answering: Answering, regions: Regions | None, app: FastAPI) -> None:
+    def __init__(self, answering: Answering, consulting: Consulting) -> None:
         self._view = answering.view
-        self._consulting = Consulting(answering, regions, app)
+        self._consulting = consulting
 
     async def key(
         self,
@@ -60,9 +60,8 @@ class Global:
 
         Windows that end at or before `complete_above` are left out: some region has forgotten its rows of them.
         """
-        query = _query(
-            limit, wait_ms, **{"from": questions.time_ms("from", from_), "to": questions.time_ms("to", to)}
-        )
+        moments = {"from": questions.time_ms("from", from_), "to": questions.time_ms("to", to)}
+        query = query_of(limit=limit, wait_ms=wait_ms, **moments)
 
         def take(region: str, answer: Answer, presenter: Presenter) -> Part[Any]:
             following = answer["next_from_ms"]
@@ -96,7 +95,7 @@ class Global:
         questions.shards(shards, self._view.shards)
         questions.place(after)
         moments = {"from": questions.time_ms("from", from_), "to": questions.time_ms("to", to)}
-        query = _query(limit, wait_ms, **moments, shards=shards, after=after)
+        query = query_of(limit=limit, wait_ms=wait_ms, **moments, shards=shards, after=after)
 
         def take(region: str, answer: Answer, presenter: Presenter) -> Part[Any]:
             layout = int(answer["layout_ms"])
@@ -116,19 +115,8 @@ class Global:
         self, told: list[Told], missing: list[Answer], page: Merged[Any], window: Callable[[Any], Window]
     ) -> Answer:
         presenter = Presenter(self._view.job)
-        return {
-            "milestones": [milestone for one in told for milestone in _milestones(one)],
-            "partial": bool(missing),
-            "missing": missing,
-            "complete_above": iso(page.horizon_ms),
-            "watermark": iso(min(one.watermark_ms for one in told)),
-            "rows": [shown_row(presenter.shown(window(place), partials)) for place, partials in page.rows],
-        }
-
-
-def _milestones(one: Told) -> list[Answer]:
-    """As the region names them, and whose events the rows hold by it."""
-    return [{**of, "region": one.region, "events_of": one.events_of} for of in one.answer["milestones"]]
+        rows = [shown_row(presenter.shown(window(place), partials)) for place, partials in page.rows]
+        return {**about(told, missing), "rows": rows}
 
 
 def _layout(told: list[Told]) -> int:
@@ -140,8 +128,3 @@ def _layout(told: list[Told]) -> int:
             "rebuild those that were made with another retention, lateness or window"
         )
     return layouts.pop()
-
-
-def _query(limit: int, wait_ms: int, **more: Any) -> Query:
-    given = {"limit": limit, "wait_ms": wait_ms, **more}
-    return [(name, str(value)) for name, value in given.items() if value is not None]

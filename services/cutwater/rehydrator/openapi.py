@@ -37,9 +37,10 @@ class Described(FastAPI):
             row["properties"] |= {one.name: _of(one) for one in self._measures}
             row["required"] += (names := [one.name for one in self._measures])
             row["additionalProperties"] = False
-            for one in described["paths"]["/v1/top"]["get"]["parameters"]:
-                if one["name"] == "measure":
-                    one["schema"]["enum"] = names
+            for path in ("/v1/top", "/v1/global/top"):
+                for one in described["paths"][path]["get"]["parameters"]:
+                    if one["name"] == "measure":
+                        one["schema"]["enum"] = names
             if self._guarded:
                 _guard(described)
         return self.openapi_schema or {}

@@ -11,6 +11,8 @@ from pydantic.config import JsonDict
 from cutwater.rehydrator.questions import SHARDS_PATTERN
 
 LIMIT_DEFAULT, LIMIT_MAX = 1_000, 10_000
+STORED_LIMIT_MAX = 100_000
+"""As many as a page of a scan looks at: for rankings, which need all rows at one milestone."""
 TOP_DEFAULT, TOP_MAX = 10, 1_000
 WAIT_MS_DEFAULT, WAIT_MS_MAX = 5_000, 30_000
 
@@ -22,6 +24,7 @@ Cursor = Annotated[str, Field(json_schema_extra={"format": "cursor"})]
 
 KeyPath = Annotated[str, Path(json_schema_extra=KEY_FORMAT, description="The group key, URL-encoded.")]
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="At most this many rows.")]
+StoredLimit = Annotated[int, Query(ge=1, le=STORED_LIMIT_MAX, description="At most this many rows.")]
 From = Annotated[Moment | None, Query(alias="from", description="First window start: ISO 8601 or ms since 1970.")]
 To = Annotated[Moment | None, Query(description="Window starts before this: ISO 8601 or ms since 1970.")]
 AtLeast = Annotated[Token | None, Query(description="Wait until the view has reached this token.")]

@@ -48,13 +48,20 @@ class Regions:
         self._clients: dict[Api, httpx.AsyncClient] = {}
 
     async def ask(
-        self, app: FastAPI, region: str, path: str, query: Query, wait_s: float, room: Room
+        self,
+        app: FastAPI,
+        region: str,
+        path: str,
+        query: Query,
+        wait_s: float,
+        room: Room,
+        body: bytes | None = None,
     ) -> Answer | Response | str:
         """The answer of a region; a refusal of the question; or in words why there is none.
 
         `app`: what answers for the own region. `wait_s`: how long the question itself may wait. `room`: for what
         comes; raises Crowded where there is none. Where a region has several URLs they are asked in turn, those
-        last that gave no answer lately.
+        last that gave no answer lately. With a `body` it is posted.
         """
         reasons = []
         until_s = time.monotonic() + wait_s + ASK_S
@@ -65,8 +72,8 @@ class Regions:
             self._metrics.region_questions.inc()
             try:
                 async with asyncio.timeout(left_s):
-                    status, body = await self._ask(self._client(api, app), api.url + path, query, room)
-                found = await self._understood(status, body)  # its turn for that is not the region's time
+                    status, said = await self._ask(self._client(api, app), api.url + path, query, room, body)
+                found = await self._understood(status, said)  # its turn for that is not the region's time
             except Crowded:
                 raise
             except (httpx.HTTPError, CutwaterError, TimeoutError) as error:
@@ -87,8 +94,12 @@ class Regions:
         here = [one for one in self._apis[region] if self._silences.may_ask(one.url, now_s)]
         return [*here, *(one for one in self._apis[region] if one not in here)]
 
-    async def _ask(self, client: httpx.AsyncClient, url: str, query: Query, room: Room) -> tuple[int, bytes]:
-        async with client.stream("GET", url, params=httpx.QueryParams(query)) as answer:
+    async def _ask(
+        self, client: httpx.AsyncClient, url: str, query: Query, room: Room, body: bytes | None
+    ) -> tuple[int, bytes]:
+        method, headers = ("GET", {}) if body is None else ("POST", {"content-type": "application/json"})
+        params = httpx.QueryParams(query)
+        async with client.stream(method, url, params=params, content=body, headers=headers) as answer:
             return answer.status_code, await _body(answer, room)
 
     async def _understood(self, status: int, body: bytes) -> Answer | Response | str:

@@ -22,7 +22,7 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.moments import iso
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.answering import Answering, patience, rendered, shown_row
-from cutwater.rehydrator.asked import Keys
+from cutwater.rehydrator.asked import Keys, span_of
 from cutwater.rehydrator.parameters import (
     TOP_DEFAULT,
     WAIT_MS_DEFAULT,
@@ -65,7 +65,7 @@ class Spanning:
         answer is whole or an error: where nobody who holds one of the keys answers, the status is 503, and it
         may be asked again.
         """
-        span = _time("from", asked.from_), _time("to", asked.to)
+        span = span_of(asked)
         self._answering.require(*asked.keys)
         self._peers.require_agreed(request)
         every = list(dict.fromkeys(asked.keys))
@@ -188,7 +188,3 @@ def _packed(row: Stored) -> list[Any]:
 
 def _unpacked(row: list[Any]) -> Stored:
     return Window(*row[:-1]), base64.b64decode(row[-1])
-
-
-def _time(name: str, asked: str | int | None) -> int | None:
-    return questions.time_ms(name, None if asked is None else str(asked))

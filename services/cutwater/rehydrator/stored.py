@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from typing import Any
 
@@ -22,6 +23,7 @@ from cutwater.rehydrator import questions
 from cutwater.rehydrator.answering import Answering, patience, rendered
 from cutwater.rehydrator.parameters import (
     LIMIT_DEFAULT,
+    LIMIT_MAX,
     WAIT_MS_DEFAULT,
     After,
     AtLeast,
@@ -29,15 +31,19 @@ from cutwater.rehydrator.parameters import (
     KeyPath,
     Limit,
     Shards,
+    StoredLimit,
     To,
     WaitMs,
 )
 from cutwater.rehydrator.peers import Holders, path_of
+from cutwater.rehydrator.spanning import RANKING_S
 from cutwater.views.layout import Window, storage_key
 from cutwater.views.pages import Part, Stored
 
 Answer = dict[str, Any]
 MARK_BYTES = 8
+LARGE_MAX = 4
+"""Pages of more rows than other answers have, at a time: for rankings, and some tens of megabytes each."""
 
 
 class StoredRows:
@@ -47,6 +53,7 @@ class StoredRows:
         self._answering = answering
         self._view = answering.view
         self._peers = answering.peers
+        self._large = 0
 
     async def key(
         self,
@@ -70,7 +77,11 @@ class StoredRows:
 
         def read() -> Answer:
             page = self._view.read_stored(key, first, end, limit)
-            return {**self._about(page.milestone), "rows": _packed(page.rows), "next_from_ms": page.next_from_ms}
+            return {
+                **about(self._answering, page.milestone),
+                "rows": packed(page.rows),
+                "next_from_ms": page.next_from_ms,
+            }
 
         return await run_in_threadpool(rendered, read)
 
@@ -81,7 +92,7 @@ class StoredRows:
         to: To = None,
         shards: Shards = None,
         after: After = None,
-        limit: Limit = LIMIT_DEFAULT,
+        limit: StoredLimit = LIMIT_DEFAULT,
         at_least: AtLeast = None,
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
     ) -> Response:
@@ -95,7 +106,8 @@ class StoredRows:
         if self._answering.holds(names=False):
             raise HTTPException(421, "this replica holds a part only: ask a rehydrator that holds everything")
         self._peers.require_agreed(request)
-        wait_s = patience(at_least, wait_ms)
+        large = limit > LIMIT_MAX
+        wait_s = patience(at_least, wait_ms) + (RANKING_S if large else 0.0)
 
         async def of(holders: Holders) -> Answer | Response:
             if answer := await self._peers.elsewhere(holders, "/v1/stored", request, wait_s):
@@ -103,16 +115,28 @@ class StoredRows:
             await self._answering.reach(at_least, wait_ms)
             return await run_in_threadpool(self._page, place, limit, part)
 
-        answers = await asyncio.gather(*(of(holders) for holders in self._peers.parts(request)))
-        refusals = (one for one in answers if isinstance(one, Response) and one.status_code != 200)
-        if refusal := next(refusals, None):
-            return refusal
+        with self._admitted() if large else nullcontext():
+            answers = await asyncio.gather(*(of(holders) for holders in self._peers.parts(request)))
+            refusals = (one for one in answers if isinstance(one, Response) and one.status_code != 200)
+            if refusal := next(refusals, None):
+                return refusal
 
-        def join() -> Answer:
-            parts = [json.loads(bytes(one.body)) if isinstance(one, Response) else one for one in answers]
-            return parts[0] if len(parts) == 1 else joined(parts, limit)
+            def join() -> Answer:
+                parts = [json.loads(bytes(one.body)) if isinstance(one, Response) else one for one in answers]
+                return parts[0] if len(parts) == 1 else joined(parts, limit)
 
-        return await run_in_threadpool(rendered, join)
+            return await run_in_threadpool(rendered, join)
+
+    @contextmanager
+    def _admitted(self) -> Iterator[None]:
+        """Around a large page. Raises UnavailableError where there are enough."""
+        if self._large >= LARGE_MAX:
+            raise UnavailableError(f"{LARGE_MAX} pages of so many rows are read already: ask again in a moment")
+        self._large += 1
+        try:
+            yield
+        finally:
+            self._large -= 1
 
     def _page(self, place: bytes | None, limit: int, part: Part) -> Answer:
         try:
@@ -120,24 +144,26 @@ class StoredRows:
         except UsageError as error:
             raise HTTPException(400, f"after: {error}") from None
         following = None if page.after is None else base64.urlsafe_b64encode(page.after).decode()
-        return {**self._about(page.milestone), "rows": _packed(page.rows), "next": following}
+        return {**about(self._answering, page.milestone), "rows": packed(page.rows), "next": following}
 
-    def _about(self, milestone: Milestone) -> Answer:
-        view = self._view
-        root = root_of(milestone.generation, view.lineage)
-        lower = view.lower_ms(milestone)
-        above = milestone.horizon_ms if lower is None else max(milestone.horizon_ms, lower)
-        since_ms = (self._answering.selection or {}).get("since_ms")
-        return {
-            "job": view.job.name,
-            "fingerprint": fingerprint_of(view.job),
-            "lineage": None if root is None else str(root),
-            "sources": _grouped(counted(milestone, view.job.topic)),
-            "layout_ms": view.segment_ms,
-            "complete_above_ms": above if since_ms is None else max(above, since_ms),
-            "watermark_ms": milestone.watermark_ms,
-            "milestones": [self._answering.owners(milestone)],
-        }
+
+def about(answering: Answering, milestone: Milestone) -> Answer:
+    """What a merge must know of a region's part at a milestone."""
+    view = answering.view
+    root = root_of(milestone.generation, view.lineage)
+    lower = view.lower_ms(milestone)
+    above = milestone.horizon_ms if lower is None else max(milestone.horizon_ms, lower)
+    since_ms = (answering.selection or {}).get("since_ms")
+    return {
+        "job": view.job.name,
+        "fingerprint": fingerprint_of(view.job),
+        "lineage": None if root is None else str(root),
+        "sources": _grouped(counted(milestone, view.job.topic)),
+        "layout_ms": view.segment_ms,
+        "complete_above_ms": above if since_ms is None else max(above, since_ms),
+        "watermark_ms": milestone.watermark_ms,
+        "milestones": [answering.owners(milestone)],
+    }
 
 
 def fingerprint_of(job: Job) -> str:
@@ -157,6 +183,11 @@ def joined(parts: list[Answer], limit: int) -> Answer:
     if len(kept) > limit:
         kept = kept[:limit]
         told = cursor_at(kept[-1][0], layout)
+    return {**of_owners(parts), "rows": [row for _, row in kept], "next": told}
+
+
+def of_owners(parts: list[Answer]) -> Answer:
+    """What a merge must know of the region, from the parts of its owners."""
     lineages = {one["lineage"] for one in parts}
     return {
         **parts[0],
@@ -165,8 +196,6 @@ def joined(parts: list[Answer], limit: int) -> Answer:
         "complete_above_ms": max(one["complete_above_ms"] for one in parts),
         "watermark_ms": min(one["watermark_ms"] for one in parts),
         "milestones": [milestone for one in parts for milestone in one["milestones"]],
-        "rows": [row for _, row in kept],
-        "next": told,
     }
 
 
@@ -206,5 +235,5 @@ def _grouped(sources: Iterable[Source]) -> list[list[Any]]:
     return [[*name, numbers] for name, numbers in of.items()]
 
 
-def _packed(rows: list[Stored]) -> list[list[Any]]:
+def packed(rows: list[Stored]) -> list[list[Any]]:
     return [[*window, base64.b64encode(value).decode()] for window, value in rows]

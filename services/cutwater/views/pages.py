@@ -84,6 +84,22 @@ class StoredKeyPage(NamedTuple):
     next_from_ms: int | None
 
 
+class StoredOf(NamedTuple):
+    """One key's part of an answer for many."""
+
+    key: str
+    rows: list[Stored]
+    next_from_ms: int | None
+
+
+class StoredKeysPage(NamedTuple):
+    """The same of several keys; `left` are those that there was no room for."""
+
+    milestone: Milestone
+    pages: list[StoredOf]
+    left: list[str]
+
+
 class Top(NamedTuple):
     """The first rows of a part at one milestone, in order; None where the part has too many rows to look at."""
 

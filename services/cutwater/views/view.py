@@ -27,6 +27,8 @@ from cutwater.views.pages import (
     ScanPage,
     Stored,
     StoredKeyPage,
+    StoredKeysPage,
+    StoredOf,
     StoredPage,
     Top,
 )
@@ -165,16 +167,27 @@ class View:
         self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
     ) -> KeysPage:
         """The same of several keys, at one milestone: at most `limit` each, and `rows_max` of all of them."""
+        page = self.read_stored_several(keys, from_ms, to_ms, limit, rows_max)
+        pages = [
+            KeyPage(one.key, [self._presenter.row(*row) for row in one.rows], one.next_from_ms)
+            for one in page.pages
+        ]
+        return KeysPage(page.milestone, pages, page.left)
+
+    def read_stored_several(
+        self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
+    ) -> StoredKeysPage:
+        """The same, as the rows are stored."""
         shown = self._require()
-        pages: list[KeyPage] = []
+        pages: list[StoredOf] = []
         left: list[str] = []
         for key in keys:
             if not rows_max:
                 left.append(key)
                 continue
-            pages.append(self._read(shown, key, from_ms, to_ms, min(limit, rows_max)))
+            pages.append(StoredOf(key, *self._stored_of(shown, key, from_ms, to_ms, min(limit, rows_max))))
             rows_max -= len(pages[-1].rows)
-        return KeysPage(shown.milestone, pages, left)
+        return StoredKeysPage(shown.milestone, pages, left)
 
     def scan(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> ScanPage:
         """A page of the rows, in the order of storage. Pages may be of different milestones: compare them.
