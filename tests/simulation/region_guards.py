@@ -164,6 +164,7 @@ def to_the_end(stream: Any, parent: bytes, _elsewhere: object) -> Any:
 _CRASHES = {"kill": 3.0, "unknown": 3.0, "failover": 0.0, "switchover": 0.0}
 _AGES = {"leap": 4.0, "compact": 8.0, "link:cut": 2.0, "failover": 0.0, "switchover": 0.0}
 _GOES_ON = {
+    "prune": 0.0,
     "resync": 0.0,
     "retention": 0.0,
     "anew": 0.0,
@@ -174,6 +175,7 @@ _GOES_ON = {
     "events": 12.0,
 }
 _BACK = {
+    "prune": 0.0,
     "resync": 0.0,
     "retention": 0.0,
     "anew": 0.0,
@@ -186,8 +188,9 @@ _BACK = {
     "stall": 0.0,
 }
 _LATE = {**_GOES_ON, "old": 5.0, "age": 0.7, "link:slow": 4.0}
-_ANEW = {"anew": 8.0, "resync": 0.0, "retention": 0.0, "leap": 0.0, "link:cut": 0.0, "events": 14.0}
+_ANEW = {"prune": 0.0, "anew": 8.0, "resync": 0.0, "retention": 0.0, "leap": 0.0, "link:cut": 0.0, "events": 14.0}
 _RESYNCS = {
+    "prune": 0.0,
     "resync": 8.0,
     "retention": 0.0,
     "anew": 0.0,
