@@ -27,7 +27,7 @@ from cutwater.core.job import PLAIN_KEY_SCHEMA
 from cutwater.core.records import Barrier, Candidacy, Claim, Milestone
 from harness import Flow, wait_until
 
-POINTS = ("seed-written", "seed-kept")
+POINTS = ("seed-brought", "seed-written", "seed-kept")
 """Where a driver dies while it takes over its parent's state."""
 MINUTE_MS = 60_000
 START_MS = 1_700_000_000_000 // (60 * MINUTE_MS) * 60 * MINUTE_MS

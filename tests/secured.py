@@ -13,7 +13,10 @@ from cutwater.local.broker_security import BrokerSecurity
 ADMIN_PASSWORD = "ad\"min's \\secret; $1 #2"
 USERS = {
     "admin": ADMIN_PASSWORD,
-    **{name: f"secret-of-{name}" for name in ("driver", "signal", "view", "publish", "watch", "nobody")},
+    **{
+        name: f"secret-of-{name}"
+        for name in ("driver", "signal", "view", "publish", "watch", "mirror", "operator", "nobody")
+    },
 }
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

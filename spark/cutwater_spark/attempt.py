@@ -13,7 +13,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.framing import state_header_of
-from cutwater.adapters.generations import newest_in_either
+from cutwater.adapters.generations import newest_in_either, promoted
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.metering import DriverMetrics, serve
 from cutwater.adapters.process import now_ms
@@ -30,11 +30,13 @@ from cutwater.core.trail import Account, unrecorded
 from cutwater_spark.announcer import Announcer
 from cutwater_spark.barriers import BarrierLog
 from cutwater_spark.burying import Tombstones
+from cutwater_spark.catching_up import CatchingUp
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.decodings import Decodings
 from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.parentage import parent_milestone, seed_of
+from cutwater_spark.parentage import parent_milestone
+from cutwater_spark.seeds import Seeds
 
 STOP_AFTER_COMMIT_S = 10.0
 
@@ -126,8 +128,8 @@ class Attempt:
             self._metrics.stands_at(self._past.newest)
         if parent is not None:
             with start.step("taking over the parent's state"):
-                taken = (self._checkpoint, self._number, now_ms)
-                seed = seed_of(self._spark, cluster, job, self._generation, parent, *taken)
+                seeds = Seeds(self._spark, job, self._settings, self._number, now_ms, self._log)
+                seed = seeds.of(parent, self._checkpoint)
             self.origin, self.seed = Origin.of(parent).raised(seed.floor_ms), seed.folder
 
     def run(self, start: StartQuery) -> None:
@@ -154,6 +156,7 @@ class Attempt:
             self._look_at_epoch,
             now_ms,
             self.origin,
+            self._pace(),
         )
         announcer = Announcer(
             self._settings.cluster,
@@ -174,6 +177,16 @@ class Attempt:
         finally:
             announcer.stop()
             unserve()
+
+    def _pace(self) -> CatchingUp:
+        settings = self._settings
+        share = settings.catch_up_share if claimed(self._generation) else 1.0
+
+        def is_promoted() -> bool:
+            newest = promoted(settings.cluster, self._job.name)
+            return newest is not None and newest.generation == self._generation
+
+        return CatchingUp(share, is_promoted, self._stop, self._metrics.rests)
 
     def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: Announcer) -> None:
         """Run the query; again when it has finished an epoch of another decoding.

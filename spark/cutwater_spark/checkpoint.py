@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
@@ -85,6 +86,18 @@ class Checkpoint:
         """The attempt; and the floor, which earlier versions did not say."""
         path = self._path(f"{self.location}/{_SEED}")
         return [int(one) for one in self._text(path).split()] if self._files.exists(path) else None
+
+    def bring(self, file: Path, attempt: int) -> str:
+        """Move a file of this machine to where executors read it too: what an attempt makes its seed of."""
+        folder = f"{self.seed_folder(attempt)}-brought"
+        target = self._path(f"{folder}/{file.name}")
+        self._files.mkdirs(target.getParent())
+        self._files.copyFromLocalFile(True, True, self._path(file.resolve().as_uri()), target)
+        return folder
+
+    def drop_brought(self, attempt: int) -> None:
+        """The seed is made of it."""
+        self._files.delete(self._path(f"{self.seed_folder(attempt)}-brought"), True)
 
     def drop_seeds(self) -> None:
         """Delete what earlier attempts have left of seeds, none of which is whole."""

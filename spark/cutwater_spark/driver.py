@@ -21,20 +21,23 @@ from cutwater.adapters.eventschemas import known_schemas, unreadable
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.process import listen, run_service
 from cutwater.adapters.registry import registry_for
+from cutwater.adapters.returning import returning
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
 from cutwater.adapters.waiting import await_brokers
 from cutwater.core import topics
 from cutwater.core.decoding import Decoding
-from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.rejection import Seen, skew_warning
 from cutwater.core.sources import Sources, only
+from cutwater.core.trail import Account
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.epochs import EpochWriter
 from cutwater_spark.failures import explaining
 from cutwater_spark.lists import Lists
+from cutwater_spark.parentage import parent_milestone
 from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events, seen_of, starting_offsets
 from cutwater_spark.scratch import scratch
 from cutwater_spark.seeding import read_seed
@@ -70,6 +73,8 @@ class Driver:
             await_brokers(cluster, settings.wait_ms / 1000, self._log)
         for needed in (job.topic, topics.dead_letters(job.name), topics.late(job.name)):
             partition_count(cluster, needed)
+        if not self._settled(start):
+            return
         with start.step("starting Spark"):
             spark = open_session(job, settings, location_of(job, settings), self._scratch())
         listen(self)  # Spark has put its own handler for Ctrl-C in place of ours
@@ -80,6 +85,22 @@ class Driver:
                 attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt))
         finally:
             spark.stop()
+
+    def _settled(self, start: Account) -> bool:
+        """Asks another region that is named; False when stopped while that was waited for.
+
+        Before there is a Spark: it may be waited for long. Raises FencedError where it has gone on with the job.
+        """
+        asking, settings = returning(self._job, self._settings), self._settings
+        if asking is None:
+            return True
+        try:
+            with start.step("asking the other region"):
+                parent_milestone(self._job, settings)  # whose generation is over asks nobody
+                return asking.settled(settings.generation, self._stop, self._log)
+        except CutwaterError as error:
+            start.stopped(error)
+            raise
 
     def _scratch(self) -> Path | None:
         """Spark's own places where the user has named one, and with executors that are not on this machine."""

@@ -18,6 +18,7 @@ from cutwater.core.origins import Origin
 from cutwater.core.records import Barrier
 from cutwater.core.rejection import Seen
 from cutwater_spark.barriers import BarrierLog
+from cutwater_spark.catching_up import CatchingUp
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.query import changelog_rows
@@ -46,11 +47,13 @@ class EpochWriter:
         look: LookAtInput,
         now_ms: Callable[[], int],
         origin: Origin,
+        pace: CatchingUp,
     ) -> None:
         self._job = job
         self._state_header = state_header
         self._changelog = changelog
         self._look = look
+        self._pace = pace
         fingerprint = crc64(job.state_schema).hex()
         self.steps = Epochs(
             job,
@@ -82,7 +85,8 @@ class EpochWriter:
     def __call__(self, aggregates: DataFrame, epoch: int) -> None:
         """Called by Spark. An error ends the query; `failure` keeps it from being wrapped by the JVM."""
         try:
-            with self.lock:
+            # It rests before it takes the lock, which heartbeats and whoever stops it want.
+            with self._pace.epoch(), self.lock:
                 if self.stopping:
                     raise UnavailableError(f"epoch {epoch} is left to the next attempt: the driver is stopping")
                 self.steps.write(

@@ -22,18 +22,23 @@ from cutwater_spark.sql import binary, kafka_options, text
 
 def write_seed(spark: SparkSession, cluster: Cluster, job: Job, parent: Milestone, folder: str) -> Read:
     """Write the rows above the parent's horizon as Parquet: key, window, and a struct of the partials."""
-    # A measure may hold a time of long ago: as Parquet's older times it could not be written.
-    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
     counted = Observation("cutwater_seed")
     # Observed above the grouping and below the filter: what is no part of the state is proved, too.
     rows = _newest(_records(spark, cluster, parent), job, parent).observe(counted, *_counts(job, parent))
+    write_rows(spark, rows.where(_is_seed(parent)), job, folder)
+    return Read(**counted.get)
+
+
+def write_rows(spark: SparkSession, rows: DataFrame, job: Job, folder: str) -> None:
+    """Of rows that say where they are (`at`) and what (`body`)."""
+    # A measure may hold a time of long ago: as Parquet's older times it could not be written.
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
     window = "named_struct('start', timestamp_millis(at.window_start), 'end', timestamp_millis(at.window_end))"
-    seeds = rows.where(_is_seed(parent)).selectExpr(
+    seeds = rows.selectExpr(
         "at.key as __key", f"{window} as __window", f"{_avro('body', job.state_schema)} as `{SEED}`"
     )
     seeds.write.mode("overwrite").parquet(folder)
-    return Read(**counted.get)
 
 
 def read_seed(spark: SparkSession, folder: str) -> DataFrame:
@@ -82,11 +87,11 @@ def _newest(records: DataFrame, job: Job, parent: Milestone) -> DataFrame:
         records.groupBy("key")
         .agg(*(F.expr(one) for one in aggregates))
         .selectExpr("*", f"case when startswith(key, {binary(framed_key)}) then {plain_key} end as at")
-        .selectExpr("*", f"{_body('newest.value', job)} as body")
+        .selectExpr("*", f"{body_of('newest.value', job)} as body")
     )
 
 
-def _body(value: str, job: Job) -> str:
+def body_of(value: str, job: Job) -> str:
     """A changelog's value without its header, of which a generation may have both kinds; NULL for any other."""
     framed = Codec(job.state_schema).header
     return (
@@ -96,17 +101,20 @@ def _body(value: str, job: Job) -> str:
     )
 
 
-def _counts(job: Job, parent: Milestone) -> list[Any]:
+def other_windows(job: Job) -> str:
+    """How many rows are of windows that the job does not make."""
     size, slide = job.window.size_ms, job.window.slide_ms
+    return f"count_if(at.window_end - at.window_start != {size}L or pmod(at.window_start, {slide}L) != 0L)"
+
+
+def _counts(job: Job, parent: Milestone) -> list[Any]:
     counts = {
         "records": "coalesce(sum(records), 0L)",
         "foreign": "coalesce(sum(foreign), 0L)",
         "own_rows": "count(own)",
         "own_digest": "coalesce(bit_xor(if(own is null, 0L, xxhash64(key, own.value))), 0L)",
         "unreadable": "count_if(at is null or (newest.value is not null and body is null))",
-        "other_windows": (
-            f"count_if(at.window_end - at.window_start != {size}L or pmod(at.window_start, {slide}L) != 0L)"
-        ),
+        "other_windows": other_windows(job),
         "deleted": f"count_if(newest.value is null and at.window_end > {parent.horizon_ms}L)",
         "seeds": f"count_if({_is_seed(parent)})",
     }

@@ -56,6 +56,13 @@ def test_nobody_follows_what_has_come_later() -> None:
     assert GENERATION.number < SECOND.number
 
 
+def test_who_may_still_come_needs_its_parent() -> None:
+    """Neither what was given up nor what was promoted, or passed by, does."""
+    assert [one.generation for one in known().coming(None)] == [SECOND, THIRD, FOURTH]
+    given_up = known(Withdrawal(JOB, FOURTH, "why", 0))
+    assert [one.generation for one in given_up.coming(replace(LAST, generation=SECOND))] == [THIRD]
+
+
 def chosen(*more: Candidacy, **options: Any) -> Generation | None:
     found = known(*more).likely_next(LAST, parent_of, **options)
     return found.claim.generation if found else None

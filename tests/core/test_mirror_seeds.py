@@ -9,8 +9,9 @@ import pytest
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.mirror_seeds import cuts_of, generation_of, unfit
+from cutwater.core.mirror_seeds import cuts_of, generation_of, together, unfit
 from cutwater.core.proof import Writer, header_prefix
+from cutwater.core.snapshots import Manifest
 from protocol_samples import milestone
 
 TOPIC = "flights.changelog.g1-us-00000000"
@@ -39,6 +40,35 @@ def test_a_cut_in_another_topic_means_nothing_here() -> None:
 
 def test_a_view_that_evicted_windows_is_not_the_whole_state() -> None:
     assert "were evicted" in unfit(AT, 501, TOPIC, dict.fromkeys(range(3), (0, 99)))
+
+
+def test_a_state_that_has_windows_again_is_not_the_snapshots() -> None:
+    """An older driver let the horizon go back where `retention` was made longer."""
+    log = dict.fromkeys(range(3), (0, 99))
+    assert unfit(AT, None, TOPIC, log, 500) == unfit(AT, None, TOPIC, log, 501) == ""
+    assert "`retention` was made longer since" in unfit(AT, None, TOPIC, log, 499)
+
+
+def part(*partitions: int, record: bytes = b"m", offset: int = 7) -> Manifest:
+    held = frozenset(partitions) if partitions else None
+    return Manifest("flights", Generation(1, "us"), held, 4, record, offset, 1, "s", (), 0)
+
+
+def test_peers_together_hold_the_state_where_no_partition_is_missing() -> None:
+    """Each partition is taken of one of them; one with all partitions is enough."""
+    all_, left, right, other = part(), part(0, 2), part(1), part(1, 2)
+    assert together([left, right], 3) == ([(left, {0, 2}), (right, {1})], frozenset())
+    assert together([right, all_, left], 3) == ([(all_, {0, 1, 2})], frozenset())
+    assert together([left, other], 3) == ([(left, {0, 2}), (other, {1})], frozenset())
+    assert together([left], 3)[1] == {1}
+    assert together([], 2) == ([], {0, 1})
+
+
+def test_snapshots_of_different_milestones_are_not_one_state() -> None:
+    """By the milestone's bytes and its place, not by its number: sequences of replaced streams come again."""
+    for changes in ({"record": b"other"}, {"offset": 8}):
+        assert together([part(0, 2), part(1, **changes)], 3)[1] == {1}  # type: ignore[arg-type]
+    assert together([part(0), part(0, 1, record=b"o"), part(2, record=b"o")], 3)[1] == frozenset()
 
 
 def test_the_changelog_of_another_region_is_no_copy() -> None:

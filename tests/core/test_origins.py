@@ -101,10 +101,13 @@ def test_a_source_at_rest_holds_nothing_back(signals: list[Barrier], more: int) 
     assert Origin.of(PARENT).raised(0) == Origin.of(PARENT)
 
 
-@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
-def test_a_longer_retention_brings_no_window_back(horizon: int, watermark: int, retention: int) -> None:
-    """The seed holds nothing below the parent's horizon, so the generation's never stands below it."""
-    assert Origin(horizon_ms=horizon).horizon_at(watermark, retention) == max(horizon, watermark - retention)
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
+def test_a_longer_retention_brings_no_window_back(
+    horizon: int, watermark: int, retention: int, before: int
+) -> None:
+    """The seed holds nothing below the parent's horizon, and views nothing below the last epoch's."""
+    stands = Origin(horizon_ms=horizon).horizon_at(watermark, retention, before)
+    assert stands == max(horizon, before, watermark - retention)
 
 
 def test_a_first_generation_begins_with_nothing() -> None:

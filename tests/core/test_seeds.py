@@ -6,9 +6,19 @@ from dataclasses import replace
 
 import pytest
 
+from cutwater.core.cuts import Cut
 from cutwater.core.errors import CutwaterError, DivergenceError, UnavailableError, UsageError
 from cutwater.core.restore import MARGIN_MS
-from cutwater.core.seeds import Read, may_be_overtaken, require_contained, require_state
+from cutwater.core.seeds import (
+    Given,
+    Read,
+    Taken,
+    lost,
+    may_be_overtaken,
+    overtaken,
+    require_state,
+    require_taken,
+)
 from cutwater.core.topics import MIN_COMPACTION_LAG_MS
 from protocol_samples import milestone
 
@@ -55,11 +65,48 @@ def test_a_seed_that_lost_files_is_refused() -> None:
 
 
 def test_compaction_must_not_have_taken_anything_below_the_cut() -> None:
-    """An old milestone is whole while what follows its cut is young, or nothing does; else take a later one."""
+    """An old milestone is whole while what follows its cut is young, or nothing does."""
     lag = MIN_COMPACTION_LAG_MS - MARGIN_MS
     assert not may_be_overtaken(PARENT, PARENT.written_ms + lag - 1)
     now = PARENT.written_ms + lag
     assert may_be_overtaken(PARENT, now)
-    require_contained(PARENT, [None, now - lag + 1], now)
-    with pytest.raises(UsageError, match="from a later milestone"):
-        require_contained(PARENT, [None, now - lag], now)
+    assert overtaken(PARENT, [None, now - lag + 1], now) == ""
+    assert f"taken rows below the cut of {PARENT.token}" in overtaken(PARENT, [None, now - lag], now)
+
+
+def test_records_below_the_cut_that_were_deleted_are_named() -> None:
+    """By partition and offset; a partition that the milestone has nothing of may begin anywhere."""
+    (one, first), (other, second) = PARENT.changelog_cut
+    assert lost(PARENT, {one: (0, first), other: (0, second + 9)}) == ""
+    assert "begins at offset 1: records below" in lost(PARENT, {one: (0, first), other: (1, second)})
+    assert f"ends at offset {first - 1}, below the {first}" in lost(
+        PARENT, {one: (0, first - 1), other: (0, second)}
+    )
+    nothing = replace(PARENT, changelog_cut=Cut.of({one: 0, other: second}))
+    assert lost(nothing, {one: (7, 9), other: (0, second)}) == ""
+
+
+GIVEN, TAKEN = Given(3, 99), Taken(rows=3, digest=99, unreadable=0, other_windows=0)
+
+
+def test_rows_of_a_snapshot_pass() -> None:
+    """As many lines as were written down, and the same ones."""
+    require_taken(PARENT, GIVEN, TAKEN, 3)
+
+
+@pytest.mark.parametrize(
+    ("found", "error", "why"),
+    [
+        ({"rows": 2}, UnavailableError, "2 rows with digest 99 were read"),
+        ({"digest": 98}, UnavailableError, "3 with digest 99 were written down"),
+        ({"unreadable": 1}, DivergenceError, "no rows of this job"),
+        ({"other_windows": 1}, UsageError, "does not make"),
+    ],
+)
+def test_other_rows_of_a_snapshot_are_refused(found: dict[str, int], error: type[CutwaterError], why: str) -> None:
+    """Each by its own error, which names the milestone."""
+    with pytest.raises(error, match=why) as refused:
+        require_taken(PARENT, GIVEN, replace(TAKEN, **found), 3)
+    assert str(PARENT.token) in str(refused.value)
+    with pytest.raises(UnavailableError, match="2 seeds stand in the files, and 3 were read"):
+        require_taken(PARENT, GIVEN, TAKEN, 2)

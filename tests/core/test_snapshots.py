@@ -157,6 +157,8 @@ def test_names_of_shares() -> None:
     """Short ones say their partitions; two sets of very many have different ones, and they stay short."""
     assert share_name(None) == "all"
     assert share_name(frozenset({2, 0})) == "p0-2"
+    assert share_name(None, "eu") == "all.in-eu"
+    assert share_name(frozenset({2, 0}), "eu") == "p0-2.in-eu"
     many, others = frozenset(range(0, 900, 2)), frozenset(range(1, 901, 2))
     assert share_name(many) != share_name(others)
     assert max(len(share_name(many)), len(share_name(frozenset(range(30))))) <= 64
@@ -277,6 +279,8 @@ def test_nothing_that_a_kept_manifest_names_is_deleted(
     assert not set(plan.forget) & {one.sequence for one in (*live, *young)}
     if live:
         assert max(one.sequence for one in live) not in plan.retire
+    needed = frozenset(one.sequence for one in live[::2])
+    assert not needed & set(pruning(live, retired, files, policy, now_ms, GRACE_MS, needed).retire)
 
 
 # --- uploads beside pruning

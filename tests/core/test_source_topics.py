@@ -71,8 +71,9 @@ def test_every_partition_has_a_number_and_the_own_source_the_last_ones() -> None
     assert all(sources.places[first] == TopicPartition(topic, 0) for topic, first in sources.firsts.items())
 
 
-def claim(origin: str, source_cut: Cut) -> Claim:
-    return Claim(JOB, OTHER, b"", 3, 0, "why", 0, origin=origin, source_cut=source_cut)
+def claim(origin: str, source_cut: Cut, region: str = "eu") -> Claim:
+    generation = replace(OTHER, region=region)
+    return Claim(JOB, generation, b"", 3, 0, "why", 0, origin=origin, source_cut=source_cut)
 
 
 def test_after_a_failover_the_copy_stands_where_the_parent_had_read_its_own_source() -> None:
@@ -84,13 +85,19 @@ def test_after_a_failover_the_copy_stands_where_the_parent_had_read_its_own_sour
 def test_after_a_failback_the_own_source_is_no_copy_any_more() -> None:
     """What the other region had read as the copy of ours is ours; what it had read of its own is a copy here."""
     parent = replace(milestone(5), source_cut=at(us=[7, 9], own=[3, 4]), origin_cut=at(us=[70, 80]))
-    assert origin_cut_at(SOURCE, claim("eu", at(eu=[5, 6], own=[70, 80])), parent) == at(eu=[3, 4])
+    assert origin_cut_at(SOURCE, claim("eu", at(eu=[5, 6], own=[70, 80]), "us"), parent) == at(eu=[3, 4])
 
 
 def test_of_three_regions_the_third_is_a_copy_in_both() -> None:
     """Its offsets are told, and are the same wherever it is copied to."""
     parent = replace(milestone(5), source_cut=at(own=[70], ap=[8]), origin_cut=at(ap=[800]))
     assert origin_cut_at(SOURCE, claim("us", at(us=[7], ap=[9], own=[0])), parent) == at(us=[70], ap=[800])
+
+
+def test_a_third_region_stays_named_where_it_is_not_read_on() -> None:
+    """Its events are in the state: that region itself, or a merge of regions, must not count them again."""
+    parent = replace(milestone(5), source_cut=at(own=[70], ap=[8]), origin_cut=at(ap=[800]))
+    assert origin_cut_at(SOURCE, claim("us", at(us=[7], own=[0])), parent) == at(us=[70], ap=[800])
 
 
 def test_within_a_region_the_parents_counts() -> None:

@@ -67,6 +67,7 @@ def changed(stream: Pairs, at: int, **changes: Any) -> Pairs:
         ({"job": "trains"}, "job trains follows flights"),
         ({"barriers_position": 0}, "goes back from"),
         ({"watermark_ms": 0}, "the watermark goes back"),
+        ({"horizon_ms": -1}, "the horizon goes back from 0 to -1"),
         ({"schema_fingerprint": "other"}, "the schema changes"),
         ({"changelog_cut": Cut.of_topic("flights.changelog.g1-local-00000000", [99])}, "partitions are not"),
         ({"rows": 10_000}, "10000 rows, and the changelog grew by 20 records"),

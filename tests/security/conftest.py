@@ -20,11 +20,12 @@ def start_secured(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Pat
     """Starts a broker with a protocol; all of them end with the test run."""
     running: list[Supervisor] = []
 
-    def start(protocol: str, ask_certificate: bool = False, **properties: str) -> Secured:
+    def start(protocol: str, ask_certificate: bool = False, key_password: str = "", **properties: str) -> Secured:
         folder = tmp_path_factory.mktemp(protocol.lower())
         authority = Authority(folder / "tls")
         users = USERS if protocol.startswith("SASL") else {}
-        security = BrokerSecurity(protocol, authority, authority.issue("broker"), users, ask_certificate)
+        own = authority.issue("broker")
+        security = BrokerSecurity(protocol, authority, own, users, ask_certificate, key_password)
         overrides = {**(AUTHORIZER if users else {}), **properties}
         broker = Broker(folder / "data", find_java(), kafka_jars, security=security, overrides=overrides)
         running.append(Supervisor([broker.supervised()]))

@@ -109,6 +109,7 @@ def test_the_environment_carries_a_cluster_whole(monkeypatch: pytest.MonkeyPatch
 def test_secrets_do_not_show_in_the_text_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither settings nor cluster show a secret when they are printed, logged or part of an error."""
     secrets = {"KAFKA_SASL_PASSWORD": SECRET, "KAFKA_SSL_KEY_PASSWORD": "other secret", "API_TOKEN": "t" * 20}
+    secrets["REGION_TOKENS"] = "us=" + "r" * 20
     for name, value in {**secrets, "KAFKA_SASL_USERNAME": "alice"}.items():
         monkeypatch.setenv(f"CUTWATER_{name}", value)
     monkeypatch.setenv("CUTWATER_KAFKA_SECURITY_PROTOCOL", "SASL_SSL")

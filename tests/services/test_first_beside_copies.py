@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import Writing, make_job
+from changelogs import Writing, make_job, until
 from mirroring import ORIGIN
 
 from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.kafka import Batch, TransactionalWriter
+from cutwater.adapters.settings import Settings, environment
 from cutwater.core import mirrored, topics
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.mirroring import Place, begun
 from cutwater.core.records import Claim, Start
 from cutwater.mirror.resync import resync
+from cutwater_spark.parentage import parent_milestone
 
 FIRST, CLAIMED = Generation(1, "eu"), Generation(2, "eu", "5f0c21aa")
 
@@ -71,10 +76,56 @@ def test_no_first_generation_where_a_job_is_only_copied(broker: Any, tmp_path: P
 
 
 def test_the_copied_stream_given_up(broker: Any, tmp_path: Path) -> None:
-    """The way out that docs/GLOBAL.md names, of who wants to aggregate here beside the other region."""
+    """With nothing left of the other region it may begin; copied rows alone tell that its job is at work."""
     here = Standby(broker.cluster, make_job(tmp_path)[0].name)
+    rows = Place(topics.changelog(here.job, Generation(1, "us")), 0, "id", 1)
+    here.copied(replace(begun(here.job, "us", rows, 0, 0, 0), next=5, records=5))
     resync(here.cluster, here.job, "us", topics.milestones(here.job))
+    here.require_refused("copied here from us")
+    resync(here.cluster, here.job, "us", rows.topic)
     require_may_begin(here.cluster, here.job, FIRST)
+
+
+def test_a_region_that_is_to_aggregate_beside_the_other_says_so(broker: Any, tmp_path: Path) -> None:
+    """By that region's name; not while a claim goes on with the other's job. Begun, it needs the word no more."""
+    here = Standby(broker.cluster, make_job(tmp_path)[0].name)
+    here.require_refused("CUTWATER_BEGIN_BESIDE=us")
+    require_may_begin(here.cluster, here.job, FIRST, {"us"})
+    with pytest.raises(UsageError, match="copied here from us"):
+        require_may_begin(here.cluster, here.job, FIRST, {"ap"})
+    here.write(topics.candidates(here.job), Claim(here.job, CLAIMED, b"", 2, 0, "", 0, origin="us"))
+    with pytest.raises(UsageError, match=f"CUTWATER_GENERATION={CLAIMED}"):
+        require_may_begin(here.cluster, here.job, FIRST, {"us"})
+    here.write(topics.barriers(here.job), Start(here.job, FIRST, 1, 1))
+    require_may_begin(here.cluster, here.job, FIRST)
+
+
+def test_signaller_and_driver_heed_that_word(broker: Any, tmp_path: Path) -> None:
+    """By the setting; without it the signaller ends with exit code 2."""
+    job, path = make_job(tmp_path)
+    here = Standby(broker.cluster, job.name)
+    here.write(topics.barriers(job.name), Start(job.name, CLAIMED, 1, 1))
+    log = tmp_path / "log"
+
+    def signaller(**more: str) -> subprocess.Popen[bytes]:
+        env = {**os.environ, **environment(broker.cluster), "CUTWATER_REGION": "eu", **more}
+        with log.open("ab") as out:
+            command = [sys.executable, "-m", "cutwater.commit_signal", str(path)]
+            return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+
+    assert signaller().wait(60) == UsageError.exit_code
+    assert "CUTWATER_BEGIN_BESIDE=us" in log.read_text()
+    running = signaller(CUTWATER_BEGIN_BESIDE="us")
+    try:
+        until(lambda: " ready " in log.read_text() or running.poll() is not None, "the signaller")
+        assert running.poll() is None, log.read_text()
+    finally:
+        running.kill()
+        running.wait(20)
+    settings = Settings(bootstrap_servers=broker.cluster.bootstrap, region="eu")
+    with pytest.raises(UsageError, match="CUTWATER_BEGIN_BESIDE=us"):
+        parent_milestone(job, settings)
+    assert parent_milestone(job, settings.model_copy(update={"begin_beside": "us"})) is None
 
 
 def test_a_region_with_milestones_of_its_own_goes_on(broker: Any, tmp_path: Path) -> None:

@@ -213,6 +213,26 @@ def test_the_loss_is_exact(regions: Regions) -> None:
     assert (found.events, found.read, found.exact) == (MISSING, MISSING, True)
 
 
+def test_what_is_produced_there_after_the_promotion_is_told_apart(regions: Regions) -> None:
+    """Run again later, the loss counts that, too: how much of it is of later is said beside it."""
+    _, found = regions.forking().loss()
+    assert (found.events, found.afterwards, found.promoted_ms) == (MISSING, None, None)
+    assert "produced later" not in call(regions, "loss").stdout
+    promoted = now_ms()
+    regions.commit(0, regions.claim.source_cut, committed_ms=promoted)
+    regions.commit(1, regions.claim.source_cut, committed_ms=promoted + 3_600_000)
+    _, found = regions.forking().loss()
+    assert (found.events, found.afterwards, found.promoted_ms) == (MISSING, 0, promoted)
+    regions.events.produce(7, timestamp=promoted + 1)
+    regions.events.produce(4, timestamp=promoted)
+    _, found = regions.forking().loss()
+    assert (found.events, found.afterwards, found.exact) == (MISSING + 11, 7, True)
+    told = json.loads(call(regions, "loss", "--json").stdout)
+    assert (told["events"]["missing"], told["events"]["after_promotion"]) == (MISSING + 11, 7)
+    assert sum(one["after_promotion"] for one in told["partitions"]) == 7
+    assert "produced later" in call(regions, "loss").stdout
+
+
 def call(regions: Regions, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "cutwater.cli.main", "forks", words[0], str(regions.job_file), *words[1:]],
@@ -243,6 +263,7 @@ def test_a_decision_is_recorded_and_listed(regions: Regions) -> None:
     assert found["exact"]
     assert found["events"] == {
         "missing": MISSING,
+        "after_promotion": None,
         "copied_since": 0,
         "absent": MISSING,
         "read": 0,

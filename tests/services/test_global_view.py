@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from changelogs import HOUR_MS, until
-from mirroring import ORIGIN, mirroring, wait_arrived
+from mirroring import ORIGIN, Events, mirroring, wait_arrived
 from rehydrating import Process, running
+from test_view_store import entry
 from twoevents import Region, make_job, oracle, shown
 
+from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.generations import Generation
+from cutwater.core.mirrored import from_origin
 from cutwater.core.moments import iso_ms
 from cutwater.local.ports import free_ports
 from cutwater.rehydrator.peers import path_of
@@ -210,6 +216,39 @@ def test_a_region_whose_rows_are_other_rows_is_left_out(stage: Stage) -> None:
         same(keyed(answer["rows"]), {at: row for at, row in oracle(stage.eu).items() if at[0] == "shop-7"})
 
 
+def test_after_a_failover_each_event_counts_once(stage: Stage) -> None:
+    """A region that went on from one that is dead counts its events, too: merged with the others, not with it."""
+    source = stage.job.topic
+    dead = replace(entry(stage.job, 7).milestone, generation=Generation(1, "ap"))
+    own, copy = TopicPartition(source, 0), TopicPartition(from_origin(source, "ap"), 0)
+    took = {"source_cut": Cut.of({own: 100, copy: 150}), "origin_cut": Cut.of({copy: 150})}
+    stage.eu.take_over(dead, Generation(2, "eu", wire.hash_of(dead).hex()[:8]))
+    stage.eu.sell(150, EU, HOURS, of="ap", **took)
+    events = Events(stage.us)
+    events.produce(30)
+    tokens = [stage.eu.sell(100, EU, HOURS, **took), stage.us.sell(100, HERE, HOURS, source_cut=events.cut())]
+    with ExitStack() as stack:
+        stack.enter_context(stage.mirrored())
+        both = [stack.enter_context(stage.serving(name)) for name in ("eu", ORIGIN)]
+        for peer in both:
+            same(keyed(scanned(peer, 11, at_least=tokens, wait_ms=30_000)), oracle(stage.eu, stage.us))
+            answer = point(peer, "shop-7").json()
+            assert [one["events_of"] for one in answer["milestones"]] == [["ap", "eu"], [ORIGIN]]
+        # And where it goes on to read a copy of the other region's source, whose job lives:
+        took["source_cut"] = Cut.of({own: 100, copy: 150, TopicPartition(from_origin(source, ORIGIN), 0): 5})
+        last = stage.eu.sell(50, EU, HOURS, of=ORIGIN, **took)
+        refused = point(both[0], "shop-7", at_least=[last], wait_ms=30_000)
+        assert refused.status_code == 503, refused.text
+        for text in (
+            "eu (its events would count twice",
+            f"{ORIGIN} (its events",
+            f"region {ORIGIN}'s {source}/0)",
+        ):
+            assert text in refused.json()["detail"]
+        assert point(both[0], "shop-7", partial="true").status_code == 503, "neither of them is the whole"
+        assert 'global_refusals_total{reason="regions"} 0.0' not in both[0].get("/metrics").text
+
+
 def test_the_owners_of_a_region_answer_together(stage: Stage) -> None:
     """Two rehydrators share a region's partitions: its part of the answer has the milestone of each."""
     ports = free_ports(2)
@@ -232,7 +271,12 @@ def test_the_owners_of_a_region_answer_together(stage: Stage) -> None:
 
 @pytest.mark.parametrize(
     ("regions", "says"),
-    [("us", "no URL"), ("US=http://a:1", "no region's name"), ("us=http://a:1,us=http://b:1", "named twice")],
+    [
+        ("us", "one looks like us="),
+        ("us=x", "no URL"),
+        ("US=http://a:1", "no region's name"),
+        ("us=http://a:1,us=http://b:1", "named twice"),
+    ],
 )
 def test_regions_that_cannot_be(stage: Stage, regions: str, says: str) -> None:
     """One line and code 2."""

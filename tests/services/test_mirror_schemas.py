@@ -84,6 +84,24 @@ def test_what_cannot_be_compared_is_said(job: Job, registries: tuple[StandIn, St
     assert "answers 500" in about["reason"]
 
 
+def test_a_registry_that_lets_nobody_in_does_not_differ(job: Job, registries: tuple[StandIn, StandIn]) -> None:
+    """Here or there: nothing was compared, and the settings are named that let the mirror in."""
+    there, here = registries
+    register(there, V1)
+    for closed, setting in ((here, "CUTWATER_REGISTRY"), (there, "CUTWATER_ORIGIN_REGISTRY")):
+        closed.login = ("mirror", "secret")
+        for status in (401, 403):
+            closed.faults = [] if status == 401 else [status]
+            ((level, text, about),) = said(job, there.url, here.url)
+            assert (level, text) == ("warning", "schemas not compared")
+            wanted = f"refuses this client ({status}): set {setting}_USERNAME and {setting}_PASSWORD"
+            assert wanted in about["reason"]
+        closed.login = None
+    here.faults = [400]
+    ((level, text, about),) = said(job, there.url, here.url)
+    assert (level, text) == ("warning", "schemas not compared")
+
+
 def test_one_registry_and_events_without_numbers_need_no_look(job: Job) -> None:
     one = replace(job, registry=RegistryUse(url="http://127.0.0.1:1/"))
     ((level, _, about),) = said(one)

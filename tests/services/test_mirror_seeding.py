@@ -37,7 +37,6 @@ from cutwater.core.mirror_gaps import LOST
 from cutwater.mirror import snapshot_rows
 from cutwater.mirror.seeding import Seeding
 from cutwater.views.copied_stream import CopiedStream
-from cutwater.views.shelf import Shelf
 
 HOURS = 6
 MILESTONES = 4
@@ -57,9 +56,11 @@ class Stage:
         rows = [Sold(f"shop-{one}", number % HOURS, 1_000 * number + one) for one in range(shops)]
         return self.writing.epoch(rows, source_cut=self.events.cut()).sequence
 
-    def snapshot(self) -> None:
-        objects = Objects(str(self.store))
-        with keeping(self.writing, self.folder / "view", objects, near=False) as (view, kept):
+    def snapshot(self, *partitions: int) -> None:
+        """Of a view of these partitions, or of all."""
+        objects, name = Objects(str(self.store)), f"view{'-'.join(map(str, partitions))}"
+        held = frozenset(partitions) if partitions else None
+        with keeping(self.writing, self.folder / name, objects, held, near=False) as (view, kept):
             assert self.writing.last is not None
             view.wait_for(self.writing.last.sequence)
             kept.snapshot()
@@ -71,10 +72,8 @@ class Stage:
 
     def seeding(self) -> Seeding:
         one, objects = self.writing, Objects(str(self.store))
-        shelf = lambda names: Shelf(objects, names, 3_600_000)  # noqa: E731
-        log = structlog.get_logger()
-        there = (one.cluster, one.job, ORIGIN, one.topic, shelf, self.folder / "data", now_ms, log)
-        return Seeding(self.own, *there)
+        there = (one.cluster, one.job, ORIGIN, one.topic)
+        return Seeding(self.own, *there, objects, 3_600_000, self.folder / "data", now_ms, structlog.get_logger())
 
     @property
     def verb(self) -> list[str]:
@@ -158,12 +157,12 @@ def test_without_a_snapshot_that_fits_nothing_is_touched(stage: Stage) -> None:
     with mirroring(own, writing.cluster, writing.job) as mirror:
         wait_arrived(mirror, own, writing.job, stage.epoch(1))
     kept = positions(own, writing.job), arrivals(own, writing.job)
-    with pytest.raises(UsageError, match=f"there is no snapshot of {writing.generation} with all partitions in"):
+    with pytest.raises(UsageError, match=f"there is no snapshot of {writing.generation} in"):
         stage.seeding().plan()
     stage.snapshot()
     (files,) = (stage.store / writing.job.name).glob("*/all/files")
     shutil.move(files, stage.folder / "aside")
-    with pytest.raises(UsageError, match="no snapshot that fits is whole"):
+    with pytest.raises(UsageError, match=f"{writing.generation}:1: all is not whole"):
         stage.seeding().run(lambda _: None, lambda _: None)
     shutil.move(stage.folder / "aside", files)
     cut = dict(writing.cut)
@@ -174,3 +173,33 @@ def test_without_a_snapshot_that_fits_nothing_is_touched(stage: Stage) -> None:
         stage.seeding().run(lambda _: None, lambda _: None)
     assert (positions(own, writing.job), arrivals(own, writing.job)) == kept
     assert len(read_all(own, writing.topic, 0)) > 0
+
+
+def test_peers_that_share_the_partitions_are_a_snapshot_together(stage: Stage) -> None:
+    """Where they are of one milestone: of the newest one nobody has partition 1, so the one before is taken."""
+    own, writing = stage.own, stage.writing
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, own, writing.job, stage.epoch(1))
+    stage.epoch(2)
+    stage.snapshot(0, 2)
+    with pytest.raises(UsageError, match=f"{writing.generation}:2: nobody's snapshot of it holds partition 1"):
+        stage.seeding().plan()
+    stage.snapshot(1, 2)
+    cut = dict(writing.cut)
+    stage.epoch(3)
+    stage.snapshot(0, 2)
+    stage.lose({place: at - 2 for place, at in cut.items()})
+    told = json.loads(stage.resync("--dry-run", "--json").stdout)
+    assert (told["snapshot"], told["shares"]) == (f"{writing.generation}:2", ["p0-2", "p1-2"])
+    assert told["passed_over"] == {f"{writing.generation}:3": "nobody's snapshot of it holds partition 1"}
+    written: list[int] = []
+    done = stage.seeding().run(lambda _: None, written.append)
+    assert done.seed.milestone.sequence == 2
+    assert sum(written) == len(writing.by_sequence[2]) == 80, "a partition that two of them hold is written once"
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, own, writing.job, stage.epoch(4))
+    found = arrivals(own, writing.job)
+    assert [one.sequence for one in found] == [3, 4]
+    for one in found:
+        require_held(writing, own, one)
+    _followed(stage, 4)

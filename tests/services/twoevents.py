@@ -17,12 +17,14 @@ import pandas
 from changelogs import HOUR_MS, Writing
 from datasketches import hll_sketch, tgt_hll_type
 
+from cutwater.adapters import wire
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.measures import HLL_LG_K
+from cutwater.core.records import Milestone
 
 _names = itertools.count()
 _EVENT = {
@@ -94,11 +96,17 @@ class Region(Writing):
         self.region = region
         self.events: list[Event] = []
         self._random = random.Random(seed)
+        self._from: dict[str, Any] = {}
         self._codecs = Codec(WINDOW_KEY_SCHEMA), Codec(job.state_schema)
         super().__init__(cluster, job)
 
     def _make(self, generation: Generation) -> None:
         super()._make(Generation(generation.number, self.region, generation.parent))
+
+    def take_over(self, parent: Milestone, generation: Generation) -> None:
+        """Go on from another region's milestone, whose rows are empty: with the sequence behind it."""
+        self._make(generation)
+        self._from = {"sequence": parent.sequence + 1, "parent_hash": wire.hash_of(parent)}
 
     def _framed(self, sold: Any) -> tuple[bytes, bytes]:
         keys, values = self._codecs
@@ -106,12 +114,12 @@ class Region(Writing):
         key = keys.encode({"key": sold.shop, "window_start": start, "window_end": start + HOUR_MS})
         return key, values.encode(sold.partials)
 
-    def sell(self, count: int, shops: Iterable[str], hours: range, **changes: Any) -> str:
-        """So many events more, aggregated, as one milestone; its token."""
+    def sell(self, count: int, shops: Iterable[str], hours: range, of: str = "", **changes: Any) -> str:
+        """So many events more, aggregated, as one milestone; its token. `of`: the region that they stand in."""
         choose, shops = self._random, list(shops)
         new = [
             Event(
-                self.region,
+                of or self.region,
                 choose.choice(shops),
                 choose.choice(hours) * HOUR_MS + choose.randrange(20) * 60_000,
                 number % 2,
@@ -124,6 +132,7 @@ class Region(Writing):
         ]
         self.events += new
         touched = {(one.shop, one.at_ms // HOUR_MS) for one in new}
+        changes, self._from = {**self._from, **changes}, {}
         return str(self.epoch([self._row(*at) for at in sorted(touched)], **changes).token)
 
     def _row(self, shop: str, hour: int) -> Row:

@@ -32,6 +32,7 @@ REPEATED = "repeated event"
 WRONG_LOSS = "wrong loss"
 WRONG_LIST = "wrong list"
 REOPENED = "closed window reopened"
+FORKED = "fork of who came back"
 
 Window = tuple[str, int]
 State = dict[Window, tuple[int, int]]

@@ -23,6 +23,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import ConfigResource, NewTopic, OffsetSpec
 
+from cutwater.adapters.cluster import Security
 from cutwater.core import topics
 from cutwater.core.restore import MARGIN_MS
 from simulation.fetching import WIRE, Link, SimFetcher
@@ -39,7 +40,7 @@ class SimCluster:
     """Stands for `cutwater.adapters.cluster.Cluster` in one process."""
 
     bootstrap = "simulated"
-    security = SimpleNamespace(protocol="PLAINTEXT")
+    security = Security()
 
     def __init__(self, log: Log, process: Process, link: Link = WIRE) -> None:
         """`link`: over which the process reaches it, where it is another region's."""
@@ -142,6 +143,16 @@ class SimAdmin:
             return _Answer(error=error)
         found = {"max.message.bytes": "1048588", "cleanup.policy": "delete"} | self._log.settings[topic]
         return _Answer({key: SimpleNamespace(value=value) for key, value in found.items()})
+
+    def incremental_alter_configs(
+        self, asked: list[ConfigResource], **_options: object
+    ) -> dict[ConfigResource, _Answer]:
+        error = self._asked()
+        for one in asked if error is None else ():
+            self._log.settings[one.name] = self._log.settings[one.name] | {
+                entry.name: entry.value for entry in one.incremental_configs
+            }
+        return {one: _Answer(error=error) for one in asked}
 
     def create_topics(self, asked: list[NewTopic], **_options: object) -> dict[str, _Answer]:
         self._asked()

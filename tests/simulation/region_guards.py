@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from cutwater.adapters import failing_over, forking
+from cutwater.adapters import failing_over, forking, parents, returning
 from cutwater.adapters.failing_over import FailingOver
 from cutwater.core import arrivals, mirrored
 from cutwater.core.ancestry import Part
@@ -21,16 +21,17 @@ from cutwater.core.losing import Late, Later, later
 from cutwater.core.mirrored import Arrival, from_origin
 from cutwater.core.origins import Origin
 from cutwater.core.records import Milestone
+from cutwater.core.returning import Stood
 from cutwater.mirror import looking, slot, watching
 from cutwater.mirror import resync as resyncing
 from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.copier import Copier
 from cutwater.mirror.slot import Slot
-from cutwater_spark import parentage
 from simulation import regions
 from simulation.checker import (
     ABORTED_READ,
     FALSE_ALARM,
+    FORKED,
     LOST_WRITE,
     PARTIAL,
     REOPENED,
@@ -189,6 +190,7 @@ _BACK = {
 }
 _LATE = {**_GOES_ON, "old": 5.0, "age": 0.7, "link:slow": 4.0}
 _ANEW = {"prune": 0.0, "anew": 8.0, "resync": 0.0, "retention": 0.0, "leap": 0.0, "link:cut": 0.0, "events": 14.0}
+_COMES_BACK = {"kill": 3.0, "stall": 0.0, "failover": 3.0, "switchover": 0.0, "link:cut": 1.0, "leap": 1.0}
 _RESYNCS = {
     "prune": 0.0,
     "resync": 8.0,
@@ -283,14 +285,14 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "own events that count twice after a failback",
         "I2",
         off(failing_over, "begins_at", own_begins_anew),
-        Season({"claims": 4}, _BACK, 700, 12),
+        Season({"claims": 4}, _BACK, 700, 44),
         frozenset({REPEATED}),
     ),
     RegionGuard(
         "behind the end of a copy are only markers",
         "a failover that is refused once the outage is older than compaction waits",
         "I4",
-        off(parentage, "copies_end", lambda *_args: {}),
+        off(parents, "copies_end", lambda *_args: {}),
         Season({"claims": 1}, {"leap": 3.0, "failover": 3.0, "events": 3.0}, first=23),
         frozenset({FALSE_ALARM}),
     ),
@@ -315,7 +317,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "milestones of the failback counted among what is lost",
         "I6",
         off(forking, "behind", to_the_end),
-        Season({"claims": 4}, _BACK, 700, 30),
+        Season({"claims": 4}, _BACK, 700, 44),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -341,6 +343,22 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         off(Part, "holds", lambda *_args: True),
         Season({"claims": 4}, {**_BACK, "old": 5.0, "age": 0.7}, 700, 23),
         frozenset({WRONG_LIST}),
+    ),
+    RegionGuard(
+        "who comes back asks the other region",
+        "a driver or commit-signal that goes on beside the generation that took its place elsewhere",
+        "I6",
+        off(returning, "went_on"),
+        Season({"claims": 1}, _COMES_BACK),
+        frozenset({FORKED}),
+    ),
+    RegionGuard(
+        "who was silent waits for an answer",
+        "a region that comes back as a fork because the link is broken",
+        "I6",
+        off(Stood, "may_be_left"),
+        Season({"claims": 1}, _COMES_BACK),
+        frozenset({FORKED}),
     ),
     RegionGuard(
         "arrivals are removed before the copy",

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from cutwater.adapters import wire
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.generations import candidates
+from cutwater.adapters.parents import kept_behind, unheld
+from cutwater.adapters.returning import Returning
 from cutwater.core import mirrored, topics
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan, Range
@@ -20,19 +22,19 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.mirrored import SOURCE_OFFSET
-from cutwater.core.origins import FIRST, Origin
+from cutwater.core.origins import FIRST, Origin, require_kept
 from cutwater.core.records import Milestone
 from cutwater.core.rejection import Seen
-from cutwater.core.seeds import may_be_overtaken, require_contained
-from cutwater_spark import parentage
-from cutwater_spark.parentage import floor_of, kept_behind, parent_milestone, require_kept
+from cutwater_spark.parentage import parent_milestone
+from cutwater_spark.seeds import floor_of
 from simulation.clients import partition_of
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes
 from simulation.latelist import LateEvent, SimLists, window_end_ms
 from simulation.log import Headers, Log, Outcome, Place, Record, Transaction
-from simulation.processes import Process
+from simulation.processes import Process, SimEvent
 from simulation.spark import Driver, Event, Habits
+from simulation.world import _Silent
 
 Window = tuple[str, int]
 SUMMED = replace(JOB, measures=tuple(replace(one, kind="sum") for one in JOB.measures))
@@ -152,8 +154,16 @@ class RegionDriver(Driver):
     """Works for any generation; one that was claimed goes on from its parent milestone."""
 
     def __init__(
-        self, process: Process, log: KeptLog, disk: Checkpoint, book: Book, clock: object, generation: Generation
+        self,
+        process: Process,
+        log: KeptLog,
+        disk: Checkpoint,
+        book: Book,
+        clock: object,
+        generation: Generation,
+        returning: Returning,
     ) -> None:
+        self._returning = returning
         self.generation, self.changelog = generation, topics.changelog(JOB.name, generation)
         self._disk, self._book = disk, book
         self._known: tuple[int, dict[Window, int]] = (-1, {})
@@ -161,7 +171,10 @@ class RegionDriver(Driver):
         super().__init__(process, log, disk, [], Habits(), clock)
 
     def _run(self) -> None:
-        settings: Any = SimpleNamespace(cluster=self._cluster, generation=self.generation)
+        settings: Any = SimpleNamespace(cluster=self._cluster, generation=self.generation, beside=())
+        parent_milestone(SUMMED, settings)
+        stop: Any = SimEvent(self._process)
+        self._returning.settled(self.generation, stop, _Silent())
         parent = parent_milestone(SUMMED, settings)
         self._parent = parent
         self.origin = Origin.of(parent) if parent else FIRST
@@ -190,10 +203,9 @@ class RegionDriver(Driver):
             found |= folded(one for one in records if one.offset < cut and _visible(one))
         cluster: Any = self._cluster
         now_ms: Any = self._now_ms
-        if may_be_overtaken(parent, now_ms()):
-            copied = parentage.copies_end(cluster, JOB.name)
-            above = parentage.first_above_ms(cluster, parent.changelog_cut, copied)
-            require_contained(parent, above.values(), now_ms())  # asked last: hours may have passed
+        # Asked last: hours may have passed. Nobody has snapshots here.
+        if why := unheld(cluster, JOB.name, parent, self.generation.region, now_ms):
+            raise UsageError(why)
         windows = {window_of(key): total for key, total in found.items()}
         rows = {one: total for one, total in windows.items() if one[1] + HOUR_MS > parent.horizon_ms}
         claim = candidates(cluster, JOB.name).require(self.generation).claim

@@ -38,6 +38,7 @@ from cutwater.core.safe_time import SafeTime
 from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from cutwater.mirror.resync import resync
 from cutwater.mirror.service import Mirror
+from simulation.asking import Asking
 from simulation.checker import FALSE_ALARM, STUCK, Anomaly
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent
@@ -107,6 +108,8 @@ class Regions(Several):
         self.by_name[HOME].make(GENERATION)
         self.links = {name: Link() for name in self.by_name}
         """Over which a region reaches the other one."""
+        self.cuts = 0
+        """So often was a link cut."""
         self.foreign: set[str] = set()
         """Slots in which a zombie has gone on: a driver that finds its rows ends the generation."""
         self.given_up: dict[str, str] = {}
@@ -247,6 +250,7 @@ class Regions(Several):
         """Cut, slow or well again, one way or both."""
         for name in ((HOME,), (AWAY,), (HOME, AWAY))[self.luck() % 3]:
             self.links[name].cut, self.links[name].slow = what == "cut", what == "slow"
+            self.cuts += what == "cut"
             self.faults[f"link {what}"] += 1
 
     def _do_failover(self, _what: str) -> None:
@@ -422,7 +426,8 @@ class Regions(Several):
         if part == "driver":
             generation = Generation.parse(which)
             disk = region.disks[generation]
-            RegionDriver(process, region.log, disk, self.book, lambda: self.now_ms, generation)
+            asking = Asking(self, process, name)
+            RegionDriver(process, region.log, disk, self.book, lambda: self.now_ms, generation, asking)
         elif part == "signal":
             signal = CommitSignal(
                 cluster,
@@ -432,6 +437,7 @@ class Regions(Several):
                 _Silent(),
                 clock_s=lambda: self.now_ms / 1000,
                 event=lambda: SimEvent(process),
+                returning=Asking(self, process, name),
             )
             process.spawn(signal.run)
         elif part == "reader":
@@ -516,6 +522,12 @@ class Regions(Several):
                 with suppress(UsageError):  # promoted meanwhile
                     one.claims.abort(candidate.claim.generation, "by luck")
                     self.faults["abort"] += 1
+                    self._back_to_work(candidate.claim.generation)
+
+    def _back_to_work(self, given_up: Generation) -> None:
+        """Who left because of a claim that was given up since is started again, as the error says to do."""
+        for slot in [one for one, why in self.left.items() if f"gone on with job {JOB.name}: {given_up}" in why]:
+            del self.left[slot]
 
     def _switchover(self, process: Process, one: FailingOver, elsewhere: Any, name: str) -> None:
         """As `cutwater switchover`."""

@@ -28,13 +28,14 @@ from cutwater.core.losing import ExactLoss
 from cutwater.core.mirror_gaps import ANEW, GONE, LOST
 from cutwater.core.mirrored import SOURCE_OFFSET, Arrival, Mirrored, place_of
 from cutwater.core.origins import claimed
-from cutwater.core.records import Claim, Milestone
+from cutwater.core.records import Barrier, Claim, Milestone
 from cutwater.core.safe_time import SafeTime
 from cutwater.core.sources import copied_region
 from cutwater.core.streamcheck import check
 from simulation.checker import (
     ABORTED_READ,
     DIVERGENCE,
+    FORKED,
     GAP,
     INVERSION,
     LOST_WRITE,
@@ -103,6 +104,8 @@ class Lines:
         self._offsets: dict[str, list[int]] = defaultdict(list)
         """Where."""
         self._gone: Counter[str] = Counter()
+        self.astray: dict[object, str] = {}
+        """By process: why it should not have gone on."""
 
     def other(self, name: str) -> Region:
         return next(one for one in self._by_name.values() if one.name != name)
@@ -114,7 +117,11 @@ class Lines:
             for one in self._new(region, topics.milestones(JOB.name)):
                 decoded = wire.decode(one.value or b"")
                 if isinstance(decoded, Milestone):
+                    self._require_not_astray(one)
                     self._milestone(name, decoded, one.value or b"")
+            for one in self._new(region, topics.barriers(JOB.name)):
+                if isinstance(wire.decode(one.value or b""), Barrier):
+                    self._require_not_astray(one)
         for name, region in self._by_name.items():
             topic = mirrored.arrivals(JOB.name, self.other(name).name)
             first = region.log.topics[topic][0].first if region.has(topic) else 0
@@ -160,6 +167,11 @@ class Lines:
             self._seen[at] += 1
             if outcome is Outcome.COMMITTED:
                 yield one
+
+    def _require_not_astray(self, one: Record) -> None:
+        owner = one.transaction.owner if one.transaction else None
+        if owner in self.astray:
+            raise Anomaly(FORKED, self.astray[owner])
 
     # --- commit streams
 

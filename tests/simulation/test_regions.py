@@ -29,6 +29,8 @@ HAPPENED = (
     *(
         "failover",
         "switchover",
+        "leaves: gone on elsewhere",
+        "waits for the other region",
         "gone on",
         "loss of events",
         "arrival",

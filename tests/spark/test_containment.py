@@ -10,10 +10,12 @@ import pytest
 from confluent_kafka import Producer
 
 from cutwater.adapters.admin import ensure_topics
+from cutwater.adapters.ends import Ends
 from cutwater.adapters.kafka import TransactionalWriter
+from cutwater.adapters.parents import first_above_ms
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.topics import TopicSpec
-from cutwater_spark.parentage import first_above_ms
+from harness import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -41,6 +43,8 @@ def test_the_marker_behind_a_copy_is_no_record_that_was_taken(broker: Any, uniqu
     writer = TransactionalWriter(broker.cluster, unique("mirror"))
     writer.initialise()
     writer.write(topic, [b"1", b"2"])
+    # The coordinator writes the marker when it has answered.
+    wait_until(lambda: Ends(broker.cluster).of(topic, 1)[0] == 3, "the marker")
     cut = Cut.of_topic(topic, [2])
     assert first_above_ms(broker.cluster, cut) == {0: 0}, "by itself it looks like a record that is gone"
     assert first_above_ms(broker.cluster, cut, {TopicPartition(topic, 0): 2}) == {0: None}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +20,13 @@ from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.core import topics
 from cutwater.core.errors import FencedError
 from cutwater.core.job import PLAIN_KEY_SCHEMA
+from cutwater.core.pacing import REST_MAX_S
 from cutwater.core.records import Withdrawal
 from cutwater.core.verification import RowName
+from cutwater.local.ports import free_ports
 from cutwater.verify.state import fill_from_state
-from harness import GENERATION, Flow, flow, wait_until
+from cutwater_spark.catching_up import CatchingUp
+from harness import GENERATION, Flow, flow, scraped, wait_until
 from lineage import EVENT, Second, assert_whole, events, job_text, read_all, run_first
 
 pytestmark = pytest.mark.spark
@@ -54,6 +59,32 @@ def test_a_generation_goes_on_from_a_milestone(job: Flow) -> None:
     job.produce(events(2_600, 300))
     second.driver()
     assert_whole(second, second.wait(), "sliding")
+
+
+def test_a_candidate_rests_between_epochs(job: Flow) -> None:
+    """A share of the time is left to others while it catches up; what it commits is the same."""
+    port = free_ports(1)[0]
+    parent = run_first(job)
+    job.produce(events(1_400, 500))
+    second = Second(job, parent, 3)
+    second.env |= {"CUTWATER_CATCH_UP_SHARE": "0.25", "CUTWATER_DRIVER_PORT": str(port)}
+    second.driver()
+    assert_whole(second, second.wait(), "sliding")
+    assert scraped(port)["cutwater_driver_rested_seconds_total"] > 0
+
+
+def test_a_promoted_generation_rests_no_more() -> None:
+    """It asks when it would rest, and never again once it is promoted; a stop ends a rest."""
+    answers, stop, rests = [False, True], threading.Event(), list[float]()
+    stop.set()
+    pace = CatchingUp(0.05, lambda: answers.pop(0), stop, rests.append)
+    for _ in range(5):
+        with pace.epoch():
+            time.sleep(0.002)
+    assert not answers, "it was asked twice"
+    assert len(rests) == 1
+    assert rests[0] > 0.01
+    assert rests[0] < REST_MAX_S
 
 
 def assert_state_is_the_changelogs(second: Second, first: Any) -> None:

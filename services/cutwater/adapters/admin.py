@@ -8,7 +8,14 @@ from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S, explain
@@ -157,6 +164,26 @@ def _topic_configs(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[s
         name: {key: one.value or "" for key, one in settings.items()}
         for name, settings in _answers(by_name, "reading the settings of", _ABSENT)
     }
+
+
+def set_configs(cluster: Cluster, topic: str, settings: Mapping[str, str]) -> None:
+    """Change these settings of a topic, and no other.
+
+    Raises UsageError where the topic is not there, we may not, or the brokers do not take a value.
+    """
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
+    ]
+    admin = admin_client(cluster)  # held: without a name it would end before it has answered
+    asked = admin.incremental_alter_configs(
+        [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)], request_timeout=TIMEOUT_S
+    )
+    for future in asked.values():
+        error = future.exception(2 * TIMEOUT_S)
+        if isinstance(error, KafkaException):
+            raise explain(error, f"changing {', '.join(sorted(settings))} of topic {topic}") from None
+        if error is not None:
+            raise error
 
 
 def delete_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:

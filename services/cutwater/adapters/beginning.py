@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from cutwater.adapters import replicas, wire
 from cutwater.adapters.admin import described
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import candidates, promoted
 from cutwater.adapters.streams import newest
 from cutwater.core import topics
-from cutwater.core.beginning import committed_in, require_not_copied
+from cutwater.core.beginning import copied_from, require_not_copied
 from cutwater.core.candidates import Candidates
 from cutwater.core.generations import Generation
 from cutwater.core.origins import claimed
 from cutwater.core.records import Barrier, Committed, Heartbeat, Start
 
 
-def require_may_begin(cluster: Cluster, job: str, generation: Generation) -> None:
+def require_may_begin(cluster: Cluster, job: str, generation: Generation, beside: Collection[str] = ()) -> None:
     """Raise UsageError where a first generation would begin in a region that holds copies of another one's job.
 
-    A claimed generation goes on from a milestone: of that nothing is asked.
+    Unless that region is among those `beside` which it is to begin. A claimed generation goes on from a milestone:
+    of that nothing is asked.
     """
     if claimed(generation) or _begun(cluster, job, generation) or not replicas.has_mirror(cluster, job):
         return
     positions = replicas.positions(cluster, job).every
     claims = described(cluster, [topics.candidates(job)])
     known = candidates(cluster, job) if claims else Candidates()
-    require_not_copied(job, generation, committed_in(topics.milestones(job), positions), known)
+    require_not_copied(job, generation, copied_from(positions), known, beside)
 
 
 def _begun(cluster: Cluster, job: str, generation: Generation) -> bool:

@@ -56,21 +56,29 @@ class Claims:
         return Claim(self._job.name, generation, wire.encode(parent), wanted, back, reason, self._now_ms())
 
     def start(
-        self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication
+        self,
+        token: str | None,
+        partitions: int | None,
+        rewinds: bool,
+        reason: str,
+        copies: Replication,
+        require: Callable[[Claim], object] | None = None,
     ) -> Claim:
-        """Reserve a generation, with its changelog. Raises UsageError as `plan` and `require_kept` do.
+        """Reserve a generation, with its changelog. Raises UsageError as `plan` does, and what `require` raises.
 
-        Asked again behind the claim: whoever prunes generations may have looked before it, and removes behind it.
+        `require`: can the parent's state be had? By default the parent's changelog must be there. Asked again
+        behind the claim: whoever prunes generations may have looked before it, and removes behind it.
         """
+        kept = require or self.require_kept
 
         def planned() -> Claim:
             claim = self.plan(token, partitions, rewinds, reason)
-            self.require_kept(claim)
+            kept(claim)
             return claim
 
         claim = self.reserve(planned, copies)
         try:
-            self.require_kept(claim)
+            kept(claim)
         except UsageError:
             self.abort(claim.generation, "its parent's changelog was removed meanwhile")
             raise

@@ -17,6 +17,8 @@ from cutwater.adapters.clientlog import ClientLog
 from cutwater.core.errors import MachineError, UsageError
 
 T = TypeVar("T")
+OWN = "CUTWATER_"
+"""What the names of the settings begin with, of the own cluster."""
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -51,9 +53,17 @@ class Security:
     """The client's own certificate, where brokers ask for one."""
     key_file: str = ""
     key_password: str = field(default="", repr=False)
+    settings: str = field(default=OWN, compare=False)
+    """What the names of the settings begin with that say all this."""
 
     def __post_init__(self) -> None:
         """Raises UsageError for what cannot work, naming the setting."""
+        try:
+            self._require_possible()
+        except UsageError as error:
+            raise UsageError(self.told(str(error))) from None
+
+    def _require_possible(self) -> None:
         _require("CUTWATER_KAFKA_SECURITY_PROTOCOL", self.protocol, PROTOCOLS)
         if self.sasl:
             _require("CUTWATER_KAFKA_SASL_MECHANISM", self.mechanism, MECHANISMS)
@@ -61,6 +71,12 @@ class Security:
             raise UsageError("CUTWATER_KAFKA_SASL_USERNAME and CUTWATER_KAFKA_SASL_PASSWORD are needed for SASL")
         if bool(self.certificate_file) != bool(self.key_file):
             raise UsageError("CUTWATER_KAFKA_SSL_CERTIFICATE_FILE and CUTWATER_KAFKA_SSL_KEY_FILE go together")
+
+    def told(self, text: str) -> str:
+        """A text that names settings of the own cluster, with the names that count for this one."""
+        for one in ("KAFKA_", "BOOTSTRAP_SERVERS"):
+            text = text.replace(f"{OWN}{one}", f"{self.settings}{one}")
+        return text
 
     @property
     def sasl(self) -> bool:

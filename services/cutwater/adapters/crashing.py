@@ -20,6 +20,7 @@ import psutil
 POINTS = {
     "start-unwritten": "the driver has fenced older ones, and has not said that it starts",
     "start-written": "the driver has said that it starts, and no query runs",
+    "seed-brought": "the rows of a snapshot lie beside the checkpoint, and Spark has not read them",
     "seed-written": "the parent's state is written as files, and nothing says that they are whole",
     "seed-kept": "the checkpoint names the seed, and no query runs",
     "cleared": "the driver has written tombstones, and no row of the epoch",

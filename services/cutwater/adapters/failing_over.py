@@ -24,6 +24,7 @@ from cutwater.core.failover import (
     Again,
     Loss,
     begins_at,
+    came_by,
     copied_up_to,
     forked_at,
     known_loss,
@@ -125,11 +126,8 @@ class FailingOver:
 
     def _base(self, known: Candidates, generation: Generation) -> Claim | None:
         """By which claim the line of a generation came here from the origin, if it did."""
-        while (candidate := known.by_id.get(generation)) is not None:
-            if candidate.claim.origin:
-                return candidate.claim if candidate.claim.origin == self._origin else None
-            generation = told_parent(candidate.claim).generation
-        return None
+        claim = came_by(known, generation, told_parent)
+        return claim if claim and claim.origin == self._origin else None
 
     def plan(self, found: Found) -> Claim:
         """The claim that `claim` would write. Raises UsageError where the two regions have nothing in common."""

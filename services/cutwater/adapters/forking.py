@@ -16,6 +16,7 @@ from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, 
 from cutwater.adapters.lists import late_pairs
 from cutwater.adapters.streams import milestones_in, newest_milestone
 from cutwater.core import forks, mirrored, topics
+from cutwater.core.candidates import Candidate
 from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
@@ -46,11 +47,15 @@ class Forking:
 
         Raises UsageError where the job has no topics here; UnavailableError where this region does not answer.
         """
-        known = [one for one in candidates(self._own, self._job.name).by_id.values() if one.claim.origin]
+        stand = self.standing()
         answers = self._answers()
-        # A withdrawal may have come too late.
-        stand = [one for one in known if one.open or self._promoted(one.claim)]
         return [self._fork(one.claim, one.decision, answers) for one in stand]
+
+    def standing(self) -> list[Candidate]:
+        """The claims that go on from another region's milestone and did not come to nothing, oldest first."""
+        known = [one for one in candidates(self._own, self._job.name).by_id.values() if one.claim.origin]
+        # A withdrawal may have come too late.
+        return [one for one in known if one.open or self._promoted(one.claim)]
 
     def decide(self, keeps: Generation, reason: str, now_ms: int) -> Decision:
         """Write down which line of a fork counts; raises as `forks.decided` does. It deletes nothing."""
@@ -118,6 +123,7 @@ class _Loss:
     def __init__(self, own: Cluster, there: Cluster, job: Job, claim: Claim, report: Report) -> None:
         self._own, self._there, self._job, self._claim, self._report = own, there, job, claim, report
         self._copy = from_origin(job.topic, claim.origin)
+        self._promoted_ms = self._promotion_ms()
 
     def exact(self) -> ExactLoss:
         newest = promoted(self._own, self._job.name)
@@ -125,7 +131,14 @@ class _Loss:
         partitions = [self._missed(place, copied, read) for place, copied in self._claim.origin_cut]
         copied = {TopicPartition(self._copy, one.place.partition): one.later for one in partitions}
         late = late_pairs(self._own, self._job.name)
-        return ExactLoss(partitions, late_of(late.entries, copied), (*late.problems, *self._made_anew()))
+        problems = (*late.problems, *self._made_anew())
+        return ExactLoss(partitions, late_of(late.entries, copied), problems, self._promoted_ms)
+
+    def _promotion_ms(self) -> int | None:
+        """When the claim's generation had its first milestone on the commit stream."""
+        stream = milestones_in(self._own, topics.milestones(self._job.name))
+        mine = (one.committed_ms for one, _ in stream if one.generation == self._claim.generation)
+        return next(mine, None)
 
     def _made_anew(self) -> list[str]:
         """Is the origin's source another topic than that which was copied? Its offsets are other events'."""
@@ -142,7 +155,7 @@ class _Loss:
         consumer = make_consumer(self._there)
         try:
             low, end = bounds(consumer, *place)
-            records = self._counted(consumer, place, max(low, copied), end)
+            records, afterwards = self._counted(consumer, place, max(low, copied), end)
         finally:
             consumer.close()
         brought = self._later(here, copied, end, read.offset(here), low)
@@ -155,18 +168,21 @@ class _Loss:
             cut=max(0, copied - end),
             forgotten=self._forgotten(here),
             later=brought,
+            afterwards=afterwards,
         )
 
     def _forgotten(self, here: TopicPartition) -> int:
         low, _ = Ends(self._own).kept(here.topic, [here.partition])[here.partition]
         return max(0, low - self._claim.source_cut.offset(here))
 
-    def _counted(self, consumer: Consumer, place: TopicPartition, first: int, end: int) -> int:
-        count = 0
-        for count, _ in enumerate(read_range(consumer, *place, first, end) if first < end else (), 1):
+    def _counted(self, consumer: Consumer, place: TopicPartition, first: int, end: int) -> tuple[int, int]:
+        """All, and those that are dated after the promotion here."""
+        count = afterwards = 0
+        for count, one in enumerate(read_range(consumer, *place, first, end) if first < end else (), 1):
+            afterwards += self._promoted_ms is not None and one.timestamp()[1] > self._promoted_ms
             if count % _REPORT_EVERY == 0:
                 self._report(f"{place.topic}/{place.partition}", count)
-        return count
+        return count, afterwards
 
     def _later(self, here: TopicPartition, since: int, end: int, read: int, kept: int) -> Later:
         consumer = make_consumer(self._own)

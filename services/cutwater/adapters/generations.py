@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cutwater.adapters import wire
+from cutwater.adapters.admin import described
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.settings import Settings
@@ -74,6 +75,21 @@ def parent_of(claim: Claim) -> Milestone:
         return record
     # Nothing of that region's barriers was copied: the candidate's signaller begins with its own.
     return replace(record, source_cut=claim.source_cut, changelog_cut=claim.changelog_cut, barriers_position=0)
+
+
+def parents_needed(cluster: Cluster, job: str, generation: Generation) -> frozenset[int]:
+    """The milestones of a generation that open claims start from, by sequence: their state may still be read.
+
+    None where no claims stand here, or whoever asks may not read them. Raises UnavailableError.
+    """
+    topic = topics.candidates(job)
+    try:
+        known = candidates(cluster, job) if topic in described(cluster, [topic]) else Candidates()
+        last = promoted(cluster, job) if known.by_id else None
+    except UsageError:
+        return frozenset()
+    parents = (told_parent(one) for one in known.coming(last))
+    return frozenset(one.sequence for one in parents if one.generation == generation)
 
 
 def told_parent(claim: Claim) -> Milestone:

@@ -134,7 +134,13 @@ class RegistryModel(Model):
 
 # The fields that a job file has, whoever wrote the query.
 JobName = Annotated[str, Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")]
-StateRetention = Annotated[Duration, Field(description="How long after its end a window stays in the state.")]
+StateRetention = Annotated[
+    Duration,
+    Field(
+        description="How long after its end a window stays in the state. Made longer, it counts for windows that "
+        "the horizon has not passed yet."
+    ),
+]
 Shards = Annotated[
     Count, Field(le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever.")
 ]

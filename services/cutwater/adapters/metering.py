@@ -55,6 +55,7 @@ class DriverMetrics:
         self._skew = Gauge("skew_seconds", "Between the source partitions' newest event times.", **here)
         self._heartbeats = Counter("heartbeats", "Times that an idle job said so.", **here)
         self._restarts = Counter("query_restarts", "Times that Spark ended the query, to go on.", **here)
+        self._rested = Counter("rested", "Rest of a candidate between epochs.", unit="seconds", **here)
         for unknown in (self._epoch, self._watermark, self._skew):
             unknown.set(float("nan"))  # a watermark of 1970 would page somebody at each start
 
@@ -75,6 +76,10 @@ class DriverMetrics:
 
     def restarted(self) -> None:
         self._restarts.inc()
+
+    def rests(self, seconds: float) -> None:
+        """A candidate rests so long, to leave the machine to others."""
+        self._rested.inc(seconds)
 
     def _barrier(self, one: Barrier) -> None:
         self.stands_at(one)

@@ -49,7 +49,7 @@ class Refusals:
 
     def __str__(self) -> str:
         """The advice and the client's own words; empty when nothing was refused."""
-        return f"{self._refusal.advice} ({self._text})" if self._refusal else ""
+        return f"{self._cluster.security.told(self._refusal.advice)} ({self._text})" if self._refusal else ""
 
 
 def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> ClusterMetadata:
@@ -68,9 +68,10 @@ def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> Cluster
             admin.poll(_PAUSE_S)
             refusals.raise_final()
             if time.monotonic() >= deadline:
+                advice = cluster.security.told("start it, or set CUTWATER_BOOTSTRAP_SERVERS")
                 raise UnavailableError(
                     f"no Kafka broker answers at {cluster.bootstrap} within {timeout_s:.0f} s "
-                    f"({error.args[0].str()}): {refusals or 'start it, or set CUTWATER_BOOTSTRAP_SERVERS'}"
+                    f"({error.args[0].str()}): {refusals or advice}"
                 ) from None
         look_s = min(2 * look_s, _LOOK_S_MAX)
 
@@ -82,6 +83,5 @@ def made(cluster: Cluster, kind: Any, settings: dict[str, Any], **options: Any) 
     except KafkaException as error:
         text, said = error.args[0].str(), {**cluster.librdkafka(), **settings}
         named = [f"{SETTING_OF[name]} ({said.get(name)})" for name in SETTING_OF if name in text]
-        raise UsageError(
-            f"the Kafka client does not take {' or '.join(named) or 'the settings CUTWATER_KAFKA_*'}: {text}"
-        ) from None
+        what = cluster.security.told(" or ".join(named) or "the settings CUTWATER_KAFKA_*")
+        raise UsageError(f"the Kafka client does not take {what}: {text}") from None

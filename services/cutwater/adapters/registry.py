@@ -41,6 +41,10 @@ class _Passing(UnavailableError):
     """What another attempt may mend."""
 
 
+class MuteError(UsageError):
+    """What stands at the address does not tell this client anything, until a setting is changed."""
+
+
 class _NotThere(UsageError):
     """What may be there once it is registered."""
 
@@ -55,8 +59,11 @@ class Registry:
         password: str = "",
         timeout_s: float = TIMEOUT_S,
         attempts: int = ATTEMPTS,
+        setting: str = "CUTWATER_REGISTRY",
     ) -> None:
+        """`setting`: what the names of the settings begin with that say how it is reached."""
         self._url = url.rstrip("/")
+        self._setting = setting
         self._attempts = attempts
         auth = httpx.BasicAuth(username, password) if username else None
         self._client = httpx.Client(auth=auth, timeout=timeout_s, headers=_CONTENT)
@@ -79,7 +86,7 @@ class Registry:
         base = f"/subjects/{quote(subject, safe='')}/versions"
         numbers = self._call("GET", base, subject, params={"deleted": "true"})
         if not isinstance(numbers, list) or not all(isinstance(one, int) for one in numbers):
-            raise UsageError(f"the registry at {self._url} answers {numbers!r:.100} for the versions of {subject}")
+            raise MuteError(f"the registry at {self._url} answers {numbers!r:.100} for the versions of {subject}")
         if not 0 < len(numbers) <= VERSIONS_MAX:
             raise UsageError(f"subject {subject} has {len(numbers)} versions; 1 to {VERSIONS_MAX} can be read")
         return [self._version(subject, base, one) for one in sorted(numbers, reverse=True)]
@@ -139,15 +146,17 @@ class Registry:
         except httpx.TransportError as error:
             raise _Passing(
                 f"the schema registry at {self._url} does not answer ({type(error).__name__}): check that it runs "
-                "or set CUTWATER_REGISTRY_URL"
+                f"or set {self._setting}_URL"
             ) from None
         except httpx.InvalidURL as error:
-            raise UsageError(f"the schema registry's URL cannot be used: {error}") from None
+            raise MuteError(f"{self._setting}_URL: the schema registry's URL cannot be used: {error}") from None
         if answer.is_success:
             try:
                 return answer.json()
             except ValueError:
-                raise UsageError(f"{self._url} answers no JSON: is it a schema registry's address?") from None
+                raise MuteError(
+                    f"{self._url} answers no JSON: is it a schema registry's address? Check {self._setting}_URL"
+                ) from None
         raise self._refusal(answer, subject)
 
     def _refusal(self, answer: httpx.Response, subject: str) -> Exception:
@@ -155,9 +164,9 @@ class Registry:
         if code >= 500 or code in (408, 429):
             return _Passing(f"the schema registry at {self._url} answers {code}: {reason}")
         if code in (401, 403):
-            return UsageError(
-                f"the schema registry at {self._url} refuses this client ({code}): set CUTWATER_REGISTRY_USERNAME "
-                "and CUTWATER_REGISTRY_PASSWORD"
+            return MuteError(
+                f"the schema registry at {self._url} refuses this client ({code}): set {self._setting}_USERNAME "
+                f"and {self._setting}_PASSWORD"
             )
         if code == 404:
             return _NotThere(
@@ -166,7 +175,7 @@ class Registry:
             )
         if code == 409:
             return UsageError(f"the schema registry refuses the schema as incompatible with {subject}: {reason}")
-        return UsageError(f"the schema registry at {self._url} answers {code}: {reason}")
+        return MuteError(f"the schema registry at {self._url} answers {code}: {reason}")
 
 
 def _number(found: Any, name: str, url: str) -> int:

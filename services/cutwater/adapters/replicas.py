@@ -14,7 +14,7 @@ from cutwater.core.chain import link
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import DivergenceError
 from cutwater.core.mirrored import Arrival, Mirrored, Steering, place_of
-from cutwater.core.records import Heartbeat, Milestone, Release
+from cutwater.core.records import Milestone, Release
 
 
 class Positions:
@@ -90,13 +90,7 @@ def arrived_milestone(cluster: Cluster, arrival: Arrival) -> bytes:
 
 def last_heard_ms(cluster: Cluster, job: str, origin: str) -> int:
     """When the newest milestone or heartbeat that is copied was written, by the origin's clock; 0 for none."""
-
-    def told_ms(record: wire.Record) -> int | None:
-        if isinstance(record, Heartbeat):
-            return record.at_ms
-        return record.committed_ms if isinstance(record, Milestone) else None
-
-    return streams.newest(cluster, mirrored.milestones_from(job, origin), told_ms) or 0
+    return streams.last_heard_ms(cluster, mirrored.milestones_from(job, origin))
 
 
 def last_release(cluster: Cluster, job: str, origin: str) -> Release | None:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from cutwater.adapters.cluster import Cluster, Security
+from cutwater.adapters.cluster import OWN, Cluster, Security
 from cutwater.adapters.jobmodels import registry_url
+from cutwater.adapters.region_apis import TOKEN, TOKEN_RULE, Api, region_apis, rehydrator_url
+from cutwater.core.copied_topics import MAY_BE_KEPT
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import REGION_PATTERN, Generation
 from cutwater.core.mirrored import SLOTS
@@ -30,8 +31,6 @@ _SECURITY = {
     "ssl_key_password": "key_password",
 }
 """Settings behind the prefix KAFKA_, and what `Security` calls them."""
-REGIONS_MAX, URLS_MAX = 16, 5
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")
 
 
 class Settings(BaseSettings):
@@ -55,21 +54,22 @@ class Settings(BaseSettings):
     origin_region: str = Field(
         "",
         pattern=f"^({REGION_PATTERN})?$",
-        description="Name of the region that the mirror copies from; its generations have it in their names.",
+        description="Name of the other region: the mirror copies from it, and driver and commit-signal ask it "
+        "before they go on whether it has the job. Its generations have it in their names.",
     )
     origin_bootstrap_servers: str = Field(
-        "", description="Kafka brokers of that region; of it the mirror only reads."
+        "", description="Kafka brokers of that region; there mirror, driver and commit-signal only read."
     )
     origin_kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         "PLAINTEXT", description="How those brokers want to be spoken to."
     )
     origin_kafka_sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
-        "", description="How the mirror proves there who it is, with SASL."
+        "", description="How these processes prove there who they are, with SASL."
     )
     origin_kafka_sasl_username: str = Field("", description="User for SASL there.")
     origin_kafka_sasl_password: SecretStr = Field(SecretStr(""), description="Password for SASL there.")
     origin_kafka_ssl_ca_file: str = Field("", description="PEM file of certificates to trust there.")
-    origin_kafka_ssl_certificate_file: str = Field("", description="PEM file of the mirror's certificate there.")
+    origin_kafka_ssl_certificate_file: str = Field("", description="PEM file of their certificate there.")
     origin_kafka_ssl_key_file: str = Field("", description="PEM file of that certificate's key (PKCS 8).")
     origin_kafka_ssl_key_password: SecretStr = Field(SecretStr(""), description="Password of that key.")
     origin_registry_url: str = Field(
@@ -87,6 +87,11 @@ class Settings(BaseSettings):
         ge=0,
         description="Bytes of keys and values that this process of the mirror copies a second; 0: no bound.",
     )
+    mirror_keeps: str = Field(
+        "",
+        description="Settings of the copied events' topic that this region decides by itself, comma separated: "
+        "some of retention.ms, retention.bytes, message.timestamp.after.max.ms. The others follow the origin's.",
+    )
     mirror_port: int = Field(
         0, ge=0, le=65_535, description="Port of the mirror's Prometheus metrics; 0 turns them off."
     )
@@ -103,6 +108,11 @@ class Settings(BaseSettings):
     generation: Annotated[Generation, NoDecode] = Field(
         default_factory=lambda data: Generation(1, data.get("region", "local")),
         description="The generation that a driver or commit-signal works for, where it is not the promoted one.",
+    )
+    begin_beside: str = Field(
+        "",
+        description="Regions whose job is copied here and beside which this region's own first generation is to "
+        "begin, comma separated, as us; only needed until its driver has begun.",
     )
     keep_generations_hours: int = Field(
         168,
@@ -127,6 +137,16 @@ class Settings(BaseSettings):
         "",
         description="URLs of the regions' rehydrators, for the global view: us=http://a:8321,eu=http://b:8321; "
         "behind bars who is asked where the first does not answer: us=http://a:8321|http://a2:8321.",
+    )
+    region_tokens: SecretStr = Field(
+        SecretStr(""),
+        description="Tokens that the regions' rehydrators ask for, where they are not CUTWATER_API_TOKEN: "
+        "us=TOKEN,eu=TOKEN; behind bars one for each URL of the region; us= sends none.",
+    )
+    region_ca_files: str = Field(
+        "",
+        description="PEM files of certificates to trust at a region's https URLs, in the place of the well-known "
+        "ones: us=/etc/us-ca.pem; behind bars one for each URL of the region.",
     )
     replica: bool = Field(
         False,
@@ -240,7 +260,8 @@ class Settings(BaseSettings):
     snapshots: str = Field(
         "",
         description="Where the rehydrator's snapshots go: a folder, or a URL (s3://BUCKET/PREFIX, gs://, az://); "
-        "where empty, none are taken. 'cutwater up' takes a folder in the data folder unless this is set.",
+        "where empty, none are taken. A driver reads its parent's state there where the changelog lacks it. "
+        "'cutwater up' takes a folder in the data folder unless this is set.",
     )
     snapshot_every_ms: int = Field(
         600_000, ge=100, le=86_400_000, description="Least time between two snapshots, ms."
@@ -259,6 +280,12 @@ class Settings(BaseSettings):
     )
     s3_anonymous: bool = Field(False, description="Ask the object store without keys: it lets in everybody.")
     trigger_ms: int = Field(500, ge=0, le=3_600_000, description="Least time between two epochs, ms.")
+    catch_up_share: float = Field(
+        1.0,
+        ge=0.05,
+        le=1,
+        description="Share of the time that a candidate's driver works on epochs until it is promoted.",
+    )
     heartbeat_ms: int = Field(
         2_000, ge=100, le=3_600_000, description="Time between an idle job's heartbeats, ms."
     )
@@ -273,7 +300,13 @@ class Settings(BaseSettings):
     failover_min_age_s: float = Field(
         90.0,
         ge=0,
-        description="A failover is refused where the other region was heard of a shorter time ago, in seconds.",
+        description="A failover is refused where the other region was heard of a shorter time ago, in seconds. A "
+        "job that was silent for longer goes on only once the other region (CUTWATER_ORIGIN_*) has answered.",
+    )
+    go_on_behind: str = Field(
+        "",
+        description="Token of the newest milestone here: behind it, and no other, driver and commit-signal go on "
+        "without asking the other region.",
     )
     wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
     registry_url: str = Field("", description="Schema registry, for format confluent; else the job file's.")
@@ -284,8 +317,8 @@ class Settings(BaseSettings):
     @field_validator("api_token")
     @classmethod
     def _fits_a_header(cls, value: SecretStr) -> SecretStr:
-        if value.get_secret_value() and not _TOKEN.fullmatch(value.get_secret_value()):
-            raise ValueError("at least 16 of the characters A-Z a-z 0-9 . _ ~ + / = - are needed")
+        if value.get_secret_value() and not TOKEN.fullmatch(value.get_secret_value()):
+            raise ValueError(TOKEN_RULE)
         return value
 
     @field_validator("registry_url", "origin_registry_url")
@@ -305,26 +338,16 @@ class Settings(BaseSettings):
 
         Raises UsageError for what is no URL of a rehydrator.
         """
-        return shares_of(map(_peer, group) for group in _groups(self.peers))
+        return shares_of([rehydrator_url(one, "CUTWATER_PEERS") for one in group] for group in _groups(self.peers))
 
     @property
-    def region_urls(self) -> dict[str, tuple[str, ...]]:
+    def region_apis(self) -> dict[str, tuple[Api, ...]]:
         """By region, the rehydrators to ask about it, in their order; none where there is no global view.
 
-        Raises UsageError for what is no region or no URL.
+        Raises UsageError for what is no region, no URL or no token.
         """
-        found: dict[str, tuple[str, ...]] = {}
-        for group in self.regions.split(",") if self.regions.strip() else ():
-            name, _, urls = group.strip().partition("=")
-            if not re.fullmatch(REGION_PATTERN, name) or name in found:
-                raise UsageError(
-                    f"CUTWATER_REGIONS: {name[:40]!r} is no region's name, or named twice; one looks like "
-                    "us=http://host:8321"
-                )
-            found[name] = tuple(_peer(one.strip(), "CUTWATER_REGIONS") for one in urls.split("|"))
-        if len(found) > REGIONS_MAX or any(len(urls) > URLS_MAX for urls in found.values()):
-            raise UsageError(f"CUTWATER_REGIONS: {REGIONS_MAX} regions, and {URLS_MAX} URLs each, at most")
-        return found
+        tokens, own = self.region_tokens.get_secret_value(), self.api_token.get_secret_value()
+        return region_apis(self.regions, tokens, self.region_ca_files, own)
 
     @property
     def peer_url(self) -> str:
@@ -362,6 +385,18 @@ class Settings(BaseSettings):
         return self.origin_region
 
     @property
+    def beside(self) -> frozenset[str]:
+        """The regions beside which a first generation may begin; raises UsageError for what is no other region."""
+        named = frozenset(one.strip() for one in self.begin_beside.split(",") if one.strip())
+        for one in sorted(named):
+            if not re.fullmatch(REGION_PATTERN, one) or one == self.region:
+                raise UsageError(
+                    f"CUTWATER_BEGIN_BESIDE: {one[:40]!r} names no other region; one looks like us, several like "
+                    "us,ap"
+                )
+        return named
+
+    @property
     def views_dir(self) -> Path:
         """Below it lie the rehydrator's views; those of another region apart from this one's."""
         return self.data_dir / "replicas" / self.replica_of if self.replica_of else self.data_dir
@@ -382,6 +417,17 @@ class Settings(BaseSettings):
         return held
 
     @property
+    def kept_topic_settings(self) -> frozenset[str]:
+        """What a mirror leaves as it is here; raises UsageError for what must follow the origin."""
+        kept = frozenset(one.strip() for one in self.mirror_keeps.split(",") if one.strip())
+        if wrong := sorted(kept - set(MAY_BE_KEPT)):
+            raise UsageError(
+                f"CUTWATER_MIRROR_KEEPS: {', '.join(wrong)}: a copy follows the origin in this; kept may be "
+                f"{', '.join(MAY_BE_KEPT)}"
+            )
+        return kept
+
+    @property
     def origin_cluster(self) -> Cluster:
         """The cluster that the mirror reads."""
         return Cluster(self.origin_bootstrap_servers, self._security("origin_"))
@@ -391,7 +437,8 @@ class Settings(BaseSettings):
         secrets = {
             name: one.get_secret_value() if isinstance(one, SecretStr) else one for name, one in given.items()
         }
-        return Security(**{_SECURITY[name]: one for name, one in secrets.items()})
+        known = {_SECURITY[name]: one for name, one in secrets.items()}
+        return Security(**known, settings=f"{OWN}{of.upper()}")
 
     @field_validator("generation", mode="before")
     @classmethod
@@ -402,19 +449,6 @@ class Settings(BaseSettings):
 def _groups(text: str) -> list[list[str]]:
     """What is written with commas between owners, and standbys behind bars."""
     return [[one.strip() for one in group.split("|")] for group in text.split(",") if group.strip()]
-
-
-def _peer(text: str, setting: str = "CUTWATER_PEERS") -> str:
-    """Checked, and without the slash at its end."""
-    try:
-        parts = urlsplit(text)
-        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        good = False
-    if not good or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
-        shown = text.rpartition("@")[2]  # what stands before may be a secret
-        raise UsageError(f"{setting}: {shown!r} is no URL of a rehydrator; one looks like http://host:8321")
-    return text.rstrip("/")
 
 
 def environment(cluster: Cluster) -> dict[str, str]:

@@ -25,7 +25,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.output import Published
-from cutwater.core.records import Barrier, Milestone, Release, Start
+from cutwater.core.records import Barrier, Heartbeat, Milestone, Release, Start
 from cutwater.core.streamcheck import Barriers
 
 T = TypeVar("T")
@@ -105,6 +105,17 @@ def release(cluster: Cluster, topic: str) -> Release | None:
     """The release that ends a commit stream, where one does: another region goes on from there."""
     found = last_word(cluster, topic)
     return found if isinstance(found, Release) else None
+
+
+def last_heard_ms(cluster: Cluster, topic: str) -> int:
+    """When the newest milestone or heartbeat of a commit stream, or of a copy, was written; 0 for none."""
+
+    def told_ms(record: wire.Record) -> int | None:
+        if isinstance(record, Heartbeat):
+            return record.at_ms
+        return record.committed_ms if isinstance(record, Milestone) else None
+
+    return newest(cluster, topic, told_ms) or 0
 
 
 def newest_start_ms(cluster: Cluster, job: str) -> int | None:

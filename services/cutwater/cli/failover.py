@@ -19,6 +19,7 @@ from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
 from cutwater.cli.output import err, handled, iso, out, print_json
+from cutwater.cli.seeds import SeedSource, seed_source
 from cutwater.core import topics
 from cutwater.core.candidates import delayed
 from cutwater.core.cuts import TopicPartition
@@ -67,7 +68,11 @@ def failover(
     them meanwhile. Broken off, run it again. While the other region lives this makes a fork, which stays readable
     there and is decided by you: docs/FAILOVER.md says when not to.
 
-    Exit 2: nothing has arrived, or the region was alive a moment ago. 4: not promoted in time; it still will be.
+    The state is read from the copied changelog; where compaction has overtaken the newest arrival there, from a
+    snapshot of it in the store that CUTWATER_SNAPSHOTS names, which a view of this region takes.
+
+    Exit 2: nothing has arrived, the region was alive a moment ago, or nothing holds the newest arrival's state.
+    4: the store does not answer; or not promoted in time: it still will be.
 
     Examples:  cutwater failover job.yaml --origin us --dry-run  ·  cutwater failover job.yaml --origin us
     """
@@ -83,9 +88,10 @@ def failover(
         least_ms = round(1000 * settings.failover_min_age_s)
         require_dead(found.arrival.origin, found.heard_ms, now_ms(), least_ms)
     if dry_run:
-        _tell(job, found, again.claim if again else one.plan(found), None, steps, as_json)
+        _plan(one, settings, job, found, steps, as_json)
         return
     if again is None:
+        _source(one, settings, job, found)  # else the mirror would be fenced in vain
         with steps.step("fencing the mirror"):
             one.fence()
             found = one.look()
@@ -116,8 +122,7 @@ def switchover(
         found = one.look()
         made = _released(settings, job, found)
     if dry_run:
-        again = one.claimed(found)
-        _tell(job, found, again.claim if again else one.plan(found), None, steps, as_json)
+        _plan(one, settings, job, found, steps, as_json, to_come=not found.planned)
         return
     if made is None:
         with steps.step("releasing it there"):
@@ -187,9 +192,34 @@ def _released(settings: Settings, job: Job, found: Found) -> Release | None:
     return None
 
 
+def _source(one: FailingOver, settings: Settings, job: Job, found: Found) -> SeedSource | None:
+    """Where the state will be read; None where that may be done already, by an earlier try's generation."""
+    if one.claimed(found) is not None:
+        return None
+    return seed_source(settings.cluster, job, settings, one.plan(found), settings.snapshots)
+
+
+def _plan(
+    one: FailingOver,
+    settings: Settings,
+    job: Job,
+    found: Found,
+    steps: Steps,
+    as_json: bool,
+    to_come: bool = False,
+) -> None:
+    """Say what would be done. `to_come`: another milestone is to arrive before it is."""
+    again = one.claimed(found)
+    source = None if to_come else _source(one, settings, job, found)
+    if source is not None and not as_json:
+        out.print(str(source), highlight=False)
+    _tell(job, found, again.claim if again else one.plan(found), None, steps, as_json, source)
+
+
 def _go_on(
     one: FailingOver, settings: Settings, job: Job, found: Found, steps: Steps, wait_s: float, as_json: bool
 ) -> None:
+    source = _source(one, settings, job, found)
     copies = copies_of(settings.cluster, settings.replication_factor, settings.min_insync_replicas)
     with steps.step("making topics"):
         one.prepare(copies)
@@ -198,9 +228,11 @@ def _go_on(
         one.claims.promote(claim.generation)
     if not as_json:
         out.print(f"{claim.generation} is claimed: start its driver and commit-signal", highlight=False)
+        if source is not None:
+            out.print(str(source), highlight=False)
     with steps.step("promoting it") as status:
         first = _await_promotion(settings, job, claim, wait_s, status)
-    _tell(job, found, claim, first, steps, as_json)
+    _tell(job, found, claim, first, steps, as_json, source)
 
 
 def _await_arrival(one: FailingOver, made: Release, wait_s: float, status: Any) -> Found:
@@ -238,7 +270,15 @@ def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, 
         time.sleep(LOOK_S)
 
 
-def _tell(job: Job, found: Found, claim: Claim, first: Milestone | None, steps: Steps, as_json: bool) -> None:
+def _tell(
+    job: Job,
+    found: Found,
+    claim: Claim,
+    first: Milestone | None,
+    steps: Steps,
+    as_json: bool,
+    source: SeedSource | None = None,
+) -> None:
     """What the claim goes on from, whatever has arrived since."""
     parent = told_parent(claim)
     copied = {TopicPartition(job.topic, place.partition): offset for place, offset in claim.origin_cut}
@@ -250,6 +290,7 @@ def _tell(job: Job, found: Found, claim: Claim, first: Milestone | None, steps: 
         "first": str(first.token) if first else None,
         "rewinds_to": claim.rewinds_to,
         "planned": planned,
+        "seed": source.as_object() if source else None,
         "loss": {
             "milestones": loss.milestones,
             "newest": str(loss.newest),

@@ -101,7 +101,8 @@ def loss(
 
     Milestones that were not carried over, by token; and the events that were not copied at the failover, counted
     by reading them: those that a mirror has brought since, those that this region has read, and those that came
-    too late for a window. It reads every event behind that position, in both regions.
+    too late for a window. It reads every event behind that position, in both regions. What was produced there
+    after the promotion here is missing here too, and counted; how many are dated so is told beside it.
 
     Exit 2: no generation here went on from there. 4: a region does not answer.
 
@@ -193,8 +194,10 @@ def loss_object(fork: Fork, found: ExactLoss) -> dict[str, Any]:
         **as_object(fork),
         "exact": found.exact,
         "problems": list(found.problems),
+        "promoted_ms": found.promoted_ms,
         "events": {
             "missing": found.events,
+            "after_promotion": found.afterwards,
             "copied_since": found.copied,
             "absent": found.absent,
             "read": found.read,
@@ -212,6 +215,7 @@ def _missed_json(one: Missed) -> dict[str, Any]:
         "copied_up_to": one.copied,
         "end": one.end,
         "events": one.records,
+        "after_promotion": one.afterwards,
         "copied_since": one.later.records,
         "deleted_offsets": one.deleted,
         "cut_offsets": one.cut,
@@ -225,6 +229,7 @@ def _show_loss(settings: Settings, fork: Fork, found: ExactLoss) -> None:
     rows = [
         ("milestones of the fork", fork.milestones, f"committed in {there}, not carried over"),
         ("events", found.events, f"in {there} and not copied at the failover"),
+        *_produced_since(found, here, there),
         ("  copied since", found.copied, "brought by a mirror"),
         ("  still absent", found.absent, f"in {there} alone: start a mirror of it in {here}"),
         ("  read", found.read, f"by {here}, up to its newest milestone"),
@@ -237,6 +242,14 @@ def _show_loss(settings: Settings, fork: Fork, found: ExactLoss) -> None:
     for one in found.partitions:
         for problem in _problems(one, here):
             out.print(f"{one.place.topic}/{one.place.partition}: {problem}", highlight=False)
+
+
+def _produced_since(found: ExactLoss, here: str, there: str) -> list[tuple[str, int, str]]:
+    """Of the events those that nobody could have carried over."""
+    if found.promoted_ms is None or not found.afterwards:
+        return []
+    when = f"the promotion in {here} ({iso(found.promoted_ms)})"
+    return [("  produced later", found.afterwards, f"of these dated after {when}: who still writes in {there}?")]
 
 
 def _problems(one: Missed, here: str) -> list[str]:

@@ -13,6 +13,7 @@ from cutwater.adapters.process import now_ms
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, place_of
 from cutwater.cli.output import err, handled, iso, out, print_json, table
 from cutwater.cli.retire import prune
+from cutwater.cli.seeds import SeedSource, seed_source
 from cutwater.core.candidates import Candidate, delayed
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
@@ -54,7 +55,10 @@ def start(
     A stack of 'cutwater up' starts its driver and commit-signal by itself. Elsewhere start both with
     CUTWATER_GENERATION set to the id that this prints. Once it has caught up: 'cutwater generation promote'.
 
-    Exit 2: no such milestone, or none may be started from it.
+    It says where the parent's state will be read: from its changelog, else from a snapshot of that very milestone.
+
+    Exit 2: no such milestone, none may be started from it, or nothing holds its state any more. 4: brokers or the
+    store of snapshots do not answer.
 
     Examples:  cutwater generation start --partitions 6  ·  cutwater generation start --from g1-local-00000000:42
     ·  cutwater generation start job.yaml --bootstrap-servers kafka-1:9092 --dry-run --json
@@ -80,7 +84,8 @@ def rollback(
     What came after is read again from the events. Views reload; the publisher writes the differences as marked
     corrections, and tombstones for keys that vanish.
 
-    Exit 2: no such milestone. 4: it was not promoted in time; it still will be, or 'cutwater generation abort' it.
+    Exit 2: no such milestone, or nothing holds its state any more. 4: it was not promoted in time; it still will
+    be, or 'cutwater generation abort' it.
 
     Examples:  cutwater rollback --to g1-local-00000000:42
     ·  cutwater rollback --to g1-local-00000000:42 --dry-run
@@ -172,20 +177,26 @@ def _claim(
     dry_run: bool,
     as_json: bool,
 ) -> Claim:
-    settings = place.settings
+    settings, sources = place.settings, list[SeedSource]()
+
+    def require(planned: Claim) -> None:
+        store = place.stack.snapshots if place.stack else settings.snapshots
+        sources.append(seed_source(place.cluster, place.job, settings, planned, store))
+
     if dry_run:
         claim = _claims(place).plan(token, partitions, rewinds, reason)
-        _claims(place).require_kept(claim)
+        require(claim)
     else:
         # The embedded broker is alone; settings say otherwise only for a user's own.
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
-        claim = _claims(place).start(token, partitions, rewinds, reason, copies)
+        claim = _claims(place).start(token, partitions, rewinds, reason, copies, require)
     told = {
         "generation": str(claim.generation),
         "parent": str(parent_of(claim).token),
         "partitions": claim.partitions,
         "rewinds_to": claim.rewinds_to,
         "claimed": not dry_run,
+        "seed": sources[-1].as_object(),
     }
     if as_json:
         print_json(told)
@@ -194,6 +205,7 @@ def _claim(
         out.print(
             f"{told['generation']} {verb}: from {told['parent']}, {claim.partitions} partitions", highlight=False
         )
+        out.print(str(sources[-1]), highlight=False)
     return claim
 
 

@@ -46,7 +46,8 @@ def plan(
 
     With brokers named, what exists there counts, the promoted generation with its partitions too, and where the
     job ran the bytes per row are measured. Without, three brokers are assumed. docs/OPERATING.md has the formula.
-    Where another region is mirrored here, what its mirror needs in both regions is among the rights.
+    Where another region is named, what a mirror of it needs in both regions is among the rights, and what driver
+    and commit-signal need there, which ask it before they go on.
 
     Exit 2: the job file, a setting or an option is wrong. 4: the named brokers do not answer.
 

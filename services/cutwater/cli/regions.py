@@ -12,12 +12,13 @@ from cutwater.adapters import replicas
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
-from cutwater.cli.output import err, handled, iso, out, print_json, table
+from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.core.cuts import TopicPartition
-from cutwater.core.errors import CutwaterError
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.mirrored import Mirrored, Steering
 from cutwater.core.safe_time import Pace, SafeTime, awaited, safe_time
 
@@ -35,7 +36,7 @@ def regions(
     """Show the replicas in this region: newest arrival, its age and watermark, and how far the copies are behind.
 
     What is not copied yet is asked of the origin where CUTWATER_ORIGIN_* name it; while it does not answer, it is
-    not known ("?", in JSON null).
+    not known ("?", in JSON null). Where it refuses these settings, standard error says which.
 
     Exit 4: this region's brokers do not answer.
 
@@ -84,7 +85,15 @@ def _ends(settings: Settings, origin: str, places: list[TopicPartition]) -> dict
     if origin != settings.origin_region or not settings.origin_bootstrap_servers:
         return None
     try:
-        return Ends(settings.origin_cluster, ASK_S).written(places)
+        there = settings.origin_cluster
+        wait_for_broker(there, ASK_S)
+    except UsageError as error:
+        say(f"{origin} is not asked: {error}")
+        return None
+    except UnavailableError:
+        return None
+    try:
+        return Ends(there, ASK_S).written(places)
     except CutwaterError:
         return None
 

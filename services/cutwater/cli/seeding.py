@@ -19,7 +19,6 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 from cutwater.mirror.resync import Standing
 from cutwater.mirror.seeding import Plan, Seeding
-from cutwater.views.shelf import Shelf
 
 
 class Asked(NamedTuple):
@@ -68,7 +67,8 @@ def _seeding(asked: Asked) -> Seeding:
         asked.job,
         asked.region,
         asked.topic,
-        lambda names: Shelf(objects_at(place, settings), names, settings.snapshot_grace_ms),
+        objects_at(place, settings),
+        settings.snapshot_grace_ms,
         settings.data_dir,
         now_ms,
         _Said(),
@@ -127,8 +127,9 @@ def _tell(plan: Plan, asked: Asked, rows: int | None) -> None:
         "positions": len(copy.known),
         "snapshot": str(milestone.token),
         "committed": iso(milestone.committed_ms),
-        "files": len(plan.manifest.files),
-        "bytes": plan.manifest.size,
+        "shares": [one.shelf.names.share for one in plan.parts],
+        "files": plan.files,
+        "bytes": plan.size,
         "rows": rows,
         "partitions": [
             {"partition": one, "from": at, "kept_from": plan.kept[one][0], "end": plan.kept[one][1]}

@@ -13,16 +13,17 @@ import typer
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import parents_needed
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.objects import Objects, objects_at
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.options import DataDirOption, JsonOption, cluster_for, settings_for
 from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.generations import Token
-from cutwater.core.sharing import Partitions
-from cutwater.core.snapshots import Manifest, Names, Policy, Unusable, share_name, shares_of
+from cutwater.core.generations import Generation, Token
+from cutwater.core.snapshots import Manifest, Names, Policy, Unusable, shares_of
 from cutwater.local import running
 from cutwater.views.shelf import Shelf
 
@@ -49,6 +50,16 @@ class _Place:
     objects: Objects
     settings: Settings
     api_url: str
+    cluster: Cluster | None
+    """None where no brokers are named."""
+
+    def needed(self, shelf: Shelf) -> frozenset[int]:
+        """The milestones that open claims start from, as far as there are brokers to ask."""
+        try:
+            generation = Generation.parse(shelf.names.generation)
+        except UsageError:  # a folder of somebody else's
+            return frozenset()
+        return parents_needed(self.cluster, self.job, generation) if self.cluster else frozenset()
 
     def shelves(self) -> list[Shelf]:
         """Of each generation and share that has objects."""
@@ -164,7 +175,8 @@ def prune_snapshots(
     """Do what a rehydrator does after each snapshot: apply the retention, and delete files nobody needs.
 
     What is kept says CUTWATER_SNAPSHOT_KEEP_LAST, …_HOURS and …_DAYS. Files go once no manifest has named them for
-    CUTWATER_SNAPSHOT_GRACE_MS, which must be the same for all that write there. The newest snapshot always stays.
+    CUTWATER_SNAPSHOT_GRACE_MS, which must be the same for all that write there. The newest snapshot always stays,
+    and where brokers are named (CUTWATER_BOOTSTRAP_SERVERS, or a stack) what a claimed generation starts from.
 
     Exit 1: a manifest cannot be read; then no file is deleted. 2: no store is named. 4: the store does not answer.
 
@@ -172,11 +184,10 @@ def prune_snapshots(
     ·  cutwater snapshots prune job.yaml --store s3://backups/cutwater
     """
     place = _place(job_file, store, data_dir)
-    policy = _policy(place.settings)
+    policy, how = _policy(place.settings), {"dry_run": dry_run, "drop_unreadable": drop_unreadable}
     with err.status("pruning snapshots"):
         done = [
-            (shelf, shelf.prune(policy, now_ms(), dry_run=dry_run, drop_unreadable=drop_unreadable))
-            for shelf in place.shelves()
+            (shelf, shelf.prune(policy, now_ms(), **how, needed=place.needed(shelf))) for shelf in place.shelves()
         ]
     if as_json:
         shares = [{**asdict(shelf.names), **asdict(one)} for shelf, one in done]
@@ -208,7 +219,8 @@ def create_snapshot(
 ) -> None:
     """Have the running rehydrator take a snapshot now, and wait until it is in the store, whole.
 
-    Of several rehydrators that share the partitions each has its own: name one with --api-url.
+    Of several rehydrators that share the partitions each has its own: name one with --api-url. One of a standby
+    region (CUTWATER_REPLICA_OF) takes it of the newest arrival: a failover may begin from it (docs/FAILOVER.md).
 
     Exit 2: the rehydrator takes no snapshots, or no store is named. 4: it or the store does not answer in time.
 
@@ -216,10 +228,9 @@ def create_snapshot(
     ·  cutwater snapshots create job.yaml --api-url http://view-1:8321 --store s3://backups/cutwater
     """
     place = _place(job_file, store, data_dir, api_url)
-    partitions = _ask("GET", f"{place.api_url}/healthz", place.settings)["partitions"]
-    token = Token.parse(str(_ask("POST", f"{place.api_url}/v1/snapshots", place.settings)["token"]))
-    share: Partitions | None = None if partitions is None else frozenset(partitions)
-    shelf = place.shelf(Names(place.job, str(token.generation), share_name(share)))
+    answer = _ask("POST", f"{place.api_url}/v1/snapshots", place.settings)
+    token = Token.parse(str(answer["token"]))
+    shelf = place.shelf(Names(place.job, str(token.generation), str(answer["share"])))
     with err.status(f"waiting for the snapshot of {token}"):
         _wait(shelf, token, wait)
     found = _Found(shelf, token.sequence, shelf.manifest(token.sequence))
@@ -250,7 +261,7 @@ def _place(job_file: Path | None, store: str | None, data_dir: Path | None, api_
         job, url, place = stack.job, api_url or stack.api_url, store or stack.snapshots or place
     if not place:
         raise UsageError("no store of snapshots is named: set CUTWATER_SNAPSHOTS, or give --store")
-    return _Place(job, objects_at(place, settings), settings, url)
+    return _Place(job, objects_at(place, settings), settings, url, cluster_for(settings, None))
 
 
 def _policy(settings: Settings) -> Policy:

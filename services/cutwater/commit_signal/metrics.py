@@ -25,6 +25,9 @@ class Metrics:
         self._prepared = Gauge("prepared", "1 while an epoch waits for Spark's commit.", **here)
         self._read = Gauge("read_offset", "The next offset of the barriers topic.", **here)
         self._waiting = Gauge("waiting", "1 while the brokers do not answer: no milestone comes.", **here)
+        self._asking = Gauge(
+            "waiting_for_region", "1 while another region, which may have gone on, does not answer.", **here
+        )
         self._delay = Histogram(
             "delay", "From an epoch's barrier to its milestone.", unit="seconds", buckets=_SECONDS, **here
         )
@@ -39,6 +42,10 @@ class Metrics:
     def waiting(self, now: bool) -> None:
         """Do the brokers fail to answer?"""
         self._waiting.set(now)
+
+    def asking(self, now: bool) -> None:
+        """Is another region waited for?"""
+        self._asking.set(now)
 
     def wrote(self, record: StreamRecord) -> None:
         if isinstance(record, Milestone):

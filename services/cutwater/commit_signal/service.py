@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from cutwater.adapters.kafka import (
 )
 from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, run_service
+from cutwater.adapters.returning import Returning, returning
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.streams import last_word
 from cutwater.adapters.trail import account
@@ -84,7 +85,13 @@ class CommitSignal:
         metrics: Metrics | None = None,
         clock_s: Callable[[], float] = time.monotonic,
         event: Callable[[], threading.Event] = threading.Event,
+        beside: Collection[str] = (),
+        returning: Returning | None = None,
     ) -> None:
+        """`beside`: the regions whose copies here do not keep a first generation from beginning.
+
+        `returning`: asks the other region, where one is named.
+        """
         self._cluster = cluster
         self._job = job
         self._generation = generation
@@ -93,9 +100,11 @@ class CommitSignal:
         self._account = account or unrecorded()
         self._metrics = metrics or Metrics()
         self._clock_s = clock_s
+        self._returning = returning
         self._stop = event()
         self._looked_s = clock_s()
         self._gave_way = 0
+        self._beside = beside
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -109,6 +118,8 @@ class CommitSignal:
             while not self._stop.is_set():
                 with self._account as start:
                     duty = self._take_over(consumer, start)
+                if duty is None:
+                    return
                 assign(consumer, topic, {0: duty.state.position})
                 try:
                     self._follow(consumer, duty, brokers)
@@ -121,12 +132,15 @@ class CommitSignal:
         finally:
             consumer.close()
 
-    def _take_over(self, consumer: Consumer, start: Account) -> Duty:
+    def _take_over(self, consumer: Consumer, start: Account) -> Duty | None:
+        """None when stopped before."""
         with start.step("reading the commit stream"):
             parent = self._candidate()
             before = self._read_state(consumer, parent)  # leaves, when another is promoted, without fencing it
             if before.last is None:
-                require_may_begin(self._cluster, self._job, self._generation)
+                require_may_begin(self._cluster, self._job, self._generation, self._beside)
+        if not self._settled(start):
+            return None
         with start.step("fencing older signallers"):
             writer = TransactionalWriter(self._cluster, self._id(parent is not None))
             writer.initialise()
@@ -142,6 +156,19 @@ class CommitSignal:
             return Duty(state, writer, topics.milestones(self._job))
         promoting = Promoting(self._cluster, self._job, self._generation, self._now_ms, self._log, self._clock_s)
         return Duty(state, writer, topics.candidates(self._job), promoting)
+
+    def _settled(self, start: Account) -> bool:
+        """Asks another region that is named: an epoch that was prepared here may be of a job that it has by now.
+
+        False when stopped while that was waited for. Raises FencedError where it has gone on with the job.
+        """
+        if self._returning is None:
+            return True
+        with start.step("asking the other region"):
+            settled = self._returning.settled(self._generation, self._stop, self._log, self._metrics.asking)
+        if not settled:
+            start.stopped(UnavailableError("stopped while another region was waited for"))
+        return settled
 
     def _id(self, candidate: bool) -> str:
         return topics.candidate_id(self._job, self._generation) if candidate else topics.signal_id(self._job)
@@ -292,7 +319,9 @@ def _build(job: Job, settings: Settings, log: Any) -> CommitSignal:
         partition_count(settings.cluster, topic)
     metrics = Metrics()
     serve(metrics.registry, settings.host, settings.signal_port, "CUTWATER_SIGNAL_PORT")
-    return CommitSignal(settings.cluster, job.name, settings.generation, now_ms, log, start, metrics)
+    work = (settings.cluster, job.name, settings.generation)
+    asking = returning(job, settings)
+    return CommitSignal(*work, now_ms, log, start, metrics, beside=settings.beside, returning=asking)
 
 
 def main() -> int:

@@ -64,9 +64,17 @@ def mirror_here(job: str, source: str, origin: str) -> list[Acl]:
 
 
 def mirror_there(job: str, source: str) -> list[Acl]:
-    """What the same users need in the region that is copied: nothing is written there."""
-    every = (*_copied(MIRROR, job, source), *_copied(MIRROR_TOOLS, job, source))
+    """What users of this region need in the one that is copied: nothing is written there."""
+    every = (*_copied(MIRROR, job, source), *_copied(MIRROR_TOOLS, job, source), *_asked(job))
     return [one for one in every if one.name]
+
+
+def _asked(job: str) -> Iterator[Acl]:
+    # Before they go on: has that region gone on with the job?
+    for service in ("driver", "commit-signal"):
+        yield Acl(service, "topic", topics.milestones(job), ("Read",))
+        yield Acl(service, "topic", topics.candidates(job), ("Read",))
+        yield _group(service)
 
 
 def _copied(service: str, job: str, source: str) -> Iterator[Acl]:
@@ -86,9 +94,12 @@ def _copies(job: str, source: str, origin: str) -> list[tuple[str, bool]]:
 
 def _mirror(job: str, source: str, origin: str) -> Iterator[Acl]:
     # It makes what it writes, and reads it again: no record may be there that it did not write.
-    own = [(mirrored.arrivals(job, origin), False), (mirrored.positions(job), False)]
-    for name, prefixed in (*_copies(job, source, origin), *own):
-        yield Acl(MIRROR, "topic", name, ("Create", "DescribeConfigs", "Read", "Write"), prefixed)
+    makes = ("Create", "DescribeConfigs", "Read", "Write")
+    for name, prefixed in _copies(job, source, origin):
+        # Their settings follow the origin's.
+        yield Acl(MIRROR, "topic", name, (*makes, "AlterConfigs"), prefixed)
+    for name in (mirrored.arrivals(job, origin), mirrored.positions(job)):
+        yield Acl(MIRROR, "topic", name, makes)
     yield Acl(MIRROR, "topic", topics.history(job), ("Write",))
     yield Acl(MIRROR, "topic", topics.alerts(job), ("Read", "Write"))
     yield Acl(MIRROR, "transactional-id", mirrored.ids(job, origin), ("Write",), prefixed=True)

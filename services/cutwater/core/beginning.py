@@ -2,7 +2,7 @@
 
 Nothing fences two clusters from each other: both would commit the job, and nobody would know. Where regions
 aggregate events of their own side by side, each has begun before it looked at the other: its commit stream holds
-a milestone, or a driver of its first generation has written.
+a milestone, or a driver of its first generation has written. Or somebody said, by name, beside which it begins.
 """
 
 from __future__ import annotations
@@ -15,16 +15,22 @@ from cutwater.core.generations import Generation
 from cutwater.core.mirrored import Mirrored
 
 
-def committed_in(stream: str, positions: Iterable[Mirrored]) -> set[str]:
-    """The regions from whose commit stream, a topic of this name, anything is copied here."""
-    return {one.origin for one in positions if one.topic == stream and one.records}
+def copied_from(positions: Iterable[Mirrored]) -> set[str]:
+    """The regions of whose topics anything is copied here.
+
+    Not of the commit stream alone: its copy may have been given up, or belong to a process of the mirror that does
+    not run, and where events come from there is a job, or will be.
+    """
+    return {one.origin for one in positions if one.records}
 
 
-def require_not_copied(job: str, generation: Generation, origins: Collection[str], known: Candidates) -> None:
+def require_not_copied(
+    job: str, generation: Generation, origins: Collection[str], known: Candidates, beside: Collection[str] = ()
+) -> None:
     """Raise UsageError where a first generation would be a second job of one name.
 
-    Asked where the generation has not begun. `origins`: the regions whose commit streams are copied here;
-    `known`: all that was ever claimed here.
+    Asked where the generation has not begun. `origins`: the regions of which topics are copied here; `known`: all
+    that was ever claimed here; `beside`: the regions that it is to begin beside, as somebody has said.
     """
     refused = f"a first generation of {job} may not begin in region {generation.region}"
     for candidate in known.by_id.values():
@@ -35,11 +41,11 @@ def require_not_copied(job: str, generation: Generation, origins: Collection[str
                 f"Start with CUTWATER_GENERATION={claim.generation}, or give it up: "
                 f"'cutwater generation abort {claim.generation}'"
             )
-    if origins:
-        named = " and ".join(sorted(origins))
+    if unnamed := set(origins) - set(beside):
+        named = " and ".join(sorted(unnamed))
         raise UsageError(
             f"{refused}: the job is copied here from {named}, and nothing of it has begun here, so both would "
             f"commit it and nobody would know. To go on with the job here: 'cutwater failover' where {named} is "
-            f"dead, else 'cutwater switchover'. To aggregate events of this region beside {named}: begin before "
-            "the mirror does (docs/GLOBAL.md)"
+            f"dead, else 'cutwater switchover'. To aggregate events of this region's own beside {named}: start "
+            f"with CUTWATER_BEGIN_BESIDE={','.join(sorted(origins))} (docs/GLOBAL.md)"
         )

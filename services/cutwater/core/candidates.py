@@ -99,6 +99,11 @@ class Candidates:
             default=None,
         )
 
+    def coming(self, last: Milestone | None) -> list[Claim]:
+        """The claims of those that may still be promoted behind `last`, the newest milestone."""
+        behind = last.generation.number if last else 0
+        return [one.claim for generation, one in self.by_id.items() if one.open and generation.number > behind]
+
     def contests(self, generation: Generation) -> bool:
         """May somebody have taken its place for a moment who leaves it again?
 

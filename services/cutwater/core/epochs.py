@@ -79,7 +79,7 @@ class Epochs:
         changelog_cut = self._rows.prove(before, me, written, buried)
         plan, seen = self._checkpoint.plan(epoch), look()
         late = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else 0
-        watermark_ms = self._origin.watermark_ms(plan)
+        watermark_ms, retention_ms = self._origin.watermark_ms(plan), self._job.retention_ms
         barrier = Barrier(
             job=self._job.name,
             generation=me.generation,
@@ -88,7 +88,7 @@ class Epochs:
             source_cut=plan.source_cut,
             changelog_cut=changelog_cut,
             watermark_ms=watermark_ms,
-            horizon_ms=self._origin.horizon_at(watermark_ms, self._job.retention_ms),
+            horizon_ms=self._origin.horizon_at(watermark_ms, retention_ms, before.horizon_ms if before else 0),
             rows=sum(written.rows.values()),
             digest=written.digest,
             events=seen.events,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cutwater.core.candidates import PARENT_DIGITS
+from cutwater.core.candidates import PARENT_DIGITS, Candidates
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation, Token
@@ -100,6 +100,20 @@ def require_dead(origin: str, heard_ms: int, now_ms: int, least_ms: int) -> None
             f"{least_ms / 1000:.0f} s (CUTWATER_FAILOVER_MIN_AGE_S): while it lives this makes a fork. For a "
             "planned change: 'cutwater switchover'. If you know that it is dead: --force"
         )
+
+
+def came_by(known: Candidates, generation: Generation, parent_of: Callable[[Claim], Milestone]) -> Claim | None:
+    """By which claim the line of a generation came here from another region, if it did.
+
+    `known`: what was claimed here; `parent_of`: a claim's parent milestone.
+    """
+    while (
+        candidate := known.by_id.get(generation)
+    ) is not None:  # an id holds its parent's hash: no line comes back
+        if candidate.claim.origin:
+            return candidate.claim
+        generation = parent_of(candidate.claim).generation
+    return None
 
 
 class Again(NamedTuple):

@@ -5,6 +5,9 @@ mirror had written it. Everything behind it in the origin is counted by reading.
 lies in the copy here, each record with its offset there; the generation here reads it, and lists what comes too
 late. So each event that was missing then is in one of these: not copied, copied and not read yet, read in time,
 late for a window.
+
+What is still produced there afterwards is missing here like the rest, and counted with it. How much that is, is
+told beside it, by the records' dates: producers' clocks decide that, so it takes nothing from the count.
 """
 
 from __future__ import annotations
@@ -98,6 +101,8 @@ class Missed:
     forgotten: int
     """Offsets of the copy behind the parent's cut that are not kept here any more."""
     later: Later
+    afterwards: int = 0
+    """Of `records`: dated after the promotion here, by whoever produced them there."""
 
     @property
     def exact(self) -> bool:
@@ -112,11 +117,18 @@ class ExactLoss:
     late: Late
     problems: tuple[str, ...] = ()
     """What is wrong with the list of late events, so that more may be on it."""
+    promoted_ms: int | None = None
+    """When the generation here was promoted; None where it is a candidate still."""
 
     @property
     def events(self) -> int:
         """In the origin and not here at the failover."""
         return sum(one.records for one in self.partitions)
+
+    @property
+    def afterwards(self) -> int | None:
+        """Of these: produced there once this region went on already; None where it has not."""
+        return None if self.promoted_ms is None else sum(one.afterwards for one in self.partitions)
 
     @property
     def copied(self) -> int:

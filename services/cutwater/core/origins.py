@@ -53,9 +53,13 @@ class Origin:
         """What an epoch's barrier reports."""
         return max(self.floor_ms, plan.watermark_ms)
 
-    def horizon_at(self, watermark_ms: int, retention_ms: int) -> int:
-        """Where the horizon stands at a watermark."""
-        return max(self.horizon_ms, horizon_ms(watermark_ms, retention_ms))
+    def horizon_at(self, watermark_ms: int, retention_ms: int, before_ms: int = 0) -> int:
+        """Where the horizon stands at a watermark; `before_ms`: where it stood an epoch before.
+
+        It never goes back, however long the retention is made in between: what it has passed, views have dropped,
+        the changelog may have been cleared of, and a copy that began with a snapshot never had.
+        """
+        return max(self.horizon_ms, before_ms, horizon_ms(watermark_ms, retention_ms))
 
 
 FIRST = Origin()

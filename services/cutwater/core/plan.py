@@ -25,7 +25,7 @@ class Measured:
 
 
 class Mirroring(NamedTuple):
-    """The rights that a mirror of another region needs there; those here are among the others."""
+    """The rights that users of this region need in another one; those here are among the others."""
 
     region: str
     bootstrap: str | None

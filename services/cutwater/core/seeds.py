@@ -1,10 +1,17 @@
-"""Is a seed the parent's state at its milestone, whole and nothing else? Decided by what was counted."""
+"""Is a seed the parent's state at its milestone, whole and nothing else? Decided by what was counted.
+
+It is read from the parent's changelog, which proves the milestone's own rows by count and digest. Where that can
+no longer be whole, a snapshot of exactly this milestone stands for it: the view that it was taken of had proved
+every milestone that it applied, and its bytes are those that were taken. `core.stored_seeds` says which one may.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.records import Milestone
 from cutwater.core.restore import contained, fresh, mismatch
@@ -60,9 +67,53 @@ def require_state(parent: Milestone, read: Read, written: int) -> None:
         )
     if wrong := mismatch(parent, read.own_rows, read.own_digest):
         raise DivergenceError(f"{topic}: {wrong}. Rows were lost, changed or added. {ended}")
-    if written != read.seeds:
+    _require_written(topic, read.seeds, written)
+
+
+class Given(NamedTuple):
+    """Rows of a snapshot, as they were written down for Spark."""
+
+    rows: int
+    digest: int
+    """Signed XOR of their lines' xxhash64."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What Spark has counted of them."""
+
+    rows: int
+    digest: int
+    unreadable: int
+    """Values that are not in a form that this job has."""
+    other_windows: int
+    """Windows that the job does not make."""
+
+
+def require_taken(parent: Milestone, given: Given, taken: Taken, written: int) -> None:
+    """Raise as `require_state` where what stands in the seed is not just what the snapshot held."""
+    if (given.rows, given.digest) != (taken.rows, taken.digest):
         raise UnavailableError(
-            f"{written} seeds stand in the files, and {read.seeds} were read from {topic}: somebody changes them"
+            f"{taken.rows} rows with digest {taken.digest} were read of a snapshot of {parent.token}, and "
+            f"{given.rows} with digest {given.digest} were written down: somebody changes the files"
+        )
+    if taken.unreadable:
+        raise DivergenceError(
+            f"{taken.unreadable} rows of a snapshot of {parent.token} are no rows of this job. Start the "
+            "generation from another milestone"
+        )
+    if taken.other_windows:
+        raise UsageError(
+            f"{taken.other_windows} rows of a snapshot of {parent.token} are of windows that the job file does "
+            "not make: a generation goes on with its parent's window. Put the job file back"
+        )
+    _require_written("a snapshot", taken.rows, written)
+
+
+def _require_written(where: str, read: int, written: int) -> None:
+    if written != read:
+        raise UnavailableError(
+            f"{written} seeds stand in the files, and {read} were read from {where}: somebody changes them"
         )
 
 
@@ -71,13 +122,28 @@ def may_be_overtaken(parent: Milestone, now_ms: int) -> bool:
     return not fresh(parent, now_ms)
 
 
-def require_contained(parent: Milestone, first_above_ms: Iterable[int | None], now_ms: int) -> None:
-    """Raise UsageError where compaction may have taken values below the milestone's cut.
+def overtaken(parent: Milestone, first_above_ms: Iterable[int | None], now_ms: int) -> str:
+    """Why compaction may have taken values below the milestone's cut; empty where it cannot have.
 
-    Asked when the cut was passed; `first_above_ms` as `contained` has it.
+    Asked when the cut was passed, and sooner to spare the reading; `first_above_ms` as `contained` has it.
     """
-    if not contained(first_above_ms, now_ms):
-        raise UsageError(
-            f"milestone {parent.token} can no longer be read whole: compaction may have taken rows below its cut, "
-            "for newer ones above it. Give this generation up, and start one from a later milestone"
-        )
+    if contained(first_above_ms, now_ms):
+        return ""
+    return f"compaction may have taken rows below the cut of {parent.token}, for newer ones above it"
+
+
+def lost(parent: Milestone, kept: Mapping[TopicPartition, tuple[int, int]]) -> str:
+    """What of the changelog below the milestone's cut is gone; empty where nothing is.
+
+    `kept`: first offset and end of each of its partitions. Compaction moves neither.
+    """
+    for place, offset in parent.changelog_cut:
+        first, end = kept[place]
+        if offset and first:
+            return f"{place.topic}/{place.partition} begins at offset {first}: records below the cut were deleted"
+        if end < offset:
+            return (
+                f"{place.topic}/{place.partition} ends at offset {end}, below the {offset} of {parent.token}: the "
+                "topic was cut, or made anew"
+            )
+    return ""

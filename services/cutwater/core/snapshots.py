@@ -165,8 +165,16 @@ def _checksum(plain: Mapping[str, Any]) -> str:
 # --- names
 
 
-def share_name(partitions: Partitions | None) -> str:
-    """`all`, or `p0-2` for a view of the partitions 0 and 2; of very many a digest, since names have an end."""
+def share_name(partitions: Partitions | None, replica_in: str = "") -> str:
+    """`all`, or `p0-2` for a view of the partitions 0 and 2; of very many a digest, since names have an end.
+
+    `all.in-eu` for a view in another region, by its copies: it is at the origin's milestone, and has cuts of its
+    own. Views of the origin look for no such name, so both regions may share a store.
+    """
+    return _held(partitions) + (f".in-{replica_in}" if replica_in else "")
+
+
+def _held(partitions: Partitions | None) -> str:
     if partitions is None:
         return "all"
     told = "p" + "-".join(map(str, sorted(partitions)))
@@ -280,12 +288,14 @@ def pruning(
     policy: Policy,
     now_ms: int,
     grace_ms: int,
+    needed: frozenset[int] = frozenset(),
 ) -> Pruning:
     """`now_ms` is from before anything was listed; then `live` was, then `retired`, then `files`.
 
     What a manifest names that is retired only now stays for a whole grace period: an upload may be reusing it.
+    `needed`: sequences that stay, whatever the policy says.
     """
-    stay = kept((Kept(one.sequence, one.created_ms) for one in live), policy, now_ms)
+    stay = kept((Kept(one.sequence, one.created_ms) for one in live), policy, now_ms) | needed
     young = [manifest for at, manifest in retired if now_ms - at.modified_ms < grace_ms]
     named = frozenset().union(*(one.objects for one in (*live, *young)))
     again = {one.sequence for one in (*live, *young)}

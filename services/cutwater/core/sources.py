@@ -72,13 +72,14 @@ def origin_cut_at(source: str, claim: Claim, parent: Milestone) -> Cut:
     """Where a candidate begins, in the offsets of the regions that its copies come from: their next ones there.
 
     `parent` is the milestone as it stands in the claim. One of another region says in its source cut what it had
-    read of its own source, which is a copy here; of what is a copy in both regions it says the origin's offsets.
+    read of its own source, which is a copy here; of other copies it says the origin's offsets. Those of a third
+    region stay even where nothing is read on here: their events are in the state, and nobody may count them again.
     """
     if not claim.origin:
         return parent.origin_cut
     here = {place.topic for place, _ in claim.source_cut}
-    copy = from_origin(source, claim.origin)
-    both = {place: offset for place, offset in parent.origin_cut if place.topic in here}
+    copy, home = from_origin(source, claim.origin), from_origin(source, claim.generation.region)
+    both = {place: offset for place, offset in parent.origin_cut if place.topic != home}
     read = {TopicPartition(copy, at.partition): offset for at, offset in parent.source_cut if at.topic == source}
     return Cut.of({**both, **(read if copy in here else {})})
 

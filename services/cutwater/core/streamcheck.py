@@ -95,9 +95,11 @@ def _after(one: Milestone, before: Milestone) -> Iterator[str]:
         yield f"attempt {one.attempt} follows {before.attempt}"
     if one.barriers_position < before.barriers_position:
         yield f"the position on the barriers goes back from {before.barriers_position} to {one.barriers_position}"
-    # Not the horizon: a job's retention may be made longer between two starts.
     if one.watermark_ms < before.watermark_ms:
         yield "the watermark goes back"
+    if one.horizon_ms < before.horizon_ms:
+        # An older driver did that where `retention` was made longer.
+        yield f"the horizon goes back from {before.horizon_ms} to {one.horizon_ms}, and views had dropped that"
     if one.schema_fingerprint != before.schema_fingerprint:
         yield f"the schema changes from {before.schema_fingerprint} to {one.schema_fingerprint}"
     yield from _grown(one, before)

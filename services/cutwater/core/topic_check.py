@@ -9,6 +9,7 @@ from cutwater.core.topics import TopicSpec
 
 _AT_LEAST = frozenset({"min.compaction.lag.ms", "delete.retention.ms", "max.message.bytes"})
 """More is as good: the protocol asks for a least time or size."""
+_LEAST = "at least "
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,18 @@ class Difference:
         return f"topic {self.topic}: {self.setting} is {self.found or 'not set'}, and must be {self.wanted}"
 
     @property
+    def value(self) -> str:
+        """What to set."""
+        return self.wanted.removeprefix(_LEAST)
+
+    @property
     def remedy(self) -> str:
         """What to do about it, as a command where there is one."""
         if self.setting == "partitions":
             return "the number is fixed by the job file: put it back there, or start a job of another name"
-        value = self.wanted.removeprefix("at least ")
         return (
             f"kafka-configs.sh --alter --entity-type topics --entity-name {self.topic} "
-            f"--add-config {self.setting}={value}"
+            f"--add-config {self.setting}={self.value}"
         )
 
 
@@ -55,7 +60,7 @@ def differences(spec: TopicSpec, found: FoundTopic) -> list[Difference]:
     for setting, wanted in spec.config:
         value = found.config.get(setting, "")
         if not _fits(setting, value, wanted):
-            least = f"at least {wanted}" if setting in _AT_LEAST else wanted
+            least = f"{_LEAST}{wanted}" if setting in _AT_LEAST else wanted
             wrong.append(Difference(spec.name, setting, value, least))
     return wrong
 

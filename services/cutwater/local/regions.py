@@ -90,10 +90,14 @@ class Region:
         self._groups.append(group)
         return group.start(stop)
 
-    def writers(self, generation: Generation | None = None) -> list[Supervised]:
-        """commit-signal and driver, of the first generation here or of a claimed one. Fenced, they leave."""
+    def writers(self, generation: Generation | None = None, beside: Region | None = None) -> list[Supervised]:
+        """commit-signal and driver, of the first generation here or of a claimed one. Fenced, they leave.
+
+        `beside`: the region that they ask whether it has gone on with the job.
+        """
         of = "" if generation is None else f"-{generation}"
         env = {} if generation is None else {"CUTWATER_GENERATION": str(generation)}
+        env |= beside.named_as_origin() if beside else {}
         return [
             self._service(f"commit-signal{of}", "cutwater.commit_signal", env),
             self._service(f"driver{of}", "cutwater_spark.driver", env, leader_only=True),
@@ -106,12 +110,15 @@ class Region:
 
     def mirror(self, origin: Region, slots: Sequence[int] = ()) -> Supervised:
         """Copies another region here, or just some slots of it, until it is fenced."""
-        there = environment(origin.cluster)
-        env = {name.replace("CUTWATER_", "CUTWATER_ORIGIN_", 1): value for name, value in there.items()}
-        env["CUTWATER_ORIGIN_REGION"] = origin.name
-        env["CUTWATER_MIRROR_SLOTS"] = ",".join(map(str, slots))
+        env = {**origin.named_as_origin(), "CUTWATER_MIRROR_SLOTS": ",".join(map(str, slots))}
         name = "-".join(["mirror-of", origin.name, *map(str, slots)])
         return self._service(name, "cutwater.mirror", env)
+
+    def named_as_origin(self) -> dict[str, str]:
+        """The settings by which processes of the other region reach this one."""
+        here = environment(self.cluster)
+        env = {name.replace("CUTWATER_", "CUTWATER_ORIGIN_", 1): value for name, value in here.items()}
+        return {**env, "CUTWATER_ORIGIN_REGION": self.name}
 
     def check(self) -> None:
         """Look at every process once; raises CutwaterError where one ended that may not be started again."""

@@ -23,6 +23,7 @@ from cutwater.adapters.generations import working_for
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.process import now_ms
+from cutwater.adapters.returning import returning
 from cutwater.adapters.settings import Settings, environment
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
@@ -118,6 +119,8 @@ class Stack:
         }
         self._generation = settings.generation
         self._first: list[Child] = []
+        self._waits = False
+        """Do driver and commit-signal wait for another region?"""
         self._successors = Successors(self.cluster, self.job.name, self._candidate, report)
         claims = Claims(self.cluster, self.job, settings.region, now_ms)
         self._renewals = Renewals(
@@ -245,14 +248,28 @@ class Stack:
     def _begin(self) -> tuple[Job, Settings]:
         """Find out which generation the stack begins with. Asks the brokers."""
         job, settings = working_for(self.job, self._settings, self.cluster)
-        require_may_begin(self.cluster, job.name, settings.generation)  # before anything is made
+        # Before anything is made.
+        require_may_begin(self.cluster, job.name, settings.generation, settings.beside)
+        self._ask_elsewhere(job, settings)
         self._generation = settings.generation
         for child in self._first:
             child.env["CUTWATER_GENERATION"] = str(settings.generation)
         return job, settings
 
+    def _ask_elsewhere(self, job: Job, settings: Settings) -> None:
+        """Raise FencedError, before anything is made, where another region has gone on with the job.
+
+        Where that may be and it does not answer, driver and commit-signal wait for it; the others go on.
+        """
+        asking = returning(job, settings, self.cluster)
+        if asking is not None and (found := asking.look(settings.generation)).waits:
+            self._report(f"driver and commit-signal wait: {found.why}")
+            self._waits = True
+
     def _driver_started(self) -> bool:
-        """Has the driver taken over since this stack began?"""
+        """Has the driver taken over since this stack began? Or does it wait for another region?"""
+        if self._waits:
+            return True
         at_ms = streams.newest_start_ms(self.cluster, self.job.name)
         return at_ms is not None and at_ms >= self._begun_ms
 

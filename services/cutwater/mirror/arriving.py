@@ -55,6 +55,8 @@ class Arriving:
         self._positions: Consumer | None = None
         self._read, self._until = 0, 1
         self.ledger = Ledger(job, region, self._target, self._copied)
+        self.began_behind: Arrival | None = None
+        """The newest arrival at the start, whoever announced it."""
         self.generations: set[Generation] = set()
         """Those that the copied milestones name, from where they are read on."""
 
@@ -62,7 +64,7 @@ class Arriving:
         """Fence an older writer, and go on behind the last arrival."""
         if self._writer:
             self._writer.initialise()
-        last = last_arrival(self._cluster, self._job, self._region)
+        self.began_behind = last = last_arrival(self._cluster, self._job, self._region)
         # Who announces nothing knows nothing of what has arrived since.
         arrived = last if self._writer else None
         self.ledger = Ledger(self._job, self._region, self._target, self._copied, arrived)

@@ -26,6 +26,7 @@ from cutwater.mirror.looking import AbsentError, Looking, Stop
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
 from cutwater.mirror.slot import Slot
+from cutwater.mirror.taking_over import TakingOver
 from cutwater.mirror.watching import Watch
 
 RECORDS = 8_000
@@ -52,16 +53,21 @@ class Copier:
         slots: Iterable[int] = range(SLOTS),
         replication: Replication = UNREPLICATED,
         clock_s: Callable[[], float] = time.monotonic,
+        kept: Collection[str] = (),
     ) -> None:
-        """`region`: the origin's name. `clock_s` never goes back."""
+        """`region`: the origin's name. `clock_s` never goes back. `kept`: topic settings of this region's own."""
         self._own, self._origin = own, origin
         self._job, self._region = job, region
         self._log, self._metrics = log, metrics
         ends = Ends(own)
         self._slots = {one: Slot(own, job, region, one, ends, now_ms) for one in slots}
-        self._looking = Looking(own, origin, job, region, now_ms, self._slots.keys(), replication, clock_s)
+        self._settings = TakingOver(own, origin, job, region, log, metrics, kept, clock_s)
+        looks = (own, origin, job, region, now_ms, self._slots.keys(), self._settings)
+        self._looking = Looking(*looks, replication, clock_s)
         self._watch = Watch(origin, region, self._left, log, clock_s)
         self._followed: dict[str, Followed] = {}
+        self._grown: dict[str, int] = {}
+        """Topics that were looked at again for a large record, and what they took then."""
         self._pool = ThreadPoolExecutor(len(self._slots), "slot")
         self.stopped: dict[str, Gap] = {}
         """Topics that stand still, and why."""
@@ -132,7 +138,8 @@ class Copier:
         """
         for name, gap in self._watch.gaps(self._followed).items():
             self.stop(name, gap)
-        pieces = list(self._gather(wait_s).values())
+        self._settings.look(self._followed)
+        pieces = self._fitting(list(self._gather(wait_s).values()))
         written = self._write(pieces, meanwhile)
         for piece in written:
             self._metrics.copied(piece)
@@ -169,11 +176,28 @@ class Copier:
     def _not_taken(self, failure: NotTakenError, pieces: list[Taken]) -> None:
         """A topic here cannot be written. What was with it in the transaction is looked at and read again."""
         for one in {one.followed.name: one.followed for one in pieces}.values():
-            self._leave(one.name)
-            places = {TopicPartition(one.name, number): at for number, at in one.positions.items()}
-            self._looking.known = self._looking.known | places
+            self._look_again(one)
             if one.target == failure.topic and one.name not in self.stopped:
                 self.stop(one.name, Gap(REFUSED, str(failure)))
+
+    def _look_again(self, one: Followed) -> None:
+        """At a topic that is followed, and copy on from where it stands."""
+        self._leave(one.name)
+        places = {TopicPartition(one.name, number): at for number, at in one.positions.items()}
+        self._looking.known = self._looking.known | places
+
+    def _fitting(self, pieces: list[Taken]) -> list[Taken]:
+        """Those of topics here that take every record of them, as far as is known.
+
+        The others are looked at again, once: the origin may take larger records by now, and the look has the copy
+        follow. Tried before that they would be refused, and a producer writes nothing more behind such a record.
+        """
+        grown = {one.followed.name: one.followed for one in pieces if one.largest > one.followed.largest}
+        grown = {name: one for name, one in grown.items() if self._grown.get(name) != one.largest}
+        for name, one in grown.items():
+            self._grown[name] = one.largest
+            self._look_again(one)
+        return [one for one in pieces if one.followed.name not in grown]
 
     def _slot(self, one: Taken) -> int:
         return slot_of(one.followed.name, one.partition)

@@ -29,6 +29,8 @@ class Followed:
     """Of the partitions that are held."""
     bases: dict[int, int]
     """The offset here that the next record gets, by partition."""
+    largest: int
+    """Bytes of the largest record that the topic here takes; about, since brokers count what is compressed."""
     fetcher: Fetcher
 
     def begin(self) -> None:
@@ -57,6 +59,11 @@ class Taken:
     def place(self) -> TopicPartition:
         """Where it goes."""
         return TopicPartition(self.followed.target, self.partition)
+
+    @property
+    def largest(self) -> int:
+        """Bytes of key and value of its largest record."""
+        return max((one.size for one in self.read), default=0)
 
     @property
     def piece(self) -> Piece:

@@ -17,6 +17,7 @@ from cutwater.adapters.identities import Identity
 from cutwater.adapters.kafka import TIMEOUT_S
 from cutwater.core import mirrored, topics
 from cutwater.core.absences import Absences
+from cutwater.core.copied_topics import copy_of
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.mirror_gaps import GONE, REFUSED, Gap, in_copy, in_log, in_origin
@@ -26,7 +27,8 @@ from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.topic_check import FoundTopic
 from cutwater.mirror.asking import asked
 from cutwater.mirror.followed import Followed
-from cutwater.mirror.origin import Origin, copy_of, ensure, is_empty, lag_ms
+from cutwater.mirror.origin import Origin, ensure, is_empty
+from cutwater.mirror.taking_over import TakingOver
 
 AGAIN_S = 1.0
 """Between two looks at one topic."""
@@ -57,10 +59,11 @@ class Looking:
         region: str,
         now_ms: Callable[[], int],
         slots: Collection[int],
+        settings: TakingOver,
         replication: Replication = UNREPLICATED,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._own, self._origin = own, origin
+        self._own, self._origin, self._settings = own, origin, settings
         self._job, self._region = job, region
         self._now_ms, self._clock_s = now_ms, clock_s
         self._slots, self._replication = slots, replication
@@ -107,7 +110,8 @@ class Looking:
         held = [one for one in range(identity.partitions) if slot_of(topic, one) in self._slots]
         positions = {place.partition: one for place, one in self.known.items() if place.topic == topic}
         target = mirrored.target(self._job, topic, self._region)
-        here = ensure(self._own, copy_of(found, target, self._job), self._replication)
+        here = ensure(self._own, copy_of(found, target, self._job, self._region), self._replication)
+        largest = self._settings.take(found, target)
         _require(in_origin(topic, *identity, positions.values(), here))
         kept = self._origin.kept(topic, held)
         _require(in_log(topic, positions, held, kept, from_zero=changelog))
@@ -120,13 +124,14 @@ class Looking:
             target=target,
             topic_id=identity.topic_id,
             partitions=identity.partitions,
-            lag_ms=lag_ms(found),
+            lag_ms=self._settings.lag_ms(found),
             plain=topic == topics.milestones(self._job),
             positions={
                 one: positions.get(one) or self._first(Place(topic, one, *identity), kept[one][0], bases[one])
                 for one in held
             },
             bases=bases,
+            largest=largest,
             fetcher=self._origin.cluster.reader(Fetcher, topic, topic_id=identity.topic_id, changed=self.changed),
         )
 

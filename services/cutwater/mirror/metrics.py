@@ -25,6 +25,9 @@ class Metrics:
         self._bytes = Counter("bytes", "Bytes of keys and values copied.", ["topic"], **here)
         self._gaps = Counter("gaps", "Topics that were stopped, by cause.", ["cause"], **here)
         self._stopped = Gauge("stopped", "1 for a topic that stands still until somebody acts.", ["topic"], **here)
+        self._taken_over = Counter(
+            "settings_taken_over", "Settings of a topic here that were changed to the origin's.", ["topic"], **here
+        )
         self._sequence = Gauge("arrived_sequence", "Sequence of the newest arrival.", **here)
         self._arrivals = Counter("arrivals", "Milestones that have arrived.", **here)
         self._passed = Counter("passed_milestones", "Milestones that will have no arrival.", **here)
@@ -57,6 +60,10 @@ class Metrics:
     def dropped(self, topic: str) -> None:
         """It stood still, and nobody need act any more."""
         self._stopped.labels(topic).set(0)
+
+    def taken_over(self, topic: str, settings: int) -> None:
+        """`topic`: its name here."""
+        self._taken_over.labels(topic).inc(settings)
 
     def safe(self, one: SafeTime) -> None:
         """What is not known shows as NaN."""

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from cutwater.adapters.admin import create_topics, describe_topics
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.identities import Identities, Identity
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
-from cutwater.core import topics
+from cutwater.core.copied_topics import CopySpec
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UsageError
-from cutwater.core.mirrored import HEADER_ROOM
-from cutwater.core.mirroring import NEVER_MS
 from cutwater.core.replication import Replication
-from cutwater.core.topic_check import FoundTopic, differences
-from cutwater.core.topics import TopicSpec
+from cutwater.core.topic_check import FoundTopic
 
 PATIENCE_S, GLANCE_S = 5.0, 2.0
 """Arrivals are announced while the origin is away: nobody waits long for it."""
-_OF_EVENTS = ("cleanup.policy", "retention.ms", "retention.bytes", topics.TIMESTAMP_AHEAD)
-"""Settings of a source topic that its copy begins with. Later changes are whoever's business runs the region."""
-_LARGEST = "max.message.bytes"
 
 
 class Origin:
@@ -40,7 +33,11 @@ class Origin:
         return self._identities.of(names)
 
     def described(self, name: str) -> FoundTopic | None:
-        return describe_topics(self.cluster, [name]).get(name)
+        return self.all_described([name]).get(name)
+
+    def all_described(self, names: Collection[str]) -> dict[str, FoundTopic]:
+        """Those that exist, with their settings."""
+        return describe_topics(self.cluster, list(names))
 
     def kept(self, topic: str, partitions: Collection[int], briefly: bool = False) -> dict[int, tuple[int, int]]:
         """First offset and end of each. `briefly`: somebody waits who has more to do."""
@@ -51,34 +48,16 @@ class Origin:
         return self._glance.written(places)
 
 
-def lag_ms(found: FoundTopic) -> int:
-    """For how long the origin's compaction spares a record."""
-    compacts = "compact" in found.config.get("cleanup.policy", "")
-    return int(found.config.get("min.compaction.lag.ms", "0")) if compacts else NEVER_MS
-
-
-def copy_of(found: FoundTopic, name: str, job: str) -> TopicSpec:
-    """How the copy of an origin's topic is made here."""
-    largest = (_LARGEST, str(int(found.config[_LARGEST]) + HEADER_ROOM))
-    if (generation := topics.generation_of(job, name)) is not None:
-        (mine,) = [one for one in topics.owned(job, generation, found.partitions) if one.name == name]
-        return replace(mine, config=(*(one for one in mine.config if one[0] != _LARGEST), largest))
-    taken = [(key, found.config[key]) for key in _OF_EVENTS if key in found.config]
-    return TopicSpec(name, found.partitions, (*taken, largest))
-
-
-def ensure(cluster: Cluster, spec: TopicSpec, replication: Replication) -> int:
+def ensure(cluster: Cluster, copy: CopySpec, replication: Replication) -> int:
     """Make the copy's topic where it is missing; its number of partitions.
 
-    Raises UsageError where it is there and a setting would make it no replica.
+    Raises UsageError where it is there and a setting makes it no replica.
     """
-    there = describe_topics(cluster, [spec.name]).get(spec.name)
+    there = describe_topics(cluster, [copy.name]).get(copy.name)
     if there is None:
-        create_topics(cluster, [spec], replication)
-        return spec.partitions
-    alike = replace(spec, partitions=there.partitions)
-    wrong = [one for one in differences(alike, there) if one.setting != _LARGEST]
-    if wrong:
+        create_topics(cluster, [copy.made], replication)
+        return copy.partitions
+    if wrong := copy.wrong(there):
         raise UsageError("; ".join(f"{one} ({one.remedy})" for one in wrong))
     return there.partitions
 

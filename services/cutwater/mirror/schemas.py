@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from cutwater.adapters.avro import crc64
-from cutwater.adapters.registry import Registry
+from cutwater.adapters.registry import MuteError, Registry
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.formats import CONFLUENT
@@ -39,7 +39,8 @@ def compare_registries(job: Job, settings: Settings, log: Any) -> None:
 
 def _registry(settings: Settings, url: str, of: str) -> Registry:
     password = getattr(settings, f"{of}registry_password").get_secret_value()
-    return Registry(url, getattr(settings, f"{of}registry_username"), password, TIMEOUT_S, ATTEMPTS)
+    username, setting = getattr(settings, f"{of}registry_username"), f"CUTWATER_{of.upper()}REGISTRY"
+    return Registry(url, username, password, TIMEOUT_S, ATTEMPTS, setting)
 
 
 def _compare(subject: str, there: Registry, here: Registry, log: Any) -> None:
@@ -51,10 +52,10 @@ def _compare(subject: str, there: Registry, here: Registry, log: Any) -> None:
             return
         try:
             known = _numbers(here, subject)
-        except UnavailableError as error:
+        except (UnavailableError, MuteError) as error:
             _unknown(log, subject, str(error))
             return
-        except CutwaterError as error:
+        except CutwaterError as error:  # it answers, and has nothing that a driver could read
             log.error("schemas differ", subject=subject, reason=str(error), advice=_ADVICE)
             return
     if wrong := differing(wanted, known):

@@ -3,13 +3,15 @@
 Everything that can be refused is refused before anything is given up: the snapshot is chosen, fetched, checked and
 opened first. Then the copy is given up as by `resync`, and the snapshot's rows are written in its place, with the
 positions last. Whoever finds rows without a position stops, and this is run again.
+
+Where views share the partitions, a snapshot is several: one of each, of the same milestone.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,18 +20,24 @@ from cutwater.adapters.admin import cluster_id
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.identities import Identity
+from cutwater.adapters.objects import Objects
+from cutwater.adapters.streams import newest_milestone
+from cutwater.core.copied_topics import copy_of
 from cutwater.core.errors import ProtocolError, UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.mirror_gaps import in_origin
-from cutwater.core.mirror_seeds import cuts_of, generation_of, unfit
+from cutwater.core.mirror_seeds import cuts_of, generation_of, together, unfit
 from cutwater.core.records import Milestone
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.restore import Entry
-from cutwater.core.snapshots import File, Manifest, Names, Unusable, share_name
+from cutwater.core.shards import ShardMap
+from cutwater.core.sharing import Partitions
+from cutwater.core.snapshots import File, Manifest, Unusable, share_name, shares_of
 from cutwater.core.topic_check import FoundTopic
-from cutwater.mirror.origin import Origin, copy_of, ensure
+from cutwater.mirror.origin import Origin, ensure
 from cutwater.mirror.resync import Standing, give_up, standing
 from cutwater.mirror.snapshot_rows import Seed, SnapshotRows
+from cutwater.views.pages import Part
 from cutwater.views.restoring import Restorer, stands_on
 from cutwater.views.shelf import Shelf
 from cutwater.views.store import Store
@@ -43,6 +51,15 @@ Kept = Mapping[int, tuple[int, int]]
 """First offset and end of each partition of the origin's log."""
 
 
+class Share(NamedTuple):
+    """One of the snapshots that together are the state."""
+
+    shelf: Shelf
+    manifest: Manifest
+    taken: Partitions
+    """The partitions whose rows are taken of it."""
+
+
 class Plan(NamedTuple):
     """What is to be done, or was."""
 
@@ -51,37 +68,37 @@ class Plan(NamedTuple):
     found: FoundTopic
     """The origin's topic, as it is now."""
     kept: Kept
-    manifest: Manifest
-    """The snapshot."""
+    parts: list[Share]
+    """The snapshot; several where views share the partitions."""
     seed: Seed
     passed_over: dict[int, str]
     """Newer snapshots, by sequence, and why they do not fit."""
 
+    @property
+    def files(self) -> int:
+        return sum(len(one.manifest.files) for one in self.parts)
 
-class Fitting:
-    """The snapshots of a shelf that may stand for the log. Implements `views.restoring.Tier`."""
+    @property
+    def size(self) -> int:
+        return sum(one.manifest.size for one in self.parts)
 
-    def __init__(self, shelf: Shelf, unfit: Callable[[Manifest], str]) -> None:
+
+class _Unfit(Exception):
+    """Why the snapshots of a milestone cannot stand for the log."""
+
+
+class _Only:
+    """One snapshot of a shelf. Implements `views.restoring.Tier`."""
+
+    def __init__(self, shelf: Shelf, manifest: Manifest) -> None:
         self.name = shelf.name
-        self._shelf, self._unfit = shelf, unfit
-        self.passed_over: dict[int, str] = {}
-        """By sequence, the reason."""
+        self._shelf, self._manifest = shelf, manifest
 
     def sequences(self) -> list[int]:
-        found = []
-        for sequence in self._shelf.sequences()[:SNAPSHOTS_MAX]:
-            try:
-                reason = self._unfit(self._shelf.manifest(sequence))
-            except Unusable as why:
-                reason = str(why)
-            if reason:
-                self.passed_over[sequence] = reason
-            else:
-                found.append(sequence)
-        return found
+        return [self._manifest.sequence]
 
     def manifest(self, sequence: int) -> Manifest:
-        return self._shelf.manifest(sequence)
+        return self._manifest
 
     def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None:
         self._shelf.fetch(manifest, one, to, stopping)
@@ -97,7 +114,8 @@ class Seeding:
         job: Job,
         region: str,
         topic: str,
-        shelf_at: Callable[[Names], Shelf],
+        objects: Objects,
+        grace_ms: int,
         data_dir: Path,
         now_ms: Callable[[], int],
         log: Any,
@@ -116,7 +134,8 @@ class Seeding:
         self._generation = generation
         self._own, self._origin, self._there = own, origin, Origin(origin)
         self._job, self._region, self._topic = job, region, topic
-        self._shelf = shelf_at(Names(job.name, str(generation), share_name(None)))
+        self._objects, self._grace_ms = objects, grace_ms
+        self._schema = crc64(job.state_schema).hex()
         self._folder = data_dir / "resync" / job.name / str(generation)
         self._now_ms, self._log, self._replication = now_ms, log, replication
         self._on_stream = stands_on(origin, job)
@@ -127,6 +146,33 @@ class Seeding:
         Raises UsageError where no snapshot fits, with the reasons; UnavailableError where brokers or the store do
         not answer.
         """
+        return next(self._plans())
+
+    def run(self, say: Callable[[str], Any], rows: Callable[[int], Any]) -> Plan:
+        """Give the copy up, and begin it from the newest snapshot that fits and is whole; what was done.
+
+        `rows` hears how many more rows are written. May be broken off anywhere and run again. Raises as `plan`
+        does; FencedError where a mirror is started meanwhile.
+        """
+        for plan in self._plans():
+            with ExitStack() as held:
+                try:
+                    views = [held.enter_context(closing(self._opened(plan, part))) for part in plan.parts]
+                    self._require_fit(plan, views)
+                except _Unfit as why:
+                    plan.passed_over[plan.seed.milestone.sequence] = str(why)
+                    continue
+                say(f"the snapshot of {plan.seed.milestone.token} is here and whole")
+                give_up(self._own, self._job.name, self._region, plan.standing, say)
+                copy = copy_of(plan.found, self._topic, self._job.name, self._region)
+                ensure(self._own, copy, self._replication)
+                self._write(plan, views, rows)
+            break
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return plan
+
+    def _plans(self) -> Iterator[Plan]:
+        """The newest first. Raises UsageError behind the last; whoever asks for more adds why one did not do."""
         if cluster_id(self._own) == cluster_id(self._origin):
             raise UsageError(
                 f"{self._origin.bootstrap} and {self._own.bootstrap} are the same cluster, so {self._topic} is no "
@@ -134,38 +180,21 @@ class Seeding:
             )
         copy = standing(self._own, self._job.name, self._region, self._topic)
         found, identity = self._asked(copy)
-        kept = self._kept(identity)
-        tier = self._fitting(kept)
-        for sequence in tier.sequences():
-            manifest = tier.manifest(sequence)
-            entry = Entry(_milestone(manifest), manifest.record, manifest.offset)
-            if self._on_stream(entry, lambda: False):
-                newer = {one: why for one, why in tier.passed_over.items() if one > sequence}
-                return Plan(copy, found, kept, manifest, self._seed(entry.milestone, identity), newer)
-            tier.passed_over[sequence] = f"its milestone does not stand on the commit stream of {self._region}"
-        raise UsageError(self._none(tier.passed_over))
-
-    def run(self, say: Callable[[str], Any], rows: Callable[[int], Any]) -> Plan:
-        """Give the copy up, and begin it from the newest snapshot that fits; what was done.
-
-        `rows` hears how many more rows are written. May be broken off anywhere and run again. Raises as `plan`
-        does; FencedError where a mirror is started meanwhile.
-        """
-        plan = self.plan()
-        with closing(self._opened(plan)) as view:
-            milestone, stored = view.stored()
-            if milestone != plan.seed.milestone:  # that one's files are damaged
-                seed = self._seed(milestone, plan.seed.identity)
-                plan = plan._replace(manifest=self._shelf.manifest(milestone.sequence), seed=seed)
-            # Fetching takes its time; and an older version's manifest does not say what was evicted.
-            if reason := unfit(milestone, view.lower_ms(milestone), self._topic, self._kept(plan.seed.identity)):
-                raise UsageError(self._none({milestone.sequence: reason}))
-            say(f"the snapshot of {milestone.token} is here and whole")
-            give_up(self._own, self._job.name, self._region, plan.standing, say)
-            ensure(self._own, copy_of(plan.found, self._topic, self._job.name), self._replication)
-            self._write(plan.seed, stored, rows)
-        shutil.rmtree(self._folder, ignore_errors=True)
-        return plan
+        kept, horizon_ms = self._kept(identity), self._horizon_ms()
+        passed_over: dict[int, str] = {}
+        for sequence, shelves in self._offered():
+            try:
+                parts = self._parts(sequence, shelves, kept, horizon_ms)
+                milestone = _milestone(parts[0].manifest)
+                entry = Entry(milestone, parts[0].manifest.record, parts[0].manifest.offset)
+                if not self._on_stream(entry, lambda: False):
+                    raise _Unfit(f"its milestone does not stand on the commit stream of {self._region}")
+            except (_Unfit, Unusable) as why:
+                passed_over[sequence] = str(why)
+                continue
+            seed = Seed(self._topic, identity, milestone, cuts_of(milestone, self._topic, identity.partitions))
+            yield Plan(copy, found, kept, parts, seed, passed_over)
+        raise UsageError(self._none(passed_over))
 
     def _asked(self, copy: Standing) -> tuple[FoundTopic, Identity]:
         found = self._there.described(self._topic)
@@ -182,28 +211,56 @@ class Seeding:
     def _kept(self, identity: Identity) -> Kept:
         return self._there.kept(self._topic, range(identity.partitions))
 
-    def _seed(self, milestone: Milestone, identity: Identity) -> Seed:
-        return Seed(self._topic, identity, milestone, cuts_of(milestone, self._topic, identity.partitions))
+    def _horizon_ms(self) -> int | None:
+        newest = newest_milestone(self._origin, self._job.name, self._generation)
+        return newest.horizon_ms if newest else None
 
-    def _fitting(self, kept: Kept) -> Fitting:
-        schema = crc64(self._job.state_schema).hex()
+    def _offered(self) -> list[tuple[int, list[Shelf]]]:
+        """Of which milestones there are snapshots, the newest first, and on which shelves."""
+        names = (one.name for one in self._objects.listed(f"{self._job.name}/{self._generation}"))
+        found: dict[int, list[Shelf]] = {}
+        for share in shares_of(self._job.name, names):
+            shelf = Shelf(self._objects, share, self._grace_ms)
+            for sequence in shelf.sequences()[:SNAPSHOTS_MAX]:
+                found.setdefault(sequence, []).append(shelf)
+        return sorted(found.items(), reverse=True)[:SNAPSHOTS_MAX]
 
-        def why_not(manifest: Manifest) -> str:
-            mine = (self._job.name, self._generation, None)
-            if (manifest.job, manifest.generation, manifest.partitions) != mine:
-                return "it is of another view"
-            if manifest.schema != schema:
-                return f"its rows are of schema {manifest.schema}, and the job file's measures say {schema}"
-            return unfit(_milestone(manifest), manifest.lower_ms, self._topic, kept)
+    def _parts(self, sequence: int, shelves: list[Shelf], kept: Kept, horizon_ms: int | None) -> list[Share]:
+        """The snapshots of one sequence that together hold every partition. Raises _Unfit."""
+        usable: dict[int, tuple[Shelf, Manifest]] = {}
+        reasons = []
+        for shelf in shelves:
+            try:
+                manifest = shelf.manifest(sequence)
+                self._require_mine(shelf, manifest)
+                if reason := unfit(_milestone(manifest), manifest.lower_ms, self._topic, kept, horizon_ms):
+                    raise _Unfit(reason)
+                usable[id(manifest)] = shelf, manifest
+            except (_Unfit, Unusable) as why:
+                reasons.append(f"{shelf.names.share}: {why}" if len(shelves) > 1 else str(why))
+        taken, left = together((manifest for _, manifest in usable.values()), len(kept))
+        if left and not usable:
+            raise _Unfit("; ".join(reasons))
+        if left:
+            nobody = f"nobody's snapshot of it holds partition {', '.join(map(str, sorted(left)))}"
+            raise _Unfit("; ".join([nobody, *reasons]))
+        return [Share(usable[id(one)][0], one, partitions) for one, partitions in taken]
 
-        return Fitting(self._shelf, why_not)
+    def _require_mine(self, shelf: Shelf, manifest: Manifest) -> None:
+        mine = (self._job.name, self._generation, shelf.names.share)
+        if (manifest.job, manifest.generation, share_name(manifest.partitions)) != mine:
+            raise _Unfit("it is of another view")
+        if manifest.schema != self._schema:
+            raise _Unfit(
+                f"its rows are of schema {manifest.schema}, and the job file's measures say {self._schema}"
+            )
 
     def _none(self, passed_over: dict[int, str]) -> str:
-        place = f"{self._shelf.name} (below {self._shelf.names.folder})"
+        place = f"{self._objects.place} (below {self._job.name}/{self._generation})"
         if not passed_over:
             return (
-                f"there is no snapshot of {self._generation} with all partitions in {place}: name the store of "
-                f"{self._region}'s rehydrator with --store. Nothing was deleted"
+                f"there is no snapshot of {self._generation} in {place}: name the store of {self._region}'s "
+                "rehydrator with --store. Nothing was deleted"
             )
         first = sorted(passed_over.items(), reverse=True)
         reasons = "; ".join(f"{self._generation}:{one}: {why}" for one, why in first[:SHOWN_MAX])
@@ -213,42 +270,61 @@ class Seeding:
             "('cutwater snapshots create'), or start a new generation there. Nothing was deleted"
         )
 
-    def _opened(self, plan: Plan) -> View:
-        """The snapshot as a view that can be read. An earlier try may have left it, whole."""
-        store = Store(self._folder, self._job, self._generation)
+    def _opened(self, plan: Plan, part: Share) -> View:
+        """The snapshot as a view that can be read. An earlier try may have left it, whole.
+
+        Raises _Unfit where its files are damaged.
+        """
+        folder, partitions = self._folder / part.shelf.names.share, part.manifest.partitions
+        store = Store(folder, self._job, self._generation, partitions=partitions)
         if store.applied is not None and store.applied.milestone != plan.seed.milestone:
             store.close()
-            shutil.rmtree(self._folder)
-            store = Store(self._folder, self._job, self._generation)
+            shutil.rmtree(folder)
+            store = Store(folder, self._job, self._generation, partitions=partitions)
         try:
             if store.applied is None:
-                self._fetch(store, plan)
+                self._fetch(store, part)
             return View(store, self._job)
         except BaseException:
             store.close()
             raise
 
-    def _fetch(self, store: Store, plan: Plan) -> None:
-        watched, tier = _Watched(), self._fitting(plan.kept)
-        restorer = Restorer(self._job, self._generation, None, (tier,), self._on_stream, watched, self._log)
-        if restorer.restore(store, lambda: False, plan.manifest.sequence) is not None:
+    def _fetch(self, store: Store, part: Share) -> None:
+        watched, tier = _Watched(), _Only(part.shelf, part.manifest)
+        mine = (self._job, self._generation, part.manifest.partitions)
+        restorer = Restorer(*mine, (tier,), self._on_stream, watched, self._log)
+        if restorer.restore(store, lambda: False, part.manifest.sequence) is not None:
             return
         if watched.damaged and not watched.away:
-            raise UsageError(
-                f"no snapshot that fits is whole in {self._shelf.name}: 'cutwater snapshots verify' names what is "
-                "damaged. Nothing was deleted"
+            raise _Unfit(
+                f"{part.shelf.names.share} is not whole: 'cutwater snapshots verify' names what is damaged"
             )
         raise UnavailableError(
-            f"{self._shelf.name}, or the brokers of {self._region}, did not answer. Nothing was deleted: run this "
-            "again"
+            f"{self._objects.place}, or the brokers of {self._region}, did not answer. Nothing was deleted: run "
+            "this again"
         )
 
-    def _write(self, seed: Seed, stored: Iterable[Any], rows: Callable[[int], Any]) -> None:
+    def _require_fit(self, plan: Plan, views: list[View]) -> None:
+        """Once more: fetching takes its time; and an older version's manifest does not say what was evicted."""
+        milestone, kept = plan.seed.milestone, self._kept(plan.seed.identity)
+        for view in views:
+            at, _ = view.stored()
+            if at != milestone:
+                raise _Unfit(f"its files are a view at {at.token}")
+            if reason := unfit(milestone, view.lower_ms(milestone), self._topic, kept):
+                raise _Unfit(reason)
+
+    def _write(self, plan: Plan, views: list[View], rows: Callable[[int], Any]) -> None:
         shards = self._job.shards.shards
-        writing = SnapshotRows(self._own, self._job.name, self._region, shards, seed, self._now_ms)
-        for window, value in stored:
-            if written := writing.take(window, value):
-                rows(written)
+        writing = SnapshotRows(self._own, self._job.name, self._region, shards, plan.seed, self._now_ms)
+        place = ShardMap(shards, plan.seed.identity.partitions)
+        for view, part in zip(views, plan.parts, strict=True):
+            # Of a partition that two of them hold, one is taken.
+            taken = frozenset(shard for partition in part.taken for shard in place.owned(partition))
+            _, stored = view.stored(Part(shards=taken))
+            for window, value in stored:
+                if written := writing.take(window, value):
+                    rows(written)
         rows(writing.finish())
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from cutwater.adapters.admin import brokers, cluster_id, ensure_topics
@@ -57,8 +57,12 @@ class Mirror:
         replication: Replication = UNREPLICATED,
         bytes_per_s: int = 0,
         clock_s: Callable[[], float] = time.monotonic,
+        kept: Collection[str] = (),
     ) -> None:
-        """`region`: the origin's name. `slots`: those that this process holds. `bytes_per_s`: 0 for no bound."""
+        """`region`: the origin's name. `slots`: those that this process holds. `bytes_per_s`: 0 for no bound.
+
+        `kept`: settings of the copies that do not follow the origin's.
+        """
         self.metrics = metrics = metrics or Metrics()
         self._own, self._origin, self._job, self._region = own, origin, job, region
         self._account = account or unrecorded()
@@ -68,7 +72,7 @@ class Mirror:
         self._throttle, self._clock_s = Throttle(bytes_per_s), clock_s
         there = Origin(origin)
         self._standing = Standing(there, region, clock, clock_s)
-        self.copier = Copier(own, there, job.name, region, clock, log, metrics, slots, replication, clock_s)
+        self.copier = Copier(own, there, job.name, region, clock, log, metrics, slots, replication, clock_s, kept)
         self.arriving = Arriving(own, job.name, job.topic, region, clock, log, metrics, writes=0 in slots)
 
     def stop(self, *_signal: object) -> None:
@@ -106,7 +110,7 @@ class Mirror:
             self._follow()
             self.copier.looked(LOOKED_S)
         self._follow()
-        last = self.arriving.ledger.arrived
+        last = self.arriving.began_behind
         start.found(arrival=last.token if last else "none", stopped=", ".join(sorted(self.copier.stopped)))
         start.decided(f"copy {self._region} behind arrival {last.token if last else 'none'}")
 
@@ -172,6 +176,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
         slots=settings.slots,
         replication=copies,
         bytes_per_s=settings.mirror_bytes_per_s,
+        kept=settings.kept_topic_settings,
     )
 
 

@@ -109,6 +109,9 @@ class StoredAnswer(BaseModel):
     job: str
     fingerprint: str = Field(description="Of what a row means: key, time, window, measures.")
     lineage: str | None = Field(description="Its first generation; null: not known.")
+    sources: list[list[str | list[int]]] = Field(
+        description="Whose events are counted: region, topic and partitions there."
+    )
     layout_ms: int = Field(description="Views of one layout have the same rows in the same order.")
     complete_above_ms: int = Field(description="Windows that end at or before it are not here.")
     watermark_ms: int
@@ -128,6 +131,9 @@ class RegionsMilestone(OwnersMilestone):
     """The milestone of a region's part of an answer, or of one owner's there."""
 
     region: str
+    events_of: list[str] = Field(
+        description="The regions whose events its rows count: after a failover the region that was left, too."
+    )
 
 
 class Missing(BaseModel):
@@ -137,7 +143,9 @@ class Missing(BaseModel):
 
 class GlobalAnswer(BaseModel):
     milestones: list[RegionsMilestone]
-    partial: bool = Field(description="Is a region missing? Then its events are in none of the rows.")
+    partial: bool = Field(
+        description="Is a region missing? Its events are then in no row, but where `events_of` names it."
+    )
     missing: list[Missing]
     complete_above: Time = Field(
         description="The highest horizon (or lower bound) of these regions: windows that end at or before it are "
@@ -198,10 +206,11 @@ class SizesAnswer(Counted):
 
 
 class Taken(BaseModel):
-    """The milestone that a snapshot is of."""
+    """The milestone that a snapshot is of, and the name under which it will lie in the store."""
 
     token: str
     sequence: int
+    share: str
 
 
 class Problem(BaseModel):
@@ -225,7 +234,8 @@ WHY_UNGUARDED = "the API token is missing or wrong"
 WHY = {
     400: "`at_least` or `Last-Event-ID` is no token; `after` is no cursor (of `/v1/changes`: no token), or one of "
     "another division or layout of the rows; or the body cannot be read",
-    409: "this rehydrator takes no snapshots; a standby or a replica never does; or it has no global view",
+    409: "this rehydrator takes no snapshots; a standby never does, nor a replica of its own region; or it has no "
+    "global view",
     410: "the token in `at_least` was lost: its generation was never promoted, or a rollback went back behind it; "
     "the body names the milestone that is shown",
     412: "the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows",
@@ -235,8 +245,8 @@ WHY = {
     422: "a parameter is out of its bounds, no time or no measure; or there are too many rows to rank",
     500: "an error of Cutwater's own; `detail` says which",
     501: "this rehydrator has no pyarrow; `detail` says what to install",
-    503: "no milestone can be shown now, or nobody who holds what was asked for answers, or not every region; "
-    "`detail` says why",
+    503: "no milestone can be shown now, or nobody who holds what was asked for answers, or not every region, or "
+    "too much of the global view is under way; `detail` says why",
 }
 WAITING = (400, 410, 412, 422, 500, 503)
 """What a route that waits for a token may say besides its answer."""

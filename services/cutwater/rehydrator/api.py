@@ -70,8 +70,8 @@ def create_app(
 ) -> FastAPI:
     """The application over one view; with `token` it answers only whoever shows it.
 
-    `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes one within
-    so many seconds; None where none are taken. `sizes`: the last census, as JSON has it.
+    `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes
+    one; None where none are taken. `sizes`: the last census, as JSON has it.
     `replica`: what it holds where it is one. `changes`: what the view's follower says; None where there is none.
     `regions`: whose rows are merged for global answers; None where there is no global view.
     `shown`: the application of the generation that is shown, this one or another; None where there are no others.

@@ -41,6 +41,17 @@ class Metrics:
         self.peer_failures = Counter("peer_failures", "Of those, the ones that the peer did not answer.", **here)
         self.region_questions = Counter("region_questions", "Requests to regions, for global answers.", **here)
         self.region_failures = Counter("region_failures", "Of those, the ones without a usable answer.", **here)
+        self.region_bytes = Gauge("region_answers", "Bytes of regions' answers held now.", unit="bytes", **here)
+        self.global_questions = Counter("global_questions", "Questions to the global view.", **here)
+        self.global_under_way = Gauge("global_under_way", "Of those, the ones that are not answered yet.", **here)
+        self._refused = Counter(
+            "global_refusals",
+            "Of those, refused: by a bound (questions, bytes, time), or since regions are missing (regions).",
+            ["reason"],
+            **here,
+        )
+        for reason in ("questions", "bytes", "time", "regions"):
+            self._refused.labels(reason)  # from 0: an alert sees no first count
         self.standby_answers = Counter("standby_answers", "Requests answered as a standby.", **here)
         self.cut_off = Counter("followers_cut_off", "Readers of changes that were too slow.", **here)
         self._loaded = Gauge("loaded_records", "Changelog records that a bulk restore has loaded.", **here)
@@ -150,6 +161,10 @@ class Metrics:
 
     def backlog(self, milestones: int) -> None:
         self._backlog.set(milestones)
+
+    def refused(self, reason: str) -> None:
+        """A question to the global view."""
+        self._refused.labels(reason).inc()
 
     def retried(self) -> None:
         self._retries.inc()

@@ -13,7 +13,7 @@ from cutwater.core.shards import ShardMap
 
 
 class Replica:
-    """What one holds. It takes no snapshots, and nobody passes questions on to it."""
+    """What one holds. Nobody passes questions on to it; snapshots it takes of another region's state only."""
 
     def __init__(self, holding: Holding, shards: ShardMap, origin: str = "") -> None:
         """`origin`: the region whose state it shows by a copy; empty where it is this one."""

@@ -29,6 +29,7 @@ from cutwater.rehydrator.regions import Regions
 from cutwater.rehydrator.replica import Replica
 from cutwater.rehydrator.snapshots import Kept, clear
 from cutwater.rehydrator.starting import Starting
+from cutwater.rehydrator.whole import Snapshot
 from cutwater.views.bulk import Bulk, workers_by_default
 from cutwater.views.changes import Changes
 from cutwater.views.follower import Follower
@@ -84,9 +85,10 @@ class Served:
         starting = Starting(self.start, metrics, view, self.store)
         self.sized = Sized(job, self.store, settings.view_census_ms, metrics, log)
         kept = None
-        # A snapshot holds all rows of its partitions, and is of this region's log.
-        if settings.snapshots and selection is None and not settings.replica_of:
-            kept = Kept(job, settings, partitions, self.store, metrics, log, takes=role == "owner")
+        # A snapshot holds all rows of its partitions.
+        if settings.snapshots and selection is None:
+            takes = role == "owner" or bool(settings.replica_of)
+            kept = Kept(job, settings, partitions, self.store, metrics, log, takes)
         else:
             clear(self.store, log)
         self._taking = taking = kept.taking if kept else None
@@ -101,7 +103,7 @@ class Served:
             wait_s=settings.wait_ms / 1000,
             partitions=partitions,
             bulk=self._bulk(selects=selection is not None),
-            prepare=kept.prepare(starting) if kept else None,
+            prepare=kept.prepare(starting) if kept and kept.restores else None,
             evict=self.sized.evict,
             changes=self.changes,
             stream=stream_of(job, settings),
@@ -113,7 +115,7 @@ class Served:
             now_ms,
             token,
             peers,
-            taking.request if taking else None,
+            Snapshot(taking.request, kept.share) if kept and taking else None,
             self.sized.answer,
             Replica(holding, job.shards, settings.replica_of) if replica else None,
             self.changes,
@@ -151,12 +153,12 @@ class Served:
     def _regions(self) -> Regions | None:
         """Raises UsageError for measures that no two regions' values of can be merged."""
         settings = self._settings
-        urls = settings.region_urls
-        if not urls:
+        apis = settings.region_apis
+        if not apis:
             return None
         require_mergeable(self._job.measures)
         token = settings.api_token.get_secret_value()
-        return Regions(settings.replica_of or settings.region, urls, token, self._metrics)
+        return Regions(settings.replica_of or settings.region, apis, token, self._metrics)
 
     def _bulk(self, selects: bool) -> Callable[[Store, Callable[[], bool]], Bulk]:
         job, settings = self._job, self._settings

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from cutwater.adapters.generations import parents_needed
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.core.job import Job
@@ -37,6 +39,9 @@ class Kept:
     ) -> None:
         """`takes`: a standby takes none, and begins from its owner's.
 
+        A replica of another region takes its own, for a failover, and begins from none: they do not say whether
+        its copies are still those that it was built from.
+
         Raises UsageError for a URL that is none; nothing is asked yet.
         """
         far = shelf_of(settings, job, partitions)
@@ -49,7 +54,10 @@ class Kept:
         if takes:
             metrics.takes(settings.snapshot_every_ms)
         view = (job, settings.generation, partitions)
-        self.taking = Snapshots(*view, store, near, far, plan, now_ms, metrics, log) if takes else None
+        needed = partial(parents_needed, settings.cluster, job.name, settings.generation)
+        self.taking = Snapshots(*view, store, near, far, plan, now_ms, metrics, log, needed) if takes else None
+        self.share = far.names.share
+        self.restores = not settings.replica_of
         self._restorer = Restorer(*view, (near, far), stands_on(settings.cluster, job), metrics, log)
 
     def prepare(self, starting: Starting) -> Prepare:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -12,6 +13,7 @@ from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 
+from cutwater.core.counted import Source, counted
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.merging import root_of
@@ -130,6 +132,7 @@ class StoredRows:
             "job": view.job.name,
             "fingerprint": fingerprint_of(view.job),
             "lineage": None if root is None else str(root),
+            "sources": _grouped(counted(milestone, view.job.topic)),
             "layout_ms": view.segment_ms,
             "complete_above_ms": above if since_ms is None else max(above, since_ms),
             "watermark_ms": milestone.watermark_ms,
@@ -158,6 +161,7 @@ def joined(parts: list[Answer], limit: int) -> Answer:
     return {
         **parts[0],
         "lineage": lineages.pop() if len(lineages) == 1 else None,
+        "sources": _grouped(source for one in parts for source in sources_in(one)),
         "complete_above_ms": max(one["complete_above_ms"] for one in parts),
         "watermark_ms": min(one["watermark_ms"] for one in parts),
         "milestones": [milestone for one in parts for milestone in one["milestones"]],
@@ -172,13 +176,34 @@ def cursor_at(place: bytes, layout_ms: int) -> str:
 
 
 def place_in(cursor: str) -> bytes:
-    """The storage key that a cursor stands behind."""
-    return base64.urlsafe_b64decode(cursor)[MARK_BYTES:]
+    """The storage key that a cursor stands behind. Raises ValueError or TypeError for what is none."""
+    place = base64.b64decode(cursor, altchars=b"-_", validate=True)[MARK_BYTES:]
+    if not place:
+        raise ValueError("a cursor that stands nowhere")
+    return place
 
 
 def unpacked(row: list[Any]) -> Stored:
-    """A row of such an answer."""
-    return Window(*row[:3]), base64.b64decode(row[3])
+    """A row of such an answer. Raises ValueError, TypeError or LookupError for what is none."""
+    key, start_ms, end_ms, value = row
+    return Window(str(key), int(start_ms), int(end_ms)), base64.b64decode(value)
+
+
+def sources_in(answer: Answer) -> frozenset[Source]:
+    """Whose events such an answer's state counts. Raises as `unpacked`."""
+    return frozenset(
+        Source(str(region), str(topic), int(number))
+        for region, topic, numbers in answer["sources"]
+        for number in numbers
+    )
+
+
+def _grouped(sources: Iterable[Source]) -> list[list[Any]]:
+    """Region, topic and its partitions."""
+    of: dict[tuple[str, str], list[int]] = {}
+    for region, topic, partition in sorted(set(sources)):
+        of.setdefault((region, topic), []).append(partition)
+    return [[*name, numbers] for name, numbers in of.items()]
 
 
 def _packed(rows: list[Stored]) -> list[list[Any]]:

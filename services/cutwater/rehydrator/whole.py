@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import Response
 from fastapi.concurrency import run_in_threadpool
@@ -18,7 +18,16 @@ from cutwater.rehydrator.export import LINES, Export, Exports, lines
 SNAPSHOT_S = 10.0
 """How long a request waits for a checkpoint to be made."""
 
-Snapshot = Callable[[float], Token]
+
+class Snapshot(NamedTuple):
+    """Who takes snapshots of the view."""
+
+    take: Callable[[float], Token]
+    """Takes one within so many seconds."""
+    share: str
+    """Under which name they lie in the store."""
+
+
 Sizes = Callable[[], dict[str, Any]]
 
 
@@ -28,7 +37,7 @@ class Whole:
     def __init__(
         self, answering: Answering, exports: Exports, snapshot: Snapshot | None, sizes: Sizes | None
     ) -> None:
-        """`snapshot`: takes one within so many seconds; None where none are taken. `sizes`: the last census."""
+        """`snapshot`: None where none are taken. `sizes`: the last census."""
         self._answering = answering
         self._snapshot = snapshot
         self._sizes = sizes
@@ -57,12 +66,20 @@ class Whole:
         The upload goes on behind the answer: `cutwater snapshots list` shows when it is there.
         """
         if self._snapshot is None:
-            peers, role = self._answering.peers, self._answering.role
-            dos = {"replica": "it is a replica, which only reads", "standby": f"ask its owner, {peers.owner}"}
-            do = dos.get(role, "set CUTWATER_SNAPSHOTS")
-            raise HTTPException(409, f"this rehydrator takes no snapshots: {do}")
-        token = await run_in_threadpool(self._snapshot, SNAPSHOT_S)
-        return JSONResponse({"token": str(token), "sequence": token.sequence}, 202)
+            raise HTTPException(409, f"this rehydrator takes no snapshots: {self._instead()}")
+        token = await run_in_threadpool(self._snapshot.take, SNAPSHOT_S)
+        told = {"token": str(token), "sequence": token.sequence, "share": self._snapshot.share}
+        return JSONResponse(told, 202)
+
+    def _instead(self) -> str:
+        """What to do where none are taken."""
+        answering = self._answering
+        if answering.role == "standby":
+            return f"ask its owner, {answering.peers.owner}"
+        replica = answering.replica
+        if replica is not None and not (replica.origin and replica.kept is None):
+            return "it is a replica, which only reads"
+        return "set CUTWATER_SNAPSHOTS"
 
     async def sizes(self) -> Response:
         """How large the state of this rehydrator is, by the last census: in total, by time segment, by shard.

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from operator import eq
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -88,8 +89,12 @@ class Restorer:
         on_stream: Callable[[Entry, Callable[[], bool]], bool],
         watched: Watched,
         log: Any,
+        same: Callable[[Entry, Entry], bool] = eq,
     ) -> None:
-        """`tiers`: the nearest first. `on_stream`: does a milestone stand on the commit stream where it should?"""
+        """`tiers`: the nearest first. `on_stream`: does a milestone stand on the commit stream where it should?
+
+        `same`: is the milestone that the files are at the one that the manifest says?
+        """
         self._job = job
         self._generation = generation
         self._partitions = partitions
@@ -99,6 +104,7 @@ class Restorer:
         self._room = Room()
         self._watched = watched
         self._log = log
+        self._same = same
 
     def restore(self, store: Store, stopped: Callable[[], bool], target: int | None = None) -> Restored | None:
         """Fill an empty store; None where there is no snapshot to do it with, and then it is empty as before.
@@ -245,7 +251,7 @@ class Restorer:
             raise
         except CutwaterError as error:
             raise Unusable(f"its files cannot be opened: {error}") from None
-        if applied != entry or applying is not None:
+        if applied is None or applying is not None or not self._same(applied, entry):
             at = applied.milestone.token if applied else "no milestone"
             raise Unusable(f"its files are a view at {at}, not at {entry.milestone.token}")
 

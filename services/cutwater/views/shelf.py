@@ -70,7 +70,8 @@ class _Own(NamedTuple):
 
 def shelf_of(settings: Settings, job: Job, partitions: Partitions | None) -> Shelf:
     """The shelf of a view, where the settings say; nothing is asked yet. Raises UsageError for what is no URL."""
-    names = Names(job.name, str(settings.generation), share_name(partitions))
+    region = settings.region if settings.replica_of else ""
+    names = Names(job.name, str(settings.generation), share_name(partitions, region))
     return Shelf(objects_at(settings.snapshots, settings), names, settings.snapshot_grace_ms)
 
 
@@ -251,15 +252,24 @@ class Shelf:
 
     # --- retention
 
-    def prune(self, policy: Policy, now_ms: int, dry_run: bool = False, drop_unreadable: bool = False) -> Pruned:
+    def prune(
+        self,
+        policy: Policy,
+        now_ms: int,
+        dry_run: bool = False,
+        drop_unreadable: bool = False,
+        needed: frozenset[int] = frozenset(),
+    ) -> Pruned:
         """Retire what the retention does not keep, delete what nobody names. Raises CutwaterError.
 
         `drop_unreadable`: manifests that cannot be read are deleted; their files are garbage from the next time.
+        `needed`: milestones whose snapshots stay whatever the retention says.
         """
         live, wrong = self._live()
         retired, wrong_too = self._manifests(self.names.retired, anew=True)
         unreadable = (*wrong, *wrong_too)
-        plan = pruning(live, retired, self._objects.listed(self.names.files), policy, now_ms, self._grace_ms)
+        files = self._objects.listed(self.names.files)
+        plan = pruning(live, retired, files, policy, now_ms, self._grace_ms, needed)
         delete, forget = ([], []) if unreadable else (plan.delete, plan.forget)
         if not dry_run:
             bodies = {one.sequence: one for one in live}

@@ -84,8 +84,11 @@ class Snapshots:
         now_ms: Callable[[], int],
         watched: Watched,
         log: Any,
+        needed: Callable[[], frozenset[int]] = frozenset,
     ) -> None:
+        """`needed`: milestones whose snapshots stay whatever the plan's policy says, asked before each pruning."""
         self._job = job
+        self._needed = needed
         self._generation = generation
         self._partitions = partitions
         self._store = store
@@ -264,7 +267,8 @@ class Snapshots:
     def _prune(self) -> None:
         """The snapshot is safe by now: that something is left over is no failure of it."""
         try:
-            done = self._far.prune(self._plan.policy, self._now_ms())
+            now_ms, needed = self._now_ms(), self._needed()
+            done = self._far.prune(self._plan.policy, now_ms, needed=needed)
         except CutwaterError as error:
             self._log.warning("snapshots were not pruned", error=str(error))
             return

@@ -25,10 +25,26 @@ def come_back(scene: Scene, seen: Milestone, gone: GoneOn) -> Held:
         scene.started(us.start_broker(scene.stop))
         stood = held(us.cluster, job, US, [])
         loss.tell(scene, seen, gone, stood)
+        _leave(scene)
         scene.started(eu.start([eu.mirror(us)], scene.stop))
         scene.until(lambda: copied_all(scene, eu, us), "the rest of us's events to reach eu")
         scene.telling.say("every event of us is in eu now")
         return stood
+
+
+def _leave(scene: Scene) -> None:
+    """us's driver and commit-signal, started again as a service manager would, ask eu first."""
+    us, eu = scene.us, scene.eu
+    before = scene.newest(us)
+    members = us.writers(beside=eu)
+    scene.started(us.start(members, scene.stop))
+    scene.until(lambda: all(one.finished for one in members), "us's driver and commit-signal to leave")
+    after = scene.newest(us)
+    scene.telling.check(
+        "us's driver and commit-signal leave: eu has the job",
+        after == before,
+        f"the newest milestone of us is {after.token if after else 'none'}, as before",
+    )
 
 
 def taken(scene: Scene, gone: GoneOn, stood: Held) -> list[Late]:

@@ -1,0 +1,172 @@
+"""Asks another region, before a driver or commit-signal goes on, whether that has gone on with the job.
+
+`core.returning` decides; `adapters.forking` knows how to read a region's claims.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cutwater.adapters.admin import described
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.forking import Forking
+from cutwater.adapters.generations import candidates, promoted, told_parent
+from cutwater.adapters.kafka import wait_for_broker
+from cutwater.adapters.process import now_ms as clock_ms
+from cutwater.adapters.settings import Settings
+from cutwater.adapters.streams import last_heard_ms
+from cutwater.core import topics
+from cutwater.core.candidates import Candidates
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.origins import claimed
+from cutwater.core.rarely import Rarely
+from cutwater.core.returning import Stood, Went, require_not_left, stood, went_on
+
+ASK_S = 5.0
+"""So long it is waited for at a time: a job that was silent for a moment only then goes on without an answer."""
+PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
+SAY_S = 600.0
+"""How often somebody who waits says so."""
+LOOKS, LOOK_S = 3, 2.0
+"""A broker that is just back may know no topic for a moment: so often one is looked for."""
+
+
+class Found(NamedTuple):
+    """What a process that would go on is to do now."""
+
+    waits: bool
+    why: str = ""
+    """Of one that waits; or why nobody was asked, of one that goes on."""
+
+
+class Returning:
+    """The question of one region to the other one. Nothing is written in either."""
+
+    def __init__(
+        self,
+        own: Cluster,
+        job: Job,
+        region: str,
+        other: str,
+        there: Cluster,
+        least_ms: int,
+        go_on_behind: str = "",
+        now_ms: Callable[[], int] = clock_ms,
+        clock_s: Callable[[], float] = time.monotonic,
+        ask_s: float = ASK_S,
+    ) -> None:
+        """`least_ms`: CUTWATER_FAILOVER_MIN_AGE_S; `go_on_behind`: the token behind which nobody is asked."""
+        self._own, self._job, self._region = own, job, region
+        self._other, self._there = other, there
+        self._least_ms, self._go_on_behind = least_ms, go_on_behind
+        self._now_ms, self._clock_s, self._ask_s = now_ms, clock_s, ask_s
+
+    def settled(
+        self,
+        generation: Generation,
+        stop: threading.Event,
+        log: Any,
+        waiting: Callable[[bool], None] = lambda _now: None,
+    ) -> bool:
+        """Whether a process of the generation may go on; waits until that is known. False when stopped meanwhile.
+
+        `waiting` is told when it begins to wait, and when that has ended. Raises as `look` does.
+        """
+        said, pause_s, began_s, waited = Rarely(SAY_S), PAUSE_S, self._clock_s(), False
+        while (found := self.look(generation, stop.wait)).waits:
+            if not waited:
+                waiting(waited := True)
+            if said.take("", self._clock_s()) is not None:
+                log.warning("waiting", reason=found.why, brokers=self._there.bootstrap)
+            if stop.wait(pause_s):
+                return False
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+        if waited:
+            waiting(False)
+            log.info("going on", waited_s=round(self._clock_s() - began_s, 1))
+        if found.why:
+            log.warning("going on without an answer", reason=found.why)
+        return True
+
+    def look(self, generation: Generation, pause: Callable[[float], object] = time.sleep) -> Found:
+        """Whether a process of the generation has to wait now. Asks once, and waits for no more than some seconds.
+
+        Raises FencedError where the other region has gone on with the job, UsageError where it does not let us in.
+        """
+        here = self._stood(generation)
+        if here is None:
+            return Found(False)
+        if str(here.behind) == self._go_on_behind:
+            return Found(False, f"CUTWATER_GO_ON_BEHIND={here.behind}: region {self._other} was not asked")
+        may_be_left = here.may_be_left(self._now_ms(), self._least_ms)
+        try:
+            went = self._ask(here, pause, LOOKS if may_be_left else 1)
+        except UnavailableError as error:
+            return Found(may_be_left, self._unanswered(here, may_be_left, error))
+        except UsageError as error:
+            raise UsageError(
+                f"asking region {self._other}, which CUTWATER_ORIGIN_* name, whether it has gone on with job "
+                f"{self._job.name}: {error}"
+            ) from None
+        require_not_left(went, self._job.name, self._region)
+        return Found(False)
+
+    def _unanswered(self, here: Stood, may_be_left: bool, error: UnavailableError) -> str:
+        if not may_be_left:
+            return f"region {self._other} does not answer: {error}"
+        return (
+            f"region {self._other} does not answer, and may have gone on with the job while this one was silent: "
+            f"{error}. It is asked until it answers; if you know that it has not gone on: "
+            f"CUTWATER_GO_ON_BEHIND={here.behind}"
+        )
+
+    def _stood(self, generation: Generation) -> Stood | None:
+        name, stream = self._job.name, topics.milestones(self._job.name)
+        known = candidates(self._own, name) if claimed(generation) else Candidates()
+        last, heard_ms = None, 0
+        if described(self._own, [stream]):  # not before a job is begun, nor in a region that was lost whole
+            last, heard_ms = promoted(self._own, name), last_heard_ms(self._own, stream)
+        return stood(generation, last, heard_ms, known, self._other, told_parent)
+
+    def _ask(self, here: Stood, pause: Callable[[float], object], looks: int) -> Went | None:
+        wait_for_broker(self._there, self._ask_s)
+        if not self._has_claims(pause, looks):
+            return None
+        claim = went_on(Forking(self._there, self._job).standing(), self._region, here.held)
+        if claim is None:
+            return None
+        newest = promoted(self._there, self._job.name)
+        return Went(claim, told_parent(claim).token, newest.token if newest else None)
+
+    def _has_claims(self, pause: Callable[[float], object], looks: int) -> bool:
+        """Is there a topic of candidates? There is none where the job was never gone on with."""
+        topic = topics.candidates(self._job.name)
+        for look in range(looks):
+            if look:
+                pause(LOOK_S)
+            if described(self._there, [topic]):
+                return True
+        return False
+
+
+def returning(job: Job, settings: Settings, cluster: Cluster | None = None) -> Returning | None:
+    """As the settings say; None where no other region is named, or none could go on with the job.
+
+    `cluster`: this region's, where it is not that of the settings. Raises UsageError where they name this region.
+    """
+    if not (job.topic and settings.origin_region and settings.origin_bootstrap_servers):
+        return None
+    return Returning(
+        cluster or settings.cluster,
+        job,
+        settings.region,
+        settings.origin,
+        settings.origin_cluster,
+        round(1000 * settings.failover_min_age_s),
+        settings.go_on_behind,
+    )

@@ -1,0 +1,53 @@
+"""Where a generation that is to be claimed gets its state from: asked before it is claimed, and told."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import parent_of, told_parent
+from cutwater.adapters.parents import unheld
+from cutwater.adapters.process import now_ms
+from cutwater.adapters.settings import Settings
+from cutwater.core.job import Job
+from cutwater.core.records import Claim
+from cutwater.views.stored_seeds import StoredSeeds, store_of
+
+
+class SeedSource(NamedTuple):
+    """The parent's changelog, or snapshots of the parent milestone."""
+
+    why: str = ""
+    """Why the changelog cannot give it; empty where it can."""
+    store: str = ""
+    snapshots: tuple[str, ...] = ()
+
+    def as_object(self) -> dict[str, Any]:
+        return {
+            "from": "snapshot" if self.snapshots else "changelog",
+            "reason": self.why or None,
+            "store": self.store or None,
+            "snapshots": list(self.snapshots),
+        }
+
+    def __str__(self) -> str:
+        if not self.snapshots:
+            return "its state is read from the parent's changelog"
+        return (
+            f"its state is read from snapshot {', '.join(self.snapshots)} in {self.store}, since {self.why}: its "
+            "driver needs CUTWATER_SNAPSHOTS, too"
+        )
+
+
+def seed_source(cluster: Cluster, job: Job, settings: Settings, claim: Claim, place: str) -> SeedSource:
+    """Where its driver will find the parent's state now. `place`: the store of snapshots, empty for none.
+
+    Raises UsageError where nothing has it, with what to do; UnavailableError or MachineError where brokers or the
+    store do not answer.
+    """
+    why = unheld(cluster, job.name, parent_of(claim), claim.generation.region, now_ms)
+    if not why:
+        return SeedSource()
+    objects = store_of(place, settings)
+    taken = StoredSeeds(objects, job, told_parent(claim), settings.snapshot_grace_ms, why).plan()
+    return SeedSource(why, objects.place if objects else "", tuple(one.name for one in taken))

@@ -1,0 +1,114 @@
+"""Changes of the origin's topic settings, taken over by the copies here: `core.copied_topics` says which.
+
+A topic is looked at before it is copied, and then once in a while, beside the copying. What cannot be changed here
+is said, and holds nothing up: a copy with another retention is a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from cutwater.adapters.admin import describe_topics, set_configs
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import TIMEOUT_S
+from cutwater.core.copied_topics import copy_of, lag_ms, largest_of
+from cutwater.core.errors import CutwaterError
+from cutwater.core.mirroring import NEVER_MS
+from cutwater.core.topic_check import Difference, FoundTopic
+from cutwater.mirror.asking import asked
+from cutwater.mirror.followed import Followed
+from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.origin import Origin
+
+LOOK_S = 10.0
+"""How often. Shorter than a log cleaner rests (15 s): it may begin to take more, and the mirror must know."""
+
+
+class TakingOver:
+    """Of one process of a mirror. Several do the same twice, which changes nothing."""
+
+    def __init__(
+        self,
+        own: Cluster,
+        origin: Origin,
+        job: str,
+        region: str,
+        log: Any,
+        metrics: Metrics,
+        kept: Collection[str] = (),
+        clock_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`region`: the origin's. `kept`: settings that this region decides by itself."""
+        self._own, self._origin, self._job, self._region = own, origin, job, region
+        self._log, self._metrics = log, metrics
+        self._kept, self._clock_s = frozenset(kept), clock_s
+        self._looked_s = clock_s()
+        self._answer: Future[dict[str, int]] | None = None
+        self._failed: dict[str, str] = {}
+        """By topic here, why it could not be changed: said once."""
+        self._shortest_ms: dict[str, int] = {}
+        """By topic there, the shortest lag of its compaction since this process began."""
+
+    def look(self, followed: Mapping[str, Followed]) -> None:
+        """Have the copies follow, where it is time. Waits for nothing."""
+        if self._answer is not None and self._answer.done():
+            answer, self._answer = self._answer, None
+            self._heed(answer.result(TIMEOUT_S), followed)  # it is done
+        if self._answer is None and followed and self._clock_s() - self._looked_s >= LOOK_S:
+            self._looked_s = self._clock_s()
+            targets = {name: one.target for name, one in followed.items()}
+            self._answer = asked("settings", lambda: self._look(targets))
+
+    def _heed(self, lags_ms: Mapping[str, int], followed: Mapping[str, Followed]) -> None:
+        for name, lag in lags_ms.items():
+            if name in followed and lag < followed[name].lag_ms:
+                followed[name].lag_ms = lag
+                self._log.warning("compaction may take more", topic=name, region=self._region, lag_ms=lag)
+
+    # From here on: in threads.
+
+    def lag_ms(self, found: FoundTopic) -> int:
+        """For how long the origin's compaction has spared every record, as far as this process knows.
+
+        A longer lag counts from the next start: what an older record lacks was taken under the shorter one.
+        """
+        shortest = self._shortest_ms[found.name] = min(self._shortest_ms.get(found.name, NEVER_MS), lag_ms(found))
+        return shortest
+
+    def take(self, found: FoundTopic, target: str) -> int:
+        """Give a copy that exists what the origin's topic has by now; the largest record that it takes then."""
+        here = describe_topics(self._own, [target]).get(target)
+        if here is None:
+            return 0
+        behind = copy_of(found, target, self._job, self._region).behind(here, self._kept)
+        changed = self._change(target, behind) if behind else {}
+        return largest_of({**here.config, **changed})
+
+    def _change(self, target: str, behind: Sequence[Difference]) -> dict[str, str]:
+        """What could be changed: all, or nothing."""
+        wanted = {one.setting: one.value for one in behind}
+        try:
+            set_configs(self._own, target, wanted)
+        except CutwaterError as error:
+            if self._failed.get(target) != str(error):
+                self._failed[target] = str(error)
+                self._log.warning("settings not taken over", topic=target, reason=str(error))
+            return {}
+        self._failed.pop(target, None)
+        told = "; ".join(f"{one.setting}: {one.found or 'not set'}, now {one.value}" for one in behind)
+        self._log.info("settings taken over", topic=target, changed=told)
+        self._metrics.taken_over(target, len(wanted))
+        return wanted
+
+    def _look(self, targets: Mapping[str, str]) -> dict[str, int]:
+        """Of each topic the lag of its compaction; nothing where brokers do not say: others tell of that."""
+        lags_ms = {}
+        try:
+            for name, one in self._origin.all_described(targets).items():
+                lags_ms[name] = self.lag_ms(one)
+                self.take(one, targets[name])
+        except CutwaterError:
+            pass
+        return lags_ms

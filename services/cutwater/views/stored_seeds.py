@@ -1,0 +1,204 @@
+"""A parent's state from snapshots of its milestone: found in a store, fetched, proved, and read row by row.
+
+Proved are the manifest (its checksum, its milestone), every file (size and SHA-256), and that they are a view at
+that milestone, whole. What is wrong is told with its name, and the next snapshot that there is takes its place.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cutwater.adapters import wire
+from cutwater.adapters.generations import with_partitions
+from cutwater.adapters.objects import Objects, objects_at
+from cutwater.adapters.settings import Settings
+from cutwater.core.errors import ProtocolError, UnavailableError, UsageError
+from cutwater.core.job import Job
+from cutwater.core.records import Milestone
+from cutwater.core.restore import Entry
+from cutwater.core.sharing import Partitions
+from cutwater.core.snapshots import File, Manifest, Unusable, shares_of
+from cutwater.core.stored_seeds import covering, evicted, refusal, unfit
+from cutwater.views.pages import Part, Stored
+from cutwater.views.restoring import Restorer
+from cutwater.views.shelf import Shelf
+from cutwater.views.store import Store
+from cutwater.views.view import View
+
+
+class Taking(NamedTuple):
+    """A snapshot, and what is taken of it."""
+
+    shelf: Shelf
+    manifest: Manifest
+    partitions: Partitions
+
+    @property
+    def name(self) -> str:
+        """For people: the milestone, and which view it is of."""
+        return f"{self.manifest.generation}:{self.manifest.sequence} ({self.shelf.names.share})"
+
+
+def store_of(place: str, settings: Settings) -> Objects | None:
+    """The store of snapshots at a place; None where none is named. Raises UsageError for what is no URL."""
+    return objects_at(place, settings) if place else None
+
+
+class StoredSeeds:
+    """Those of one parent milestone in a store."""
+
+    def __init__(self, objects: Objects | None, job: Job, parent: Milestone, grace_ms: int, why: str) -> None:
+        """`parent`: as its own region tells it. `why`: what is wrong with its changelog, for a refusal."""
+        self._objects, self._parent, self._grace_ms, self._why = objects, parent, grace_ms, why
+        self._job = with_partitions(job, len(parent.changelog_cut))
+        self._passed_over: dict[str, str] = {}
+        """By share, the reason."""
+
+    def plan(self) -> tuple[Taking, ...]:
+        """The snapshots that hold the state together, by what the store lists.
+
+        Raises UsageError where there are none, with the reasons; UnavailableError or MachineError where the store
+        does not answer.
+        """
+        if self._objects is None:
+            raise UsageError(refusal(self._parent, self._why, "", {}))
+        prefix = f"{self._parent.job}/{self._parent.generation}"
+        shares = shares_of(self._parent.job, [one.name for one in self._objects.listed(prefix)])
+        found = {}
+        for names in shares:
+            shelf = Shelf(self._objects, names, self._grace_ms)
+            if names.share not in self._passed_over and (manifest := self._fitting(shelf)) is not None:
+                found[names.share] = (shelf, manifest)
+        held = {share: manifest.partitions for share, (_, manifest) in found.items()}
+        chosen = covering(held, self._job.shards.partitions)
+        if not chosen:
+            parts = {share: "it holds a part only" for share in held}
+            raise UsageError(refusal(self._parent, self._why, self._objects.place, {**parts, **self._passed_over}))
+        return tuple(Taking(*found[one.name], one.partitions) for one in chosen)
+
+    @contextmanager
+    def opened(self, folder: Path, log: Any) -> Iterator[tuple[tuple[Taking, ...], Iterator[Stored]]]:
+        """What was taken, and its rows above the horizon, once all of it is on this disk and right.
+
+        `folder`: nobody else's; what a killed try has left there is used. Raises as `plan` does; DiskFullError.
+        """
+        try:
+            taken = self.plan()
+            while not all(self._brought(one, folder, log) for one in taken):
+                taken = self.plan()  # each time without another share
+        except UsageError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        yield taken, self._rows(taken, folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _fitting(self, shelf: Shelf) -> Manifest | None:
+        """The snapshot of a share, if it may stand for the state; what speaks against it is kept."""
+        if self._parent.sequence not in shelf.sequences():
+            return None
+        try:
+            manifest = shelf.manifest(self._parent.sequence)
+            reason = unfit(self._parent, manifest, wire.decode(manifest.record)) or _missing(shelf, manifest)
+        except (Unusable, ProtocolError) as error:
+            reason = str(error)
+        if reason:
+            self._passed_over[shelf.names.share] = reason
+            return None
+        return manifest
+
+    def _brought(self, one: Taking, folder: Path, log: Any) -> bool:
+        """Is it on this disk now, as a view that can be opened?"""
+        heard = _Heard(log)
+        store = self._store(one, folder)
+        try:
+            if store.applied is not None and store.applied.record != one.manifest.record:
+                raise UsageError(f"{store.folder} holds another milestone: delete the folder, and ask again")
+            if store.applied is None:
+                self._fetch(one, store, heard)
+            reason = heard.reason or evicted(self._parent, store.lower_ms)
+        finally:
+            store.close()
+        if reason:
+            self._passed_over[one.shelf.names.share] = reason
+        return not reason
+
+    def _fetch(self, one: Taking, store: Store, heard: _Heard) -> None:
+        of = (self._job, one.manifest.generation, one.manifest.partitions)
+        # It is the parent's own record: whether that stands on its stream, the claim has said.
+        restorer = Restorer(*of, (_Only(one),), lambda *_: True, heard, heard, same=_same_record)
+        if restorer.restore(store, lambda: False) is None and not heard.reason:
+            raise UnavailableError(f"{one.shelf.name} did not give all of {one.name}: ask again")
+
+    def _store(self, one: Taking, folder: Path) -> Store:
+        manifest = one.manifest
+        place = folder / one.shelf.names.share
+        return Store(place, self._job, manifest.generation, partitions=manifest.partitions)
+
+    def _rows(self, taken: tuple[Taking, ...], folder: Path) -> Iterator[Stored]:
+        for one in taken:
+            view = View(self._store(one, folder), self._job)
+            try:
+                shards = {shard for number in one.partitions for shard in self._job.shards.owned(number)}
+                yield from view.stored(Part(shards=shards))[1]
+            finally:
+                view.close()
+
+
+class _Only:
+    """One snapshot of a shelf. Implements `views.restoring.Tier`."""
+
+    def __init__(self, one: Taking) -> None:
+        self.name = one.shelf.name
+        self._one = one
+
+    def sequences(self) -> list[int]:
+        return [self._one.manifest.sequence]
+
+    def manifest(self, _sequence: int) -> Manifest:
+        return self._one.manifest
+
+    def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None:
+        self._one.shelf.fetch(manifest, one, to, stopping)
+
+
+class _Heard:
+    """Passes on what a restore says, and keeps why a snapshot is not usable."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+        self.reason = ""
+
+    def restored(self, manifest: Manifest, seconds: float) -> None: ...
+
+    def unusable(self) -> None: ...
+
+    def answers(self, well: bool) -> None: ...
+
+    def info(self, what: str, **about: Any) -> None:
+        self._log.info(what, **about)
+
+    def warning(self, what: str, **about: Any) -> None:
+        self._log.warning(what, **about)
+
+    def error(self, what: str, **about: Any) -> None:
+        if what == "snapshot not usable":
+            self.reason = str(about["reason"])
+        self._log.error(what, **about)
+
+
+def _missing(shelf: Shelf, manifest: Manifest) -> str:
+    """The first file that the store lacks, or has in another size; empty where none is."""
+    there = shelf.stored()
+    for one in manifest.files:
+        if there.get(one.object) != one.size:
+            return f"{shelf.names.file(one.object)} is missing, or of another size"
+    return ""
+
+
+def _same_record(applied: Entry, entry: Entry) -> bool:
+    """A replica's view keeps where the milestone arrived, too: that is of no account here."""
+    return applied.record == entry.record

@@ -1,0 +1,114 @@
+"""Which settings of a copy's topic follow the origin's, which are fixed, and which may be this region's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cutwater.adapters.settings import Settings
+from cutwater.core import mirrored, topics
+from cutwater.core.copied_topics import MAY_BE_KEPT, CopySpec, copy_of, lag_ms
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.mirrored import HEADER_ROOM
+from cutwater.core.mirroring import NEVER_MS
+from cutwater.core.topic_check import FoundTopic
+
+JOB, SIZE = "flights", 1_048_588
+THERE = FoundTopic(
+    "flights.events",
+    3,
+    {
+        "cleanup.policy": "delete",
+        "retention.ms": "86400000",
+        "retention.bytes": "-1",
+        "min.compaction.lag.ms": "0",
+        "max.message.bytes": str(SIZE),
+        "segment.bytes": "1073741824",
+        "min.insync.replicas": "2",
+    },
+)
+EVENTS = "flights.events.from-us"
+CHANGELOG = topics.changelog(JOB, Generation(1, "us"))
+STREAM = mirrored.milestones_from(JOB, "us")
+
+
+def copy(name: str, **there: str) -> CopySpec:
+    found = replace(THERE, config=THERE.config | {key.replace("_", "."): value for key, value in there.items()})
+    return copy_of(found, name, JOB, "us")
+
+
+def here(spec: CopySpec, **changed: str) -> FoundTopic:
+    """The copy as it was made, and changed since."""
+    config = dict(spec.made.config) | {key.replace("_", "."): value for key, value in changed.items()}
+    return FoundTopic(spec.name, 3, {"retention.ms": "-1", "segment.bytes": "1000"} | config)
+
+
+def behind(spec: CopySpec, at: FoundTopic, *kept: str) -> dict[str, str]:
+    return {one.setting: one.value for one in spec.behind(at, kept)}
+
+
+def test_of_events_what_they_may_be_and_how_long_they_stay() -> None:
+    """And room for the two headers; what belongs to a cluster is this one's own."""
+    one = copy(EVENTS)
+    assert one.made.partitions == 3
+    assert dict(one.made.config) == {
+        "cleanup.policy": "delete",
+        "min.compaction.lag.ms": "0",
+        "retention.ms": "86400000",
+        "retention.bytes": "-1",
+        "max.message.bytes": str(SIZE + HEADER_ROOM),
+    }
+    assert behind(one, here(one)) == {}
+    assert one.wrong(here(one, retention_ms="1", cleanup_policy="compact")) == []
+
+
+def test_what_changed_since_follows_and_what_is_kept_does_not() -> None:
+    made = here(copy(EVENTS))
+    now = copy(EVENTS, retention_ms="3600000", cleanup_policy="delete,compact", max_message_bytes="5000000")
+    wanted = {"retention.ms": "3600000", "cleanup.policy": "delete,compact", "max.message.bytes": "5001024"}
+    assert behind(now, made) == wanted
+    del wanted["retention.ms"]
+    assert behind(now, made, "retention.ms", "retention.bytes") == wanted
+    assert behind(now, here(now)) == {}
+    assert behind(copy(EVENTS), here(now, cleanup_policy="delete", retention_ms="86400000")) == {}, (
+        "records of before may be larger: never lowered"
+    )
+
+
+def test_a_batch_fits_however_small_the_origins_records_are() -> None:
+    """The mirror's client fills batches up to Kafka's default."""
+    for name, room in ((EVENTS, HEADER_ROOM), (CHANGELOG, HEADER_ROOM), (STREAM, 0)):
+        assert dict(copy(name, max_message_bytes="20000").made.config)["max.message.bytes"] == str(SIZE + room)
+
+
+def test_of_a_changelog_and_the_stream_only_the_largest_record_follows() -> None:
+    """Whatever has been done to them in the origin: their other settings are the protocol's."""
+    for name, room in ((CHANGELOG, HEADER_ROOM), (STREAM, 0)):
+        one = copy(name, retention_ms="1", max_message_bytes="7000000")
+        made = dict(one.made.config)
+        assert made["max.message.bytes"] == str(7_000_000 + room)
+        assert made.get("retention.ms") in (None, "-1")
+        at = here(one, max_message_bytes=str(SIZE))
+        assert behind(one, at, *MAY_BE_KEPT) == {"max.message.bytes": str(7_000_000 + room)}
+        assert one.wrong(at) == []
+        (wrong,) = one.wrong(here(one, cleanup_policy="compact,delete"))
+        assert wrong.setting == "cleanup.policy"
+    assert dict(copy(CHANGELOG).made.config)["min.compaction.lag.ms"] == str(topics.MIN_COMPACTION_LAG_MS)
+
+
+def test_the_lag_is_that_of_a_topic_that_is_compacted() -> None:
+    assert lag_ms(THERE) == NEVER_MS
+    found = replace(THERE, config=THERE.config | {"cleanup.policy": "compact,delete"})
+    assert lag_ms(found) == 0
+    assert lag_ms(replace(found, config=found.config | {"min.compaction.lag.ms": "5000"})) == 5_000
+
+
+def test_kept_is_only_what_harms_no_arrival() -> None:
+    """What compaction may take here must not be more than there."""
+    kept = Settings(mirror_keeps="retention.ms, retention.bytes,").kept_topic_settings
+    assert kept == {"retention.ms", "retention.bytes"}
+    assert Settings().kept_topic_settings == frozenset()
+    with pytest.raises(UsageError, match=r"CUTWATER_MIRROR_KEEPS: cleanup\.policy: a copy follows"):
+        _ = Settings(mirror_keeps="retention.ms,cleanup.policy").kept_topic_settings

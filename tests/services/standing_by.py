@@ -1,0 +1,88 @@
+"""A standby region for tests: a view of what is copied there, which takes snapshots, and the verbs asked there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from changelogs import GENERATION, Rows, Writing, until
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from mirroring import ORIGIN, environment_of
+from rehydrating import Process, running
+from test_mirror_stops import cut_off
+from typer.testing import CliRunner
+
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.objects import Objects
+from cutwater.cli.main import app
+from cutwater.core.snapshots import Names
+from cutwater.views.pages import Stored
+from cutwater.views.shelf import Shelf
+from cutwater.views.stored_seeds import StoredSeeds
+
+SHARE = "all.in-there"
+
+
+class Standby:
+    """What is copied from the origin, and the store that both regions have."""
+
+    def __init__(self, own: Cluster, writing: Writing, folder: Path) -> None:
+        self.own, self.writing, self.folder = own, writing, folder
+        self.store = Objects(str(folder / "store"))
+        self.path = folder / f"{writing.job.name}.yaml"
+        self.env = {
+            "CUTWATER_REGION": "there",
+            "CUTWATER_SNAPSHOTS": self.store.place,
+            "CUTWATER_SNAPSHOT_EVERY_MS": "86400000",
+        }
+
+    @contextmanager
+    def replica(self, sequence: int, **env: str) -> Iterator[Process]:
+        """The view's process, once it shows this milestone."""
+        given = {**self.env, "CUTWATER_REPLICA_OF": ORIGIN, **env}
+        with running(self.own, self.path, self.folder / "replica", **given) as one:
+            until(lambda: one.answers() and one.shown() == sequence, "the newest arrival")
+            yield one
+
+    @property
+    def shelf(self) -> Shelf:
+        return Shelf(self.store, Names(self.writing.job.name, str(GENERATION), SHARE), 3_600_000)
+
+    def call(self, *words: str, code: int = 0, **env: str) -> Any:
+        """A verb in this region: JSON, or what it says where it is refused."""
+        cli = CliRunner(env={**environment_of(self.own, self.writing.cluster), **self.env, **env})
+        done = cli.invoke(app, [words[0], *words[1:], "--json"])
+        assert done.exit_code == code, done.stdout + done.stderr
+        return json.loads(done.stdout) if code == 0 else " ".join(done.stderr.split())
+
+    def create(self, one: Process) -> Any:
+        url = f"http://127.0.0.1:{one.port}"
+        return self.call("snapshots", "create", str(self.path), "--api-url", url, "--wait", "30")
+
+    def failover(self, *words: str, **options: Any) -> Any:
+        verb = ("failover", str(self.path), "--origin", ORIGIN, "--force", "--wait", "0")
+        return self.call(*verb, *words, **options)
+
+    def stored(self) -> StoredSeeds:
+        """The newest milestone's snapshots, as a driver looks for them."""
+        writing = self.writing
+        assert writing.last is not None
+        return StoredSeeds(self.store, writing.job, writing.last, 3_600_000, "a test")
+
+    def pieces(self, rows: Iterable[Stored]) -> Rows:
+        codec = Codec(self.writing.job.state_schema)
+        return {(window.key, window.start_ms): int(codec.decode(value)["pieces"]) for window, value in rows}
+
+    def lose(self) -> None:
+        """Records of the copied changelog, below the cut of the newest arrival."""
+        client = AdminClient(self.own.librdkafka())
+        topic = ConfigResource(ResourceType.TOPIC, self.writing.topic)
+        setting = ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET)
+        topic.add_incremental_config(setting)
+        for done in client.incremental_alter_configs([topic]).values():
+            done.result(20)
+        cut_off(self.own, self.writing.topic, 0, 1)

@@ -1,0 +1,179 @@
+"""Settings of the origin's topics that are changed after their copies were made: the copies follow."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import pytest
+from changelogs import Writing, now_ms
+from confluent_kafka import Producer
+from mirroring import ORIGIN, Events, Running, arrivals, epoch, mirroring, require_held, wait_arrived
+from snapshots import Told
+
+from cutwater.adapters.admin import describe_topics, set_configs
+from cutwater.adapters.cluster import Cluster
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.mirrored import from_origin
+from cutwater.core.trail import Account, Fact, Recovery, Who
+from cutwater.mirror import taking_over
+from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.resync import steer
+from cutwater.mirror.service import Mirror
+from cutwater.mirror.taking_over import LOOK_S
+
+FAST = {"clock_s": lambda: 20 * time.monotonic()}
+"""The mirror looks twice a second."""
+DAY_MS = "86400000"
+
+
+def settings(cluster: Cluster, topic: str) -> dict[str, str]:
+    return dict(describe_topics(cluster, [topic])[topic].config)
+
+
+def counted(mirror: Running, topic: str) -> float:
+    told = mirror.metrics.registry.get_sample_value("cutwater_mirror_settings_taken_over_total", {"topic": topic})
+    return told or 0.0
+
+
+def test_a_change_of_the_origins_settings_is_taken_over(broker: Any, writing: Writing, events: Events) -> None:
+    """While the mirror runs, and when it comes back; what is done to the copy by hand is undone."""
+    own, copy = broker.cluster, from_origin(events.topic, ORIGIN)
+    with mirroring(own, writing.cluster, writing.job, **FAST) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+        assert settings(own, copy)["retention.ms"] == "-1"
+        assert counted(mirror, copy) == 0
+        set_configs(writing.cluster, events.topic, {"retention.ms": DAY_MS})
+        set_configs(writing.cluster, writing.topic, {"max.message.bytes": "50000000"})
+        mirror.until(lambda: settings(own, copy)["retention.ms"] == DAY_MS, "the copy to follow")
+        mirror.until(
+            lambda: settings(own, writing.topic)["max.message.bytes"] == "50001024", "the changelog's copy"
+        )
+        mirror.until(lambda: (counted(mirror, copy), counted(mirror, writing.topic)) == (1, 1), "to be counted")
+        set_configs(own, copy, {"retention.ms": "1000"})
+        mirror.until(lambda: settings(own, copy)["retention.ms"] == DAY_MS, "the origin's again")
+    set_configs(writing.cluster, events.topic, {"retention.ms": "7200000", "retention.bytes": "1000000000"})
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 2))
+        assert mirror.mirror.copier.stopped == {}
+        assert settings(own, copy)["retention.bytes"] == "1000000000"
+    for one in arrivals(own, writing.job):
+        require_held(writing, own, one)
+
+
+def test_what_this_region_keeps_is_left_alone(broker: Any, writing: Writing, events: Events) -> None:
+    """The rest follows all the same; and it begins with the origin's."""
+    own, copy = broker.cluster, from_origin(events.topic, ORIGIN)
+    kept = {"kept": ("retention.ms",), **FAST}
+    with mirroring(own, writing.cluster, writing.job, **kept) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+        set_configs(own, copy, {"retention.ms": DAY_MS})
+        set_configs(writing.cluster, events.topic, {"retention.ms": "7200000", "retention.bytes": "1000000000"})
+        mirror.until(lambda: settings(own, copy)["retention.bytes"] == "1000000000", "the rest to follow")
+        assert settings(own, copy)["retention.ms"] == DAY_MS
+    with mirroring(own, writing.cluster, writing.job, **kept) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 2))
+    assert settings(own, copy)["retention.ms"] == DAY_MS
+
+
+def test_larger_records_come_with_the_setting_that_lets_them(
+    broker: Any, writing: Writing, events: Events
+) -> None:
+    """At once, before the mirror has looked: by this clock it never does while it copies."""
+    own = broker.cluster
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+        set_configs(writing.cluster, events.topic, {"max.message.bytes": "4000000"})
+        producer = Producer({**writing.cluster.librdkafka(), "message.max.bytes": 4_000_000})
+        for partition in range(events.partitions):
+            producer.produce(events.topic, random.Random(partition).randbytes(3_000_000), partition=partition)
+        assert producer.flush(20) == 0
+        began_s = time.monotonic()
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 2))
+        assert mirror.mirror.copier.stopped == {}
+        assert time.monotonic() - began_s < 4 * LOOK_S
+    for one in arrivals(own, writing.job):
+        require_held(writing, own, one)
+
+
+def test_small_records_come_in_batches(broker: Any, writing: Writing, events: Events) -> None:
+    """Of a topic that takes no large ones: the mirror's batches are larger than the origin's were."""
+    set_configs(writing.cluster, events.topic, {"max.message.bytes": "20000"})
+    producer = Producer({**writing.cluster.librdkafka(), "batch.size": 10_000})
+    for number in range(300):
+        producer.produce(events.topic, random.Random(number).randbytes(9_000), partition=0)
+    assert producer.flush(20) == 0
+    own = broker.cluster
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        arrived = wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+        assert mirror.mirror.copier.stopped == {}
+    require_held(writing, own, arrived)
+
+
+def test_where_the_mirror_may_not_it_says_so_once_and_copies_on(
+    broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, copy, told = broker.cluster, from_origin(events.topic, ORIGIN), Told()
+    asked = []
+
+    def refused(_cluster: Cluster, topic: str, _settings: Any) -> None:
+        asked.append(topic)
+        raise UsageError(f"changing retention.ms of topic {topic}: this user may not")
+
+    monkeypatch.setattr(taking_over, "set_configs", refused)
+    one = Running(Mirror(own, writing.cluster, writing.job, ORIGIN, told, Metrics(), **FAST))
+    try:
+        wait_arrived(one, own, writing.job, epoch(writing, events, 1))
+        set_configs(writing.cluster, events.topic, {"retention.ms": DAY_MS})
+        one.until(lambda: len(asked) > 2, "three tries")
+        wait_arrived(one, own, writing.job, epoch(writing, events, 2))
+        assert one.mirror.copier.stopped == {}
+    finally:
+        one.end()
+    said = [(level, about["topic"]) for level, text, about in told.lines if text == "settings not taken over"]
+    assert said == [("warning", copy)]
+    assert settings(own, copy)["retention.ms"] == "-1"
+
+
+def test_a_shorter_lag_counts_at_once_and_a_longer_one_from_the_next_start(
+    broker: Any, writing: Writing, events: Events
+) -> None:
+    """What compaction may take there decides which milestones are whole here."""
+    own = broker.cluster
+    with mirroring(own, writing.cluster, writing.job, **FAST) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+        copier = mirror.mirror.copier
+        followed = copier._followed[writing.topic]
+        assert followed.lag_ms == int(DAY_MS)
+        set_configs(writing.cluster, writing.topic, {"min.compaction.lag.ms": "60000"})
+        mirror.until(lambda: followed.lag_ms == 60_000, "the shorter lag")
+        set_configs(writing.cluster, writing.topic, {"min.compaction.lag.ms": DAY_MS})
+        before = mirror.metrics.registry.get_sample_value("cutwater_mirror_rounds_total") or 0
+        mirror.until(
+            lambda: (mirror.metrics.registry.get_sample_value("cutwater_mirror_rounds_total") or 0) > before + 100,
+            "some looks",
+        )
+        assert followed.lag_ms == 60_000
+        steer(own, writing.job.name, ORIGIN, True, now_ms())
+        mirror.until(lambda: mirror.mirror.arriving.paused, "the pause")
+        copier._look_again(followed)
+        mirror.until(lambda: writing.topic in copier._followed, "the topic to be looked at again")
+        assert copier._followed[writing.topic].lag_ms == 60_000
+
+
+def test_the_start_of_a_process_without_slot_0_names_the_arrival(
+    broker: Any, writing: Writing, events: Events
+) -> None:
+    """It announces none, and copies behind the one that another process has announced."""
+    own, job = broker.cluster, writing.job
+    with mirroring(own, writing.cluster, job) as mirror:
+        arrived = wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    starts: list[Recovery] = []
+    start = Account(Who(job.name, Generation(1, "there"), "mirror", ""), lambda: 0, lambda: 0.0, starts.append)
+    with mirroring(own, writing.cluster, job, account=start, slots=(1, 2)) as mirror:
+        mirror.until(lambda: starts, "the start to be told")
+    (told,) = starts
+    assert told.decision == f"copy {ORIGIN} behind arrival {arrived.token}"
+    assert Fact("arrival", str(arrived.token)) in told.found

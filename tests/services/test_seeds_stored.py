@@ -1,0 +1,182 @@
+"""A parent's state read from snapshots of its milestone: whole and right, or refused with what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from changelogs import Rows, Sold, Writing, make_job
+from snapshots import GRACE_MS, keeping, shelf_of
+
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.objects import Objects
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.records import Milestone
+from cutwater.core.sharing import Partitions
+from cutwater.core.snapshots import share_name
+from cutwater.views.pages import Stored
+from cutwater.views.stored_seeds import StoredSeeds
+
+WHY = "the log is cut"
+LOG = structlog.get_logger()
+
+
+@pytest.fixture
+def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
+    one = Writing(broker.cluster, make_job(tmp_path)[0])
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> Objects:
+    return Objects(str(tmp_path / "store"))
+
+
+def sales(epoch: int) -> list[Sold]:
+    return [Sold(f"s{number}", number % 9, epoch * 1_000 + number) for number in range(300)]
+
+
+def snapshot(writing: Writing, folder: Path, objects: Objects, partitions: Partitions | None = None) -> Milestone:
+    """Of the newest milestone, by a view of these partitions."""
+    assert writing.last is not None
+    with keeping(writing, folder, objects, partitions, near=False) as (view, kept):
+        view.wait_for(writing.last.sequence)
+        kept.snapshot()
+    return writing.last
+
+
+def seeds(writing: Writing, objects: Objects | None, parent: Milestone) -> StoredSeeds:
+    return StoredSeeds(objects, writing.job, parent, GRACE_MS, WHY)
+
+
+def pieces(writing: Writing, rows: list[Stored]) -> Rows:
+    codec = Codec(writing.job.state_schema)
+    return {(window.key, window.start_ms): int(codec.decode(value)["pieces"]) for window, value in rows}
+
+
+def read(writing: Writing, one: StoredSeeds, folder: Path) -> tuple[list[str], Rows]:
+    """The names of the snapshots that were taken, and the rows; none of them comes twice."""
+    with one.opened(folder, LOG) as (taken, rows):
+        found = list(rows)
+    assert len(found) == len({window for window, _ in found})
+    assert not folder.exists(), "nothing is left on this disk"
+    return [part.shelf.names.share for part in taken], pieces(writing, found)
+
+
+def test_the_rows_of_the_very_milestone_whatever_came_since(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """Not the newest snapshot, nor the nearest: that of the parent; above its horizon."""
+    hour_ms = 3_600_000
+    writing.epoch(sales(1))
+    snapshot(writing, tmp_path / "one", objects)
+    writing.epoch([Sold("late", 26, 1), *sales(2)[:100]], watermark_ms=27 * hour_ms)  # the horizon is at hour 3
+    parent = snapshot(writing, tmp_path / "one", objects)
+    writing.epoch(sales(3))
+    snapshot(writing, tmp_path / "one", objects)
+    assert parent.horizon_ms == 3 * hour_ms
+    found = read(writing, seeds(writing, objects, parent), tmp_path / "seeding")
+    assert found == (["all"], writing.by_sequence[2])
+    assert 0 < len(found[1]) < 300
+
+
+def test_owners_of_parts_give_it_together(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """Each the partitions that nobody has given yet; a part alone is refused."""
+    parts = [frozenset({0, 2}), frozenset({1, 2})]
+    writing.epoch(sales(1))
+    parent = snapshot(writing, tmp_path / "one", objects, parts[0])
+    with pytest.raises(UsageError, match=r"stand for it \(p0-2: it holds a part only\)"):
+        seeds(writing, objects, parent).plan()
+    snapshot(writing, tmp_path / "two", objects, parts[1])
+    found = read(writing, seeds(writing, objects, parent), tmp_path / "seeding")
+    assert found == (["p0-2", "p1-2"], writing.by_sequence[1])
+
+
+def test_what_is_damaged_is_named_and_the_next_one_is_taken(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """A byte of one file: found while it is fetched. Another view's snapshot stands in; without one, a refusal."""
+    writing.epoch(sales(1))
+    parent = snapshot(writing, tmp_path / "one", objects)
+    every = frozenset(range(writing.job.shards.partitions))
+    snapshot(writing, tmp_path / "two", objects, every)
+    hurt = damage(objects, writing, None)
+    one = seeds(writing, objects, parent)
+    assert [part.shelf.names.share for part in one.plan()] == ["all"], "by its size it is as it should be"
+    folder = tmp_path / "seeding"
+    assert read(writing, one, folder) == ([share_name(every)], writing.by_sequence[1])
+    hurt_too = damage(objects, writing, every)
+    with pytest.raises(UsageError) as refused, seeds(writing, objects, parent).opened(folder, LOG):
+        pass
+    for name in (hurt, hurt_too):
+        assert f"{name} is damaged" in str(refused.value)
+    assert "'cutwater snapshots create'" in str(refused.value)
+    assert not folder.exists()
+
+
+def damage(objects: Objects, writing: Writing, partitions: Partitions | None) -> str:
+    """Change a byte of the largest file of a share; its name."""
+    shelf = shelf_of(writing, objects, partitions)
+    largest = max(shelf.manifest(1).files, key=lambda one: one.size)
+    path = objects.path(shelf.names.file(largest.object))
+    assert path is not None
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.unlink()  # it shares its bytes with the view
+    path.write_bytes(data)
+    return shelf.names.file(largest.object)
+
+
+def test_a_killed_fetch_is_gone_on_with(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """What is whole on this disk is used: the store is not needed for it any more."""
+    writing.epoch(sales(1))
+    parent, folder = snapshot(writing, tmp_path / "one", objects), tmp_path / "seeding"
+    with pytest.raises(KeyboardInterrupt), seeds(writing, objects, parent).opened(folder, LOG):
+        raise KeyboardInterrupt
+    assert folder.exists()
+    damage(objects, writing, None)
+    assert read(writing, seeds(writing, objects, parent), folder) == (["all"], writing.by_sequence[1])
+
+
+def test_every_refusal_says_why(writing: Writing, tmp_path: Path, objects: Objects) -> None:
+    """No store, none of that milestone, a file that is missing, a fork's milestone of that number."""
+    writing.epoch(sales(1))
+    parent = snapshot(writing, tmp_path / "one", objects)
+    later = writing.epoch(sales(2))
+    assert f"{parent.token} cannot be gone on from: {WHY}; and no store of snapshots is named" in refused(
+        writing, None, parent
+    )
+    assert f"{objects.place} holds no snapshot of it" in refused(writing, objects, later)
+    assert "(all: its g1-local-00000000:1 is another milestone" in refused(
+        writing, objects, replace(parent, digest=parent.digest + 1)
+    )
+    shelf = shelf_of(writing, objects)
+    gone = shelf.names.file(shelf.manifest(1).files[0].object)
+    objects.delete(gone)
+    assert f"{gone} is missing" in refused(writing, objects, parent)
+    manifest = objects.path(shelf.names.manifest(1))
+    assert manifest is not None
+    manifest.write_bytes(b"{}")
+    assert "(all: this is no manifest of a snapshot)" in refused(writing, objects, parent)
+
+
+def refused(writing: Writing, objects: Objects | None, parent: Milestone) -> str:
+    with pytest.raises(UsageError) as error:
+        seeds(writing, objects, parent).plan()
+    return str(error.value)
+
+
+def test_a_store_that_is_away_is_no_refusal(writing: Writing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may hold the snapshot: exit code 4, and the same may be asked again."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "nobodys-key")
+    away = Objects("s3://bucket/prefix", "http://127.0.0.1:9", retries=0)
+    parent = writing.epoch(sales(1))
+    with pytest.raises(CutwaterError) as error:
+        seeds(writing, away, parent).plan()
+    assert error.value.exit_code == UnavailableError.exit_code, error.value
