@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    OFFSET_END,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -253,6 +254,9 @@ class SimConsumer:
                 raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "no such topic"))
             end = partition.stable_end if self._committed else partition.end
             at = partition.first if place.offset == OFFSET_BEGINNING else end
+            if place.offset >= 0:  # a time
+                since = [one.offset for one in partition.records if one.time_ms >= place.offset]
+                at = since[0] if since else OFFSET_END
             found.append(TopicPartition(place.topic, place.partition, at))
         return found
 

@@ -165,6 +165,7 @@ def to_the_end(stream: Any, parent: bytes, _elsewhere: object) -> Any:
 _CRASHES = {"kill": 3.0, "unknown": 3.0, "failover": 0.0, "switchover": 0.0}
 _AGES = {"leap": 4.0, "compact": 8.0, "link:cut": 2.0, "failover": 0.0, "switchover": 0.0}
 _GOES_ON = {
+    "prune": 0.0,
     "resync": 0.0,
     "retention": 0.0,
     "anew": 0.0,
@@ -175,6 +176,7 @@ _GOES_ON = {
     "events": 12.0,
 }
 _BACK = {
+    "prune": 0.0,
     "resync": 0.0,
     "retention": 0.0,
     "anew": 0.0,
@@ -187,9 +189,10 @@ _BACK = {
     "stall": 0.0,
 }
 _LATE = {**_GOES_ON, "old": 5.0, "age": 0.7, "link:slow": 4.0}
+_ANEW = {"prune": 0.0, "anew": 8.0, "resync": 0.0, "retention": 0.0, "leap": 0.0, "link:cut": 0.0, "events": 14.0}
 _COMES_BACK = {"kill": 3.0, "stall": 0.0, "failover": 3.0, "switchover": 0.0, "link:cut": 1.0, "leap": 1.0}
-_ANEW = {"anew": 8.0, "resync": 0.0, "retention": 0.0, "leap": 0.0, "link:cut": 0.0, "events": 14.0}
 _RESYNCS = {
+    "prune": 0.0,
     "resync": 8.0,
     "retention": 0.0,
     "anew": 0.0,
@@ -282,7 +285,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "own events that count twice after a failback",
         "I2",
         off(failing_over, "begins_at", own_begins_anew),
-        Season({"claims": 4}, _BACK, 700, 30),
+        Season({"claims": 4}, _BACK, 700, 44),
         frozenset({REPEATED}),
     ),
     RegionGuard(
@@ -314,7 +317,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "milestones of the failback counted among what is lost",
         "I6",
         off(forking, "behind", to_the_end),
-        Season({"claims": 4}, _BACK, 700, 30),
+        Season({"claims": 4}, _BACK, 700, 44),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(

@@ -59,11 +59,11 @@ def history_of(seed: int, steps: int | None = None, season: Season | None = None
 
 def _later(random: Random) -> dict[str, float]:
     """What was thought of later, by chance of its own: the seeds of guards stay good."""
-    resync = random.choice((0.0, 0.0, 1.0))
     return {
-        "resync": resync,
+        "resync": random.choice((0.0, 0.0, 1.0)),
         "retention": random.choice((0.0, 0.0, 2.0)),
         "anew": random.choice((0.0, 0.0, 0.0, 0.5)),
+        "prune": random.choice((0.0, 1.0)),
     }
 
 

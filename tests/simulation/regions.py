@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from cutwater.adapters import wire
 from cutwater.adapters.failing_over import FailingOver, Found, release
 from cutwater.adapters.generations import told_parent
+from cutwater.adapters.retiring import Retiring
 from cutwater.client.changelog import from_changelog
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core import mirrored, topics
@@ -111,6 +114,8 @@ class Regions(Several):
         """Slots in which a zombie has gone on: a driver that finds its rows ends the generation."""
         self.given_up: dict[str, str] = {}
         """By region the topic whose copy somebody has begun to give up, and did not come to the end of it."""
+        self.pruned: set[str] = set()
+        """Who worked for generations that were removed: nobody starts him again."""
         self.gaps: dict[str, set[str]] = {}
         """By region the topics whose copies stand still, and rightly."""
         self.disturbed: dict[Process, set[str]] = {}
@@ -254,6 +259,28 @@ class Regions(Several):
     def _do_switchover(self, _what: str) -> None:
         self._ask("switchover")
 
+    def _do_prune(self, _what: str) -> None:
+        """As `cutwater generation prune --with-forks`, with nothing kept for a time."""
+        name = (HOME, HOME, AWAY)[self.luck() % 3]
+        slot, region = f"ask {name} prune", self.by_name[name]
+        if slot in self.live or not self.lines.streams[name]:
+            return
+        process = self.live[slot] = Process(slot, self.luck)
+        cluster: Any = SimCluster(region.log, process)
+        settings: Any = SimpleNamespace(keep_generations_hours=0, region=name, data_dir=Path("nowhere"))
+        process.spawn(lambda: self._prune(region, Retiring(cluster, JOB, settings, "", lambda: self.now_ms)))
+        self.faults["prune"] += 1
+
+    def _prune(self, region: Region, retiring: Retiring) -> None:
+        retiring.alone()
+        for one in retiring.look(with_forks=True):
+            if one.why_kept is None:
+                self.faults["pruned"] += 1
+                self.pruned |= {
+                    f"{part} {region.name} {one.generation}" for part in ("driver", "signal", "reader")
+                }
+                retiring.remove(one)
+
     def _do_retention(self, _what: str) -> None:
         """A region's events go that its own drivers have read, whoever else has not."""
         region = self.by_name[(HOME, HOME, AWAY)[self.luck() % 3]]
@@ -342,7 +369,7 @@ class Regions(Several):
             found += [f"reader {region.name} {one}" for one in self.lines.promoted(region.name)]
             if self.other(region.name).has(topics.milestones(JOB.name)):
                 found += [f"mirror {region.name} {part}" for part in (("a", "b") if self.weather.split else "a")]
-        return [one for one in found if one not in self.left]
+        return [one for one in found if one not in self.left and one not in self.pruned]
 
     def ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
         part = slot.split(maxsplit=1)[0]
@@ -354,6 +381,8 @@ class Regions(Several):
             self.faults[f"{type(error).__name__} {part}"] += 1  # it is started again
         elif isinstance(error, Anomaly) or not isinstance(error, CutwaterError):
             raise error
+        elif slot in self.pruned:
+            self.faults[f"{type(error).__name__} {part} of a generation removed"] += 1
         elif self._was_disturbed:
             self.faults[f"{type(error).__name__} {part} beside a resync"] += 1
         elif isinstance(error, FencedError | UsageError):

@@ -25,7 +25,7 @@ from cutwater.core.failover import Loss
 from cutwater.core.forks import Fork
 from cutwater.core.generations import Generation, Token
 from cutwater.core.losing import ExactLoss
-from cutwater.core.mirror_gaps import ANEW, LOST
+from cutwater.core.mirror_gaps import ANEW, GONE, LOST
 from cutwater.core.mirrored import SOURCE_OFFSET, Arrival, Mirrored, place_of
 from cutwater.core.origins import claimed
 from cutwater.core.records import Barrier, Claim, Milestone
@@ -352,6 +352,8 @@ class Lines:
         log = self.other(name).log
         if cause == ANEW:
             return (topic, 0) in log.former
+        if cause == GONE:
+            return topic not in log.topics
         newest = self._positions(name)
         known = {one.partition: one.next for place, one in newest.items() if place.topic == topic}
         # Before the first piece is written, nobody but the mirror itself knows where it began.

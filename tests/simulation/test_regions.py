@@ -37,6 +37,7 @@ HAPPENED = (
         "late",
         "resync done",
         "retention",
+        "prune",
         "safe time",
         "read of a claimed one",
     ),
