@@ -123,6 +123,10 @@ def give_up(cluster: Cluster, job: str, region: str, copy: Standing, say: Callab
     if delete_topics(cluster, [copy.target]):
         say(f"deleted {copy.target}")
     if copied_topics(cluster, job, region).get(copy.topic):
+        # What it says was copied is deleted: nobody may announce arrivals by it.
+        _fence(cluster, job, region)
+        _forget(alone, cluster, job, region, copy.topic)
+        empty(cluster, mirrored.arrivals(job, region))
         raise FencedError(
             f"a mirror was started meanwhile, and began to copy {copy.topic}: end it, and run this again"
         )
