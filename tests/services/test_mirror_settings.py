@@ -7,22 +7,36 @@ import time
 from typing import Any
 
 import pytest
-from changelogs import Writing, now_ms
+from changelogs import Writing, now_ms, until
 from confluent_kafka import Producer
-from mirroring import ORIGIN, Events, Running, arrivals, epoch, mirroring, require_held, wait_arrived
+from mirroring import (
+    ORIGIN,
+    Events,
+    Running,
+    arrivals,
+    epoch,
+    mirroring,
+    require_held,
+    wait_arrived,
+    wait_stopped,
+)
 from snapshots import Told
 
-from cutwater.adapters.admin import describe_topics, set_configs
+from cutwater.adapters.admin import create_topics, delete_topics, describe_topics, set_configs
 from cutwater.adapters.cluster import Cluster
+from cutwater.core import topics
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.mirror_gaps import ANEW
 from cutwater.core.mirrored import from_origin
 from cutwater.core.trail import Account, Fact, Recovery, Who
 from cutwater.mirror import taking_over
+from cutwater.mirror.followed import Followed
 from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.origin import Origin
 from cutwater.mirror.resync import steer
 from cutwater.mirror.service import Mirror
-from cutwater.mirror.taking_over import LOOK_S
+from cutwater.mirror.taking_over import LOOK_S, TakingOver
 
 FAST = {"clock_s": lambda: 20 * time.monotonic()}
 """The mirror looks twice a second."""
@@ -110,6 +124,36 @@ def test_small_records_come_in_batches(broker: Any, writing: Writing, events: Ev
         arrived = wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
         assert mirror.mirror.copier.stopped == {}
     require_held(writing, own, arrived)
+
+
+def test_a_topic_made_anew_decides_nothing_about_the_copy(broker: Any, writing: Writing, events: Events) -> None:
+    """Neither while it is copied nor at the next start: what is left of the events is only there."""
+    own, copy = broker.cluster, from_origin(events.topic, ORIGIN)
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+        followed = dict(mirror.mirror.copier._followed)
+    before = settings(own, copy)
+    delete_topics(writing.cluster, [events.topic])
+    create_topics(writing.cluster, [topics.events(events.topic, events.partitions)])
+    anew = {"retention.ms": DAY_MS, "max.message.bytes": "9000000", "cleanup.policy": "compact"}
+    set_configs(writing.cluster, events.topic, anew)
+    look(own, writing, followed)
+    assert settings(own, copy) == before
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        wait_stopped(mirror, events.topic, ANEW)
+        assert settings(own, copy) == before
+
+
+def look(own: Cluster, writing: Writing, followed: dict[str, Followed]) -> Told:
+    """Once, beside no copying."""
+    told, at_s = Told(), [0.0]
+    names = (writing.job.name, ORIGIN, told, Metrics(), ())
+    one = TakingOver(own, Origin(writing.cluster), *names, lambda: at_s[0])
+    at_s[0] = LOOK_S
+    one.look(followed)
+    until(lambda: one._answer is None or one._answer.done(), "the look")
+    one.look(followed)
+    return told
 
 
 def test_where_the_mirror_may_not_it_says_so_once_and_copies_on(
