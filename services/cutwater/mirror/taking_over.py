@@ -1,7 +1,7 @@
 """Changes of the origin's topic settings, taken over by the copies here: `core.copied_topics` says which.
 
-A topic is looked at before it is copied, and then once in a while, beside the copying. What cannot be changed here
-is said, and holds nothing up: a copy with another retention is a copy.
+A topic is looked at before it is copied, and then once in a while, beside the copying. What cannot be changed
+here, or is an operator's to change, is said, and holds nothing up: a copy with another retention is a copy.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class TakingOver:
         self._answer: Future[dict[str, int]] | None = None
         self._failed: dict[str, str] = {}
         """By topic here, why it could not be changed: said once."""
+        self._left: dict[str, str] = {}
+        """By topic here, what is left to an operator: said once."""
         self._shortest_ms: dict[str, int] = {}
         """By topic there, the shortest lag of its compaction since this process began."""
 
@@ -91,9 +93,22 @@ class TakingOver:
         here = describe_topics(self._own, [target]).get(target)
         if here is None:
             return 0
-        behind = copy_of(found, target, self._job, self._region).behind(here, self._kept)
+        copy = copy_of(found, target, self._job, self._region)
+        self._leave(target, copy.left(here, self._kept))
+        behind = copy.behind(here, self._kept)
         changed = self._change(target, behind) if behind else {}
         return largest_of({**here.config, **changed})
+
+    def _leave(self, target: str, left: Sequence[Difference]) -> None:
+        """Say what differs and is not taken over, once, with the command that would."""
+        told = "; ".join(
+            f"{one.setting}: {one.found or 'not set'}, in {self._region} {one.value} ({one.remedy})"
+            for one in left
+        )
+        if told and self._left.get(target) != told:
+            reason = "it could cost records that only this region has"
+            self._log.warning("not taken over", topic=target, left=told, reason=reason)
+        self._left[target] = told
 
     def _change(self, target: str, behind: Sequence[Difference]) -> dict[str, str]:
         """What could be changed: all, or nothing."""
