@@ -49,6 +49,10 @@ def behind(spec: CopySpec, at: FoundTopic, *kept: str) -> dict[str, str]:
     return {one.setting: one.value for one in spec.behind(at, kept)}
 
 
+def left(spec: CopySpec, at: FoundTopic, *kept: str) -> dict[str, str]:
+    return {one.setting: one.value for one in spec.left(at, kept)}
+
+
 def test_of_events_what_they_may_be_and_how_long_they_stay() -> None:
     """And room for the two headers; what belongs to a cluster is this one's own."""
     one = copy(EVENTS)
@@ -64,17 +68,38 @@ def test_of_events_what_they_may_be_and_how_long_they_stay() -> None:
     assert one.wrong(here(one, retention_ms="1", cleanup_policy="compact")) == []
 
 
-def test_what_changed_since_follows_and_what_is_kept_does_not() -> None:
+def test_what_is_raised_follows_and_what_is_kept_does_not() -> None:
     made = here(copy(EVENTS))
-    now = copy(EVENTS, retention_ms="3600000", cleanup_policy="delete,compact", max_message_bytes="5000000")
-    wanted = {"retention.ms": "3600000", "cleanup.policy": "delete,compact", "max.message.bytes": "5001024"}
+    now = copy(EVENTS, retention_ms="-1", min_compaction_lag_ms="5000", max_message_bytes="5000000")
+    wanted = {"min.compaction.lag.ms": "5000", "max.message.bytes": "5001024", "retention.ms": "-1"}
     assert behind(now, made) == wanted
+    assert list(behind(now, made))[-1] == "retention.ms", "what copying needs comes first"
     del wanted["retention.ms"]
     assert behind(now, made, "retention.ms", "retention.bytes") == wanted
-    assert behind(now, here(now)) == {}
-    assert behind(copy(EVENTS), here(now, cleanup_policy="delete", retention_ms="86400000")) == {}, (
-        "records of before may be larger: never lowered"
-    )
+    assert left(now, made) == {}
+    assert behind(now, here(now)) == left(now, here(now)) == {}
+
+
+def test_what_could_cost_records_here_is_left_to_an_operator() -> None:
+    """A purge there, or its end, must not delete what a generation here has not read."""
+    at = here(copy(EVENTS))
+    less = {"retention_ms": "1000", "retention_bytes": "1", "cleanup_policy": "compact,delete"}
+    now = copy(EVENTS, **less, min_compaction_lag_ms="0", max_message_bytes="100")
+    assert behind(now, at) == {}
+    assert left(now, at) == {key.replace("_", "."): value for key, value in less.items()}
+    assert left(now, at, "retention.ms", "retention.bytes") == {"cleanup.policy": "compact,delete"}
+    (purge,) = copy(EVENTS, retention_ms="1000").left(at, ())
+    assert "--entity-name flights.events.from-us --add-config retention.ms=1000" in purge.remedy
+    assert left(copy(EVENTS), here(copy(EVENTS), retention_ms="-1")) == {"retention.ms": "86400000"}
+    assert behind(copy(EVENTS), here(copy(EVENTS), retention_bytes="5")) == {"retention.bytes": "-1"}
+
+
+def test_how_far_ahead_a_record_may_be_is_only_ever_raised() -> None:
+    """What the origin's log holds of before must still be taken."""
+    at = here(copy(EVENTS, message_timestamp_after_max_ms="60000"))
+    assert behind(copy(EVENTS, message_timestamp_after_max_ms="1000"), at) == {}
+    assert left(copy(EVENTS, message_timestamp_after_max_ms="1000"), at) == {topics.TIMESTAMP_AHEAD: "1000"}
+    assert behind(copy(EVENTS, message_timestamp_after_max_ms="90000"), at) == {topics.TIMESTAMP_AHEAD: "90000"}
 
 
 def test_a_batch_fits_however_small_the_origins_records_are() -> None:

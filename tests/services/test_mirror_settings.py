@@ -7,26 +7,40 @@ import time
 from typing import Any
 
 import pytest
-from changelogs import Writing, now_ms
+from changelogs import Writing, now_ms, until
 from confluent_kafka import Producer
-from mirroring import ORIGIN, Events, Running, arrivals, epoch, mirroring, require_held, wait_arrived
+from mirroring import (
+    ORIGIN,
+    Events,
+    Running,
+    arrivals,
+    epoch,
+    mirroring,
+    require_held,
+    wait_arrived,
+    wait_stopped,
+)
 from snapshots import Told
 
-from cutwater.adapters.admin import describe_topics, set_configs
+from cutwater.adapters.admin import create_topics, delete_topics, describe_topics, set_configs
 from cutwater.adapters.cluster import Cluster
+from cutwater.core import topics
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.mirror_gaps import ANEW
 from cutwater.core.mirrored import from_origin
 from cutwater.core.trail import Account, Fact, Recovery, Who
 from cutwater.mirror import taking_over
+from cutwater.mirror.followed import Followed
 from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.origin import Origin
 from cutwater.mirror.resync import steer
 from cutwater.mirror.service import Mirror
-from cutwater.mirror.taking_over import LOOK_S
+from cutwater.mirror.taking_over import LOOK_S, TakingOver
 
 FAST = {"clock_s": lambda: 20 * time.monotonic()}
 """The mirror looks twice a second."""
-DAY_MS = "86400000"
+DAY_MS, WEEK_MS = "86400000", "604800000"
 
 
 def settings(cluster: Cluster, topic: str) -> dict[str, str]:
@@ -38,29 +52,51 @@ def counted(mirror: Running, topic: str) -> float:
     return told or 0.0
 
 
-def test_a_change_of_the_origins_settings_is_taken_over(broker: Any, writing: Writing, events: Events) -> None:
-    """While the mirror runs, and when it comes back; what is done to the copy by hand is undone."""
+def test_a_raise_of_the_origins_settings_is_taken_over(broker: Any, writing: Writing, events: Events) -> None:
+    """While the mirror runs, and when it comes back; a shorter retention here than there is raised."""
     own, copy = broker.cluster, from_origin(events.topic, ORIGIN)
+    set_configs(writing.cluster, events.topic, {"retention.ms": DAY_MS, "retention.bytes": "1000000000"})
     with mirroring(own, writing.cluster, writing.job, **FAST) as mirror:
         wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
-        assert settings(own, copy)["retention.ms"] == "-1"
+        assert settings(own, copy)["retention.ms"] == DAY_MS
         assert counted(mirror, copy) == 0
-        set_configs(writing.cluster, events.topic, {"retention.ms": DAY_MS})
+        set_configs(writing.cluster, events.topic, {"retention.ms": WEEK_MS})
         set_configs(writing.cluster, writing.topic, {"max.message.bytes": "50000000"})
-        mirror.until(lambda: settings(own, copy)["retention.ms"] == DAY_MS, "the copy to follow")
+        mirror.until(lambda: settings(own, copy)["retention.ms"] == WEEK_MS, "the copy to follow")
         mirror.until(
             lambda: settings(own, writing.topic)["max.message.bytes"] == "50001024", "the changelog's copy"
         )
         mirror.until(lambda: (counted(mirror, copy), counted(mirror, writing.topic)) == (1, 1), "to be counted")
-        set_configs(own, copy, {"retention.ms": "1000"})
-        mirror.until(lambda: settings(own, copy)["retention.ms"] == DAY_MS, "the origin's again")
-    set_configs(writing.cluster, events.topic, {"retention.ms": "7200000", "retention.bytes": "1000000000"})
+        set_configs(own, copy, {"retention.ms": DAY_MS})
+        mirror.until(lambda: settings(own, copy)["retention.ms"] == WEEK_MS, "the origin's again")
+    set_configs(writing.cluster, events.topic, {"retention.ms": "-1", "retention.bytes": "2000000000"})
     with mirroring(own, writing.cluster, writing.job) as mirror:
         wait_arrived(mirror, own, writing.job, epoch(writing, events, 2))
         assert mirror.mirror.copier.stopped == {}
-        assert settings(own, copy)["retention.bytes"] == "1000000000"
+        assert (settings(own, copy)["retention.ms"], settings(own, copy)["retention.bytes"]) == (
+            "-1",
+            "2000000000",
+        )
     for one in arrivals(own, writing.job):
         require_held(writing, own, one)
+
+
+def test_a_purge_in_the_origin_is_said_once_and_takes_nothing_here(
+    broker: Any, writing: Writing, events: Events
+) -> None:
+    """A generation here may read the copy, which is all that is left of the events."""
+    own, copy = broker.cluster, from_origin(events.topic, ORIGIN)
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+        followed = dict(mirror.mirror.copier._followed)
+    before = settings(own, copy)
+    set_configs(writing.cluster, events.topic, {"retention.ms": "1000", "cleanup.policy": "compact,delete"})
+    told = look(own, writing, followed, looks=2)
+    assert settings(own, copy) == before
+    ((level, about),) = [(level, about) for level, text, about in told.lines if text == "not taken over"]
+    assert (level, about["topic"]) == ("warning", copy)
+    assert f"retention.ms: -1, in {ORIGIN} 1000 (kafka-configs.sh" in about["left"]
+    assert f"cleanup.policy: delete, in {ORIGIN} compact,delete" in about["left"]
 
 
 def test_what_this_region_keeps_is_left_alone(broker: Any, writing: Writing, events: Events) -> None:
@@ -69,9 +105,8 @@ def test_what_this_region_keeps_is_left_alone(broker: Any, writing: Writing, eve
     kept = {"kept": ("retention.ms",), **FAST}
     with mirroring(own, writing.cluster, writing.job, **kept) as mirror:
         wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
-        set_configs(own, copy, {"retention.ms": DAY_MS})
-        set_configs(writing.cluster, events.topic, {"retention.ms": "7200000", "retention.bytes": "1000000000"})
-        mirror.until(lambda: settings(own, copy)["retention.bytes"] == "1000000000", "the rest to follow")
+        set_configs(own, copy, {"retention.ms": DAY_MS, "retention.bytes": "1000000000"})
+        mirror.until(lambda: settings(own, copy)["retention.bytes"] == "-1", "the rest to follow")
         assert settings(own, copy)["retention.ms"] == DAY_MS
     with mirroring(own, writing.cluster, writing.job, **kept) as mirror:
         wait_arrived(mirror, own, writing.job, epoch(writing, events, 2))
@@ -112,10 +147,42 @@ def test_small_records_come_in_batches(broker: Any, writing: Writing, events: Ev
     require_held(writing, own, arrived)
 
 
+def test_a_topic_made_anew_decides_nothing_about_the_copy(broker: Any, writing: Writing, events: Events) -> None:
+    """Neither while it is copied nor at the next start: what is left of the events is only there."""
+    own, copy = broker.cluster, from_origin(events.topic, ORIGIN)
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+        followed = dict(mirror.mirror.copier._followed)
+    before = settings(own, copy)
+    delete_topics(writing.cluster, [events.topic])
+    create_topics(writing.cluster, [topics.events(events.topic, events.partitions)])
+    anew = {"retention.ms": DAY_MS, "max.message.bytes": "9000000", "cleanup.policy": "compact"}
+    set_configs(writing.cluster, events.topic, anew)
+    look(own, writing, followed)
+    assert settings(own, copy) == before
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        wait_stopped(mirror, events.topic, ANEW)
+        assert settings(own, copy) == before
+
+
+def look(own: Cluster, writing: Writing, followed: dict[str, Followed], looks: int = 1) -> Told:
+    """Beside no copying."""
+    told, at_s = Told(), [0.0]
+    names = (writing.job.name, ORIGIN, told, Metrics(), ())
+    one = TakingOver(own, Origin(writing.cluster), *names, lambda: at_s[0])
+    for _ in range(looks):
+        at_s[0] += LOOK_S
+        one.look(followed)
+        until(lambda: one._answer is None or one._answer.done(), "the look")
+        one.look(followed)
+    return told
+
+
 def test_where_the_mirror_may_not_it_says_so_once_and_copies_on(
     broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own, copy, told = broker.cluster, from_origin(events.topic, ORIGIN), Told()
+    set_configs(writing.cluster, events.topic, {"retention.ms": DAY_MS})
     asked = []
 
     def refused(_cluster: Cluster, topic: str, _settings: Any) -> None:
@@ -126,7 +193,7 @@ def test_where_the_mirror_may_not_it_says_so_once_and_copies_on(
     one = Running(Mirror(own, writing.cluster, writing.job, ORIGIN, told, Metrics(), **FAST))
     try:
         wait_arrived(one, own, writing.job, epoch(writing, events, 1))
-        set_configs(writing.cluster, events.topic, {"retention.ms": DAY_MS})
+        set_configs(writing.cluster, events.topic, {"retention.ms": WEEK_MS})
         one.until(lambda: len(asked) > 2, "three tries")
         wait_arrived(one, own, writing.job, epoch(writing, events, 2))
         assert one.mirror.copier.stopped == {}
@@ -134,7 +201,7 @@ def test_where_the_mirror_may_not_it_says_so_once_and_copies_on(
         one.end()
     said = [(level, about["topic"]) for level, text, about in told.lines if text == "settings not taken over"]
     assert said == [("warning", copy)]
-    assert settings(own, copy)["retention.ms"] == "-1"
+    assert settings(own, copy)["retention.ms"] == DAY_MS
 
 
 def test_a_shorter_lag_counts_at_once_and_a_longer_one_from_the_next_start(

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from changelogs import Writing, until
+from changelogs import Writing, now_ms, until
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from mirroring import (
@@ -25,11 +25,11 @@ from mirroring import (
     wait_stopped,
 )
 
-from cutwater.adapters.admin import create_topics, delete_topics
+from cutwater.adapters.admin import create_topics, delete_topics, set_configs
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import mirrored, topics
 from cutwater.core.errors import DivergenceError, FencedError, UsageError
-from cutwater.core.mirror_gaps import ANEW, BROKEN, GONE, LOST, PARTITIONS, REPLACED, UNPLACED
+from cutwater.core.mirror_gaps import ANEW, BROKEN, GONE, LOST, PARTITIONS, REFUSED, REPLACED, UNPLACED
 from cutwater.core.topics import TopicSpec
 from cutwater.mirror.resync import resync
 
@@ -182,6 +182,19 @@ def test_somebody_else_writes_into_a_copy(broker: Any, writing: Writing, events:
             running.end()
     assert arrivals(broker.cluster, writing.job) == [found]
     require_held(writing, broker.cluster, found)
+
+
+def test_a_record_that_is_against_a_setting_of_the_copy(broker: Any, writing: Writing, events: Events) -> None:
+    """Too far ahead of the brokers' clocks here: its topic stops, and the others are copied on."""
+    own, target = broker.cluster, mirrored.from_origin(events.topic, "local")
+    kept = {"kept": (topics.TIMESTAMP_AHEAD,)}
+    with mirroring(own, writing.cluster, writing.job, **kept) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+        set_configs(own, target, {topics.TIMESTAMP_AHEAD: "60000"})
+        events.produce(3, timestamp=now_ms() + 3_600_000)
+        assert target in wait_stopped(mirror, events.topic, REFUSED)
+        epoch(writing, events, 2)
+        wait_copied(mirror, own, writing)
 
 
 def test_resync_begins_a_copy_anew(broker: Any, writing: Writing, events: Events) -> None:

@@ -131,7 +131,7 @@ class SimAdmin:
         identity = self._log.identities[name]
         return _Answer(SimpleNamespace(topic_id=identity, partitions=partitions, authorized_operations=None))
 
-    def describe_configs(self, asked: list[ConfigResource]) -> dict[ConfigResource, _Answer]:
+    def describe_configs(self, asked: list[ConfigResource], **_options: object) -> dict[ConfigResource, _Answer]:
         error = self._asked()
         return {one: self._settings(one.name, error) for one in asked}
 

@@ -52,24 +52,34 @@ def names(cluster: Cluster) -> list[str]:
 
 def cluster_id(cluster: Cluster) -> str:
     """The identity of the cluster, whatever name it is reached by."""
-    try:
-        admin = admin_client(cluster)  # held: without a name it would end before it has answered
-        return str(admin.describe_cluster(request_timeout=TIMEOUT_S).result(2 * TIMEOUT_S).cluster_id)
-    except KafkaException as error:
-        raise explain(error, f"asking {cluster.bootstrap} who it is") from None
+    doing = f"asking {cluster.bootstrap} who it is"
+    admin = admin_client(cluster)  # held: without a name it would end before it has answered
+    asked = admin.describe_cluster(request_timeout=TIMEOUT_S)
+    if (error := _failure(asked, doing)) is not None:
+        raise explain(error, doing) from None
+    return str(asked.result(TIMEOUT_S).cluster_id)
 
 
 def _answers(asked: Mapping[str, Future[Any]], doing: str, but: Container[int]) -> Iterator[tuple[str, Any]]:
     """What was answered of each topic; those whose error is one of `but` are left out, any other is raised."""
     for name, future in asked.items():
         # Raised, it would hold this frame, and through it the client, until the garbage is collected.
-        error = future.exception(2 * TIMEOUT_S)
+        error = _failure(future, f"{doing} topic {name}")
         if error is None:
             yield name, future.result(TIMEOUT_S)
-        elif not isinstance(error, KafkaException):
-            raise error
         elif error.args[0].code() not in but:
             raise explain(error, f"{doing} topic {name}") from None
+
+
+def _failure(future: Future[Any], doing: str) -> KafkaException | None:
+    """What Kafka says against it. Raises UnavailableError where it says nothing within the bound."""
+    try:
+        error = future.exception(2 * TIMEOUT_S)
+    except TimeoutError:
+        raise UnavailableError(f"{doing}: no answer in {2 * TIMEOUT_S:g} s; check that the brokers run") from None
+    if error is not None and not isinstance(error, KafkaException):
+        raise error
+    return error
 
 
 def create_topics(
@@ -158,7 +168,9 @@ def _topic_configs(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[s
     """The settings as they are in force, of each topic that exists."""
     if not names:
         return {}
-    asked = admin.describe_configs([ConfigResource(ResourceType.TOPIC, one) for one in names])
+    asked = admin.describe_configs(
+        [ConfigResource(ResourceType.TOPIC, one) for one in names], request_timeout=TIMEOUT_S
+    )
     by_name = {resource.name: future for resource, future in asked.items()}
     return {
         name: {key: one.value or "" for key, one in settings.items()}
@@ -178,12 +190,10 @@ def set_configs(cluster: Cluster, topic: str, settings: Mapping[str, str]) -> No
     asked = admin.incremental_alter_configs(
         [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)], request_timeout=TIMEOUT_S
     )
+    doing = f"changing {', '.join(sorted(settings))} of topic {topic}"
     for future in asked.values():
-        error = future.exception(2 * TIMEOUT_S)
-        if isinstance(error, KafkaException):
-            raise explain(error, f"changing {', '.join(sorted(settings))} of topic {topic}") from None
-        if error is not None:
-            raise error
+        if (error := _failure(future, doing)) is not None:
+            raise explain(error, doing) from None
 
 
 def delete_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
@@ -207,7 +217,7 @@ def not_creatable(cluster: Cluster, specs: Sequence[TopicSpec], replication: Rep
         [_new_topic(one, replication) for one in specs], request_timeout=TIMEOUT_S, validate_only=True
     )
     for name, future in asked.items():
-        error = future.exception(2 * TIMEOUT_S)
-        if isinstance(error, KafkaException) and error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+        error = _failure(future, f"asking whether topic {name} may be created")
+        if error is not None and error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             refused[name] = str(explain(error, f"creating topic {name}"))
     return refused

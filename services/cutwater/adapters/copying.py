@@ -16,6 +16,8 @@ from cutwater.adapters.kafka import TIMEOUT_S, Batch, TransactionalWriter, expla
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.topics import LISTED_BYTES_MAX
 
+_AGAINST_SETTINGS = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD})
+"""The topic's own: asking again does not help."""
 Headers = list[tuple[str, bytes | None]]
 
 
@@ -38,7 +40,7 @@ class Copies(NamedTuple):
 
 
 class NotTakenError(UsageError):
-    """A topic does not take what is written to it: a right is missing, or a record is too large for it."""
+    """A topic does not take what is written to it: a right is missing, or a record is not to its settings."""
 
     def __init__(self, message: str, topic: str) -> None:
         super().__init__(message)
@@ -93,6 +95,12 @@ class CopyingWriter(TransactionalWriter):
         if self._failed is None:
             return
         error, topic = self._failed
+        if error.code() in _AGAINST_SETTINGS:
+            raise NotTakenError(
+                f"writing to {topic}: the brokers refuse a record as it is in the origin ({error.str()}); give "
+                "the topic here the origin's message.timestamp.* settings and cleanup.policy",
+                topic,
+            )
         explained = explain(error, f"writing to {topic}")
         raise NotTakenError(str(explained), topic) if isinstance(explained, UsageError) else explained
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from concurrent.futures import Future
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
@@ -11,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S, explain
 from cutwater.adapters.reaching import made
+from cutwater.core.errors import UnavailableError
 
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
@@ -37,7 +39,7 @@ class Identities:
         asked = self._admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._patience_s)
         found = {}
         for name, future in asked.items():
-            error = future.exception(2 * self._patience_s)
+            error = self._failure(future, name)
             if error is None:
                 one = future.result(self._patience_s)
                 found[name] = Identity(str(one.topic_id), len(one.partitions))
@@ -46,3 +48,12 @@ class Identities:
             elif error.args[0].code() not in _ABSENT:
                 raise explain(error, f"describing topic {name}")
         return found
+
+    def _failure(self, future: Future[Any], name: str) -> BaseException | None:
+        try:
+            return future.exception(2 * self._patience_s)
+        except TimeoutError:
+            patience = f"{2 * self._patience_s:g} s"
+            raise UnavailableError(
+                f"describing topic {name}: no answer in {patience}; do the brokers run?"
+            ) from None

@@ -90,7 +90,8 @@ class Settings(BaseSettings):
     mirror_keeps: str = Field(
         "",
         description="Settings of the copied events' topic that this region decides by itself, comma separated: "
-        "some of retention.ms, retention.bytes, message.timestamp.after.max.ms. The others follow the origin's.",
+        "some of retention.ms, retention.bytes, message.timestamp.after.max.ms. The others are raised to the "
+        "origin's.",
     )
     mirror_port: int = Field(
         0, ge=0, le=65_535, description="Port of the mirror's Prometheus metrics; 0 turns them off."

@@ -1,9 +1,10 @@
 """The settings of a copy's topic: which it takes from the origin's, when it is made and later, which are its own.
 
 Each setting is one of three. *Fixed* by the protocol: a copy that has another value is no replica, and is refused.
-*Taken*: the copy begins with the origin's value and follows it; where more is as good (the largest record, the
-compaction lag) it is only ever raised, since the origin's log may still hold what was written before. What is left
-is this region's own: replication, segments, and of those taken what an operator keeps.
+*Taken*: the copy begins with the origin's value and follows it, but only upwards. A value that lets the brokers
+here delete more, or refuse more, than before is told and left to an operator: who reads the copy here may be
+behind, and what the origin throws away on purpose may be wanted here. So is another clean-up. What is left is this
+region's own: replication, segments, and of those taken what an operator keeps.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ MAY_BE_KEPT = ("retention.ms", "retention.bytes", topics.TIMESTAMP_AHEAD)
 """How long events are kept, and which are refused, may differ between regions; what compaction takes, not."""
 _OF_EVENTS = ("cleanup.policy", "min.compaction.lag.ms", *MAY_BE_KEPT)
 _LARGEST = "max.message.bytes"
+_RAISED = frozenset({"min.compaction.lag.ms", _LARGEST, *MAY_BE_KEPT})
 _BATCH_BYTES = 1_048_588
 """Kafka's own default. Brokers count batches, and a client's batch holds many records, however small each is."""
+_NEEDED = frozenset({"min.compaction.lag.ms", _LARGEST})
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,18 @@ class CopySpec:
         return differences(TopicSpec(self.name, here.partitions, self.fixed), here)
 
     def behind(self, here: FoundTopic, kept: Collection[str]) -> list[Difference]:
-        """What a topic that is there has not taken over yet; nothing of what this region keeps."""
+        """What a topic that is there has not taken over yet; nothing of what this region keeps.
+
+        What copying needs comes first: the largest record and the compaction lag.
+        """
+        found = [one for one in self._differing(here, kept) if _more(one)]
+        return sorted(found, key=lambda one: one.setting not in _NEEDED)
+
+    def left(self, here: FoundTopic, kept: Collection[str]) -> list[Difference]:
+        """What it does not take over: it could cost records that are only here."""
+        return [one for one in self._differing(here, kept) if not _more(one)]
+
+    def _differing(self, here: FoundTopic, kept: Collection[str]) -> list[Difference]:
         followed = tuple(one for one in self.taken if one[0] not in kept)
         return differences(TopicSpec(self.name, here.partitions, followed), here)
 
@@ -72,6 +86,18 @@ def lag_ms(found: FoundTopic) -> int:
     """For how long the origin's compaction spares a record."""
     compacts = "compact" in found.config.get("cleanup.policy", "")
     return int(found.config.get("min.compaction.lag.ms", "0")) if compacts else NEVER_MS
+
+
+def _more(one: Difference) -> bool:
+    """Does the origin's value only let the topic here hold or take more?"""
+    if one.setting not in _RAISED:
+        return False
+    return not one.found or _amount(one.value) > _amount(one.found)
+
+
+def _amount(value: str) -> float:
+    """-1 is without end."""
+    return float("inf") if int(value) < 0 else int(value)
 
 
 def _fixed(specs: Collection[TopicSpec], name: str) -> Settings:

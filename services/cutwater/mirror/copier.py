@@ -21,7 +21,7 @@ from cutwater.core.mirrored import SLOTS, Mirrored, slot_of
 from cutwater.core.mirroring import Read
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.retiring import left_behind
-from cutwater.mirror.followed import Followed, Taken, gathered
+from cutwater.mirror.followed import Followed, Taken, gathered, outgrown
 from cutwater.mirror.looking import AbsentError, Looking, Stop
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
@@ -67,7 +67,7 @@ class Copier:
         self._watch = Watch(origin, region, self._left, log, clock_s)
         self._followed: dict[str, Followed] = {}
         self._grown: dict[str, int] = {}
-        """Topics that were looked at again for a large record, and what they took then."""
+        """Topics that were looked at again for a large record, and the bytes of the largest such."""
         self._pool = ThreadPoolExecutor(len(self._slots), "slot")
         self.stopped: dict[str, Gap] = {}
         """Topics that stand still, and why."""
@@ -192,10 +192,8 @@ class Copier:
         The others are looked at again, once: the origin may take larger records by now, and the look has the copy
         follow. Tried before that they would be refused, and a producer writes nothing more behind such a record.
         """
-        grown = {one.followed.name: one.followed for one in pieces if one.largest > one.followed.largest}
-        grown = {name: one for name, one in grown.items() if self._grown.get(name) != one.largest}
-        for name, one in grown.items():
-            self._grown[name] = one.largest
+        grown = outgrown(pieces, self._grown)
+        for one in grown.values():
             self._look_again(one)
         return [one for one in pieces if one.followed.name not in grown]
 

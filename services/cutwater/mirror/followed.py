@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from cutwater.adapters import batches
@@ -88,3 +88,18 @@ def gathered(followed: Followed, chunks: Mapping[int, Chunk], into: dict[TopicPa
         if place not in into:
             into[place] = Taken(followed, partition, 0, -1, [], [])
         into[place].add(chunk)
+
+
+def outgrown(pieces: Collection[Taken], looked: dict[str, int]) -> dict[str, Followed]:
+    """Topics with a record that is larger than the topic here takes, as far as is known, to be looked at again.
+
+    `looked`: bytes of the largest record that each was looked at for. Such a record may be rightful, since brokers
+    count what is compressed: only a still larger one is worth another look.
+    """
+    largest: dict[str, int] = {}
+    for one in pieces:
+        largest[one.followed.name] = max(one.largest, largest.get(one.followed.name, 0))
+    followed = {one.followed.name: one.followed for one in pieces}
+    found = {name: one for name, one in followed.items() if largest[name] > max(one.largest, looked.get(name, 0))}
+    looked |= {name: largest[name] for name in found}
+    return found
