@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cutwater.core.candidates import Candidate, Candidates
-from cutwater.core.errors import FencedError
+from cutwater.core.errors import CutwaterError, FencedError
 from cutwater.core.failover import came_by
 from cutwater.core.generations import Generation, Token
 from cutwater.core.origins import claimed
@@ -59,6 +59,31 @@ def stood(
     came = came_by(known, generation, parent_of)
     held = parent_of(came).generation.number if came is not None and came.origin == other else 0
     return Stood(last.token if last else Token(generation, 0), heard_ms, held)
+
+
+class Found(NamedTuple):
+    """What a process that would go on is to do now."""
+
+    waits: bool
+    why: str = ""
+    """Of one that waits; or why nobody answered, of one that goes on."""
+
+
+def unanswered(here: Stood, other: str, error: CutwaterError, may_be_left: bool, go_on_behind: str) -> Found:
+    """What to do where the `other` region does not answer. `go_on_behind`: the operator's word, a token.
+
+    His word stands for an answer that does not come; it never counts against one that does.
+    """
+    silent = f"region {other} does not answer"
+    if not may_be_left:
+        return Found(False, f"{silent}: {error}")
+    if str(here.behind) == go_on_behind:
+        return Found(False, f"{silent}, and CUTWATER_GO_ON_BEHIND={here.behind} says to go on: {error}")
+    return Found(
+        True,
+        f"{silent}, and may have gone on with the job while this one was silent: {error}. It is asked until it "
+        f"answers; if you know that it has not gone on: CUTWATER_GO_ON_BEHIND={here.behind}",
+    )
 
 
 class Went(NamedTuple):
