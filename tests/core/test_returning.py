@@ -99,10 +99,18 @@ def test_whoever_goes_on_from_the_other_region_asks_nobody_until_it_is_promoted(
     assert stood(Generation(5, "us", "aa"), told(BACK, 9), 1, here, "eu", parent_of) is not None
 
 
-def test_without_a_milestone_nobody_is_waited_for() -> None:
+@pytest.mark.parametrize("least_ms", [0, LEAST_MS, 10**16])
+def test_where_nothing_was_heard_an_answer_is_waited_for(least_ms: int) -> None:
+    """A cluster that was lost whole and made again: a first milestone would be the second one of its number."""
     found = stood(US, None, 0, Candidates(), "eu", parent_of)
     assert found == Stood(Token(US, 0), 0, 0)
-    assert not found.may_be_left(10**15, LEAST_MS)
+    assert found.may_be_left(10**15, least_ms)
+    error = UnavailableError("eu:9092 is away")
+    waits = unanswered(found, "eu", error, True, "")
+    assert waits.waits
+    assert "before this one lost it, where it is not new here" in waits.why
+    assert f"CUTWATER_GO_ON_BEHIND={US}:0" in waits.why
+    assert not unanswered(found, "eu", error, True, f"{US}:0").waits
 
 
 @given(st.integers(-(10**7), 10**7), st.integers(0, 10**6))

@@ -280,6 +280,17 @@ def test_where_the_job_was_never_gone_on_with_no_topic_is_missed(broker: Any, or
     writing.close()
 
 
+def test_where_nothing_stands_an_answer_is_waited_for(origin: Any, tmp_path: Path) -> None:
+    """A cluster that was lost whole looks like one in which a job is begun: only the other region can tell."""
+    job, away = make_job(tmp_path)[0], Cluster("127.0.0.1:1")
+    asking_nobody = Returning(origin, job, "us", "eu", away, 90_000, ask_s=0.5)
+    found = asking_nobody.look(FIRST)
+    assert found.waits
+    assert f"CUTWATER_GO_ON_BEHIND={FIRST}:0" in found.why
+    over = Returning(origin, job, "us", "eu", away, 90_000, f"{FIRST}:0", ask_s=0.5)
+    assert not over.look(FIRST).waits
+
+
 def test_the_rights_to_ask(broker: Any, tmp_path: Path, kafka_jars: list[Path]) -> None:
     """Those of docs/SECURITY.md are enough; without them nobody is told that all is well."""
     writing = Writing(broker.cluster, make_job(tmp_path)[0])
