@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.candidates import Candidate, Candidates
-from cutwater.core.errors import FencedError
+from cutwater.core.errors import FencedError, UnavailableError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.records import Claim, Decision, Milestone
-from cutwater.core.returning import Stood, Went, require_not_left, stood, went_on
+from cutwater.core.returning import Found, Stood, Went, require_not_left, stood, unanswered, went_on
 from protocol_samples import milestone
 
 US, EU, BACK = Generation(1, "us"), Generation(2, "eu", "5f0c21aa"), Generation(3, "us", "0badcafe")
@@ -99,10 +99,18 @@ def test_whoever_goes_on_from_the_other_region_asks_nobody_until_it_is_promoted(
     assert stood(Generation(5, "us", "aa"), told(BACK, 9), 1, here, "eu", parent_of) is not None
 
 
-def test_without_a_milestone_nobody_is_waited_for() -> None:
+@pytest.mark.parametrize("least_ms", [0, LEAST_MS, 10**16])
+def test_where_nothing_was_heard_an_answer_is_waited_for(least_ms: int) -> None:
+    """A cluster that was lost whole and made again: a first milestone would be the second one of its number."""
     found = stood(US, None, 0, Candidates(), "eu", parent_of)
     assert found == Stood(Token(US, 0), 0, 0)
-    assert not found.may_be_left(10**15, LEAST_MS)
+    assert found.may_be_left(10**15, least_ms)
+    error = UnavailableError("eu:9092 is away")
+    waits = unanswered(found, "eu", error, True, "")
+    assert waits.waits
+    assert "before this one lost it, where it is not new here" in waits.why
+    assert f"CUTWATER_GO_ON_BEHIND={US}:0" in waits.why
+    assert not unanswered(found, "eu", error, True, f"{US}:0").waits
 
 
 @given(st.integers(-(10**7), 10**7), st.integers(0, 10**6))
@@ -110,6 +118,19 @@ def test_it_waits_where_a_failover_needed_no_force(age_ms: int, least_ms: int) -
     """`require_dead` refuses below that age; and a clock that was put back says nothing."""
     here = Stood(Token(US, 3), 10**9, 0)
     assert here.may_be_left(10**9 + age_ms, least_ms) == (not -least_ms < age_ms < least_ms)
+
+
+def test_an_operators_word_stands_for_an_answer_that_does_not_come() -> None:
+    """Behind that milestone only. A region that was silent for a moment waits for nobody."""
+    here, error = Stood(Token(US, 3), 1, 0), UnavailableError("eu:9092 is away")
+    waits = unanswered(here, "eu", error, True, f"{US}:2")
+    assert waits.waits
+    assert f"CUTWATER_GO_ON_BEHIND={US}:3" in waits.why
+    over = unanswered(here, "eu", error, True, f"{US}:3")
+    assert over == Found(
+        False, f"region eu does not answer, and CUTWATER_GO_ON_BEHIND={US}:3 says to go on: {error}"
+    )
+    assert unanswered(here, "eu", error, False, "") == Found(False, f"region eu does not answer: {error}")
 
 
 def test_the_error_says_what_stands_there_and_what_to_do() -> None:

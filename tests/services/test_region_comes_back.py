@@ -16,11 +16,12 @@ from regional import FIRST, Driver, Regions, Side, claim_of, fenced, two_regions
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TransactionalWriter
-from cutwater.adapters.returning import LOOK_S, LOOKS, Found, Returning
+from cutwater.adapters.returning import LOOK_S, LOOKS, Returning
 from cutwater.core import acls, topics
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.returning import Found
 from cutwater.local.ports import free_ports
 from cutwater.local.running import find
 from harness import wait_until
@@ -91,7 +92,8 @@ def test_whose_job_has_gone_on_elsewhere_leaves(apart: Regions, linked: Linked, 
     with pytest.raises(FencedError, match=f"{second} was started there"):
         lost.look(FIRST)
     anew = Returning(origin, us.job, "us", "eu", linked.near, 0, f"{FIRST}:0")
-    assert not anew.look(FIRST).waits, "on purpose"
+    with pytest.raises(FencedError, match=f"{second} was started there"):
+        anew.look(FIRST)  # an operator's word is for a region that does not answer
     third = come_home(apart, linked, second, signal)
     # What the line here has taken back holds nobody up.
     wait_said(us, lambda: start(us, SIGNAL, third, env), "ready")
@@ -256,7 +258,7 @@ def test_who_says_behind_which_milestone_waits_for_nobody(apart: Regions, linked
     link.refuses = True
     link.cut()
     over = asking(linked, GO_ON_BEHIND=f"{FIRST}:2")
-    wait_said(us, lambda: start(us, SIGNAL, FIRST, over), "was not asked")
+    wait_said(us, lambda: start(us, SIGNAL, FIRST, over), "says to go on")
     young = asking(linked, FAILOVER_MIN_AGE_S="3600")
     wait_said(us, lambda: start(us, SIGNAL, FIRST, young), "going on without an answer")
     stale = asking(linked, GO_ON_BEHIND=f"{FIRST}:1")
@@ -276,6 +278,17 @@ def test_where_the_job_was_never_gone_on_with_no_topic_is_missed(broker: Any, or
     nothing = Returning(origin, writing.job, "local", "eu", broker.cluster, 0)
     assert nothing.look(writing.generation) == Found(False), "a job that is begun here and now"
     writing.close()
+
+
+def test_where_nothing_stands_an_answer_is_waited_for(origin: Any, tmp_path: Path) -> None:
+    """A cluster that was lost whole looks like one in which a job is begun: only the other region can tell."""
+    job, away = make_job(tmp_path)[0], Cluster("127.0.0.1:1")
+    asking_nobody = Returning(origin, job, "us", "eu", away, 90_000, ask_s=0.5)
+    found = asking_nobody.look(FIRST)
+    assert found.waits
+    assert f"CUTWATER_GO_ON_BEHIND={FIRST}:0" in found.why
+    over = Returning(origin, job, "us", "eu", away, 90_000, f"{FIRST}:0", ask_s=0.5)
+    assert not over.look(FIRST).waits
 
 
 def test_the_rights_to_ask(broker: Any, tmp_path: Path, kafka_jars: list[Path]) -> None:

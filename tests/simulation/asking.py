@@ -83,7 +83,7 @@ class Asking(Returning):
             waiting(now)
 
         cut, cuts, heard_ms = self._link.cut, world.cuts, self._heard_ms()
-        silent = heard_ms > 0 and world.now_ms - heard_ms >= MIN_AGE_MS
+        silent = not heard_ms or world.now_ms - heard_ms >= MIN_AGE_MS
         stood = gone_on_with(world, self._name, generation)
         try:
             passed = super().settled(generation, stop, log, told)

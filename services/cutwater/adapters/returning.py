@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from cutwater.adapters.admin import described
 from cutwater.adapters.cluster import Cluster
@@ -25,7 +25,7 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.origins import claimed
 from cutwater.core.rarely import Rarely
-from cutwater.core.returning import Stood, Went, require_not_left, stood, went_on
+from cutwater.core.returning import Found, Stood, Went, require_not_left, stood, unanswered, went_on
 
 ASK_S = 5.0
 """So long it is waited for at a time: a job that was silent for a moment only then goes on without an answer."""
@@ -34,14 +34,6 @@ SAY_S = 600.0
 """How often somebody who waits says so."""
 LOOKS, LOOK_S = 3, 2.0
 """A broker that is just back may know no topic for a moment: so often one is looked for."""
-
-
-class Found(NamedTuple):
-    """What a process that would go on is to do now."""
-
-    waits: bool
-    why: str = ""
-    """Of one that waits; or why nobody was asked, of one that goes on."""
 
 
 class Returning:
@@ -60,7 +52,7 @@ class Returning:
         clock_s: Callable[[], float] = time.monotonic,
         ask_s: float = ASK_S,
     ) -> None:
-        """`least_ms`: CUTWATER_FAILOVER_MIN_AGE_S; `go_on_behind`: the token behind which nobody is asked."""
+        """`least_ms`: CUTWATER_FAILOVER_MIN_AGE_S; `go_on_behind`: the token behind which nobody is waited for."""
         self._own, self._job, self._region = own, job, region
         self._other, self._there = other, there
         self._least_ms, self._go_on_behind = least_ms, go_on_behind
@@ -101,13 +93,11 @@ class Returning:
         here = self._stood(generation)
         if here is None:
             return Found(False)
-        if str(here.behind) == self._go_on_behind:
-            return Found(False, f"CUTWATER_GO_ON_BEHIND={here.behind}: region {self._other} was not asked")
         may_be_left = here.may_be_left(self._now_ms(), self._least_ms)
         try:
             went = self._ask(here, pause, LOOKS if may_be_left else 1)
         except UnavailableError as error:
-            return Found(may_be_left, self._unanswered(here, may_be_left, error))
+            return unanswered(here, self._other, error, may_be_left, self._go_on_behind)
         except UsageError as error:
             raise UsageError(
                 f"asking region {self._other}, which CUTWATER_ORIGIN_* name, whether it has gone on with job "
@@ -115,15 +105,6 @@ class Returning:
             ) from None
         require_not_left(went, self._job.name, self._region)
         return Found(False)
-
-    def _unanswered(self, here: Stood, may_be_left: bool, error: UnavailableError) -> str:
-        if not may_be_left:
-            return f"region {self._other} does not answer: {error}"
-        return (
-            f"region {self._other} does not answer, and may have gone on with the job while this one was silent: "
-            f"{error}. It is asked until it answers; if you know that it has not gone on: "
-            f"CUTWATER_GO_ON_BEHIND={here.behind}"
-        )
 
     def _stood(self, generation: Generation) -> Stood | None:
         name, stream = self._job.name, topics.milestones(self._job.name)

@@ -308,7 +308,7 @@ class Settings(BaseSettings):
     go_on_behind: str = Field(
         "",
         description="Token of the newest milestone here: behind it, and no other, driver and commit-signal go on "
-        "without asking the other region.",
+        "where the other region does not answer.",
     )
     wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
     registry_url: str = Field("", description="Schema registry, for format confluent; else the job file's.")

@@ -6,7 +6,8 @@ topic of the region that made it, so a driver and a commit-signal ask there befo
 
 Where nobody answers, the age of the newest word here decides. Below the age at which `failover` begins to do
 without force nobody should have gone on, and a link that is broken stops no region. Above it they wait, until the
-other region answers or an operator says behind which milestone to go on all the same.
+other region answers or an operator says behind which milestone to go on all the same. Where there is no word at
+all they wait, too: a cluster that was lost whole and made again looks like one in which the job is new.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cutwater.core.candidates import Candidate, Candidates
-from cutwater.core.errors import FencedError
+from cutwater.core.errors import CutwaterError, FencedError
 from cutwater.core.failover import came_by
 from cutwater.core.generations import Generation, Token
 from cutwater.core.origins import claimed
@@ -36,8 +37,11 @@ class Stood(NamedTuple):
     """The number of the other region's newest generation that the line here goes on from; 0 for none."""
 
     def may_be_left(self, now_ms: int, least_ms: int) -> bool:
-        """Was it silent for so long that a failover needed no force? A clock put back does not say."""
-        return self.behind.sequence > 0 and abs(now_ms - self.heard_ms) >= least_ms
+        """Was it silent for so long that a failover needed no force? A clock put back does not say.
+
+        Where nothing was ever heard the job is new, or the cluster was lost whole: nothing here tells which.
+        """
+        return not self.heard_ms or abs(now_ms - self.heard_ms) >= least_ms
 
 
 def stood(
@@ -59,6 +63,32 @@ def stood(
     came = came_by(known, generation, parent_of)
     held = parent_of(came).generation.number if came is not None and came.origin == other else 0
     return Stood(last.token if last else Token(generation, 0), heard_ms, held)
+
+
+class Found(NamedTuple):
+    """What a process that would go on is to do now."""
+
+    waits: bool
+    why: str = ""
+    """Of one that waits; or why nobody answered, of one that goes on."""
+
+
+def unanswered(here: Stood, other: str, error: CutwaterError, may_be_left: bool, go_on_behind: str) -> Found:
+    """What to do where the `other` region does not answer. `go_on_behind`: the operator's word, a token.
+
+    His word stands for an answer that does not come; it never counts against one that does.
+    """
+    silent = f"region {other} does not answer"
+    if not may_be_left:
+        return Found(False, f"{silent}: {error}")
+    if str(here.behind) == go_on_behind:
+        return Found(False, f"{silent}, and CUTWATER_GO_ON_BEHIND={here.behind} says to go on: {error}")
+    left = "while this one was silent" if here.heard_ms else "before this one lost it, where it is not new here"
+    return Found(
+        True,
+        f"{silent}, and may have gone on with the job {left}: {error}. It is asked until it answers; if you know "
+        f"that it has not gone on: CUTWATER_GO_ON_BEHIND={here.behind}",
+    )
 
 
 class Went(NamedTuple):
