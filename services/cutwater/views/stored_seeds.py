@@ -116,13 +116,13 @@ class StoredSeeds:
 
     def _brought(self, one: Taking, folder: Path, log: Any, stopped: Callable[[], bool]) -> bool:
         """Is it on this disk now, as a view that can be opened?"""
-        heard = _Heard(log)
+        heard = _Heard()
         store = self._store(one, folder)
         try:
             if store.applied is not None and store.applied.record != one.manifest.record:
                 raise UsageError(f"{store.folder} holds another milestone: delete the folder, and ask again")
             if store.applied is None:
-                self._fetch(one, store, heard, stopped)
+                self._fetch(one, store, heard, log, stopped)
             reason = heard.reason or evicted(self._parent, store.lower_ms)
         finally:
             store.close()
@@ -130,10 +130,10 @@ class StoredSeeds:
             self._passed_over[one.shelf.names.share] = reason
         return not reason
 
-    def _fetch(self, one: Taking, store: Store, heard: _Heard, stopped: Callable[[], bool]) -> None:
+    def _fetch(self, one: Taking, store: Store, heard: _Heard, log: Any, stopped: Callable[[], bool]) -> None:
         of = (self._job, one.manifest.generation, one.manifest.partitions)
         # It is the parent's own record: whether that stands on its stream, the claim has said.
-        restorer = Restorer(*of, (_Only(one),), lambda *_: True, heard, heard, same=_same_record)
+        restorer = Restorer(*of, (_Only(one),), lambda *_: True, heard, log, same=_same_record)
         if restorer.restore(store, stopped) is None and not heard.reason:
             raise UnavailableError(f"{one.shelf.name} did not give all of {one.name}: ask again")
 
@@ -173,28 +173,17 @@ class _Only:
 
 
 class _Heard:
-    """Passes on what a restore says, and keeps why a snapshot is not usable."""
+    """Keeps why a snapshot is not usable."""
 
-    def __init__(self, log: Any) -> None:
-        self._log = log
+    def __init__(self) -> None:
         self.reason = ""
 
     def restored(self, manifest: Manifest, seconds: float) -> None: ...
 
-    def unusable(self) -> None: ...
+    def unusable(self, reason: str) -> None:
+        self.reason = reason
 
     def answers(self, well: bool) -> None: ...
-
-    def info(self, what: str, **about: Any) -> None:
-        self._log.info(what, **about)
-
-    def warning(self, what: str, **about: Any) -> None:
-        self._log.warning(what, **about)
-
-    def error(self, what: str, **about: Any) -> None:
-        if what == "snapshot not usable":
-            self.reason = str(about["reason"])
-        self._log.error(what, **about)
 
 
 def _missing(shelf: Shelf, manifest: Manifest) -> str:
