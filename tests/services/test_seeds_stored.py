@@ -145,6 +145,19 @@ def test_a_killed_fetch_is_gone_on_with(writing: Writing, tmp_path: Path, object
     assert read(writing, seeds(writing, objects, parent), folder) == (["all"], writing.by_sequence[1])
 
 
+def test_what_lies_there_of_another_milestone_gives_way(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """A try for another parent left it, of a stream that was replaced: nobody has to delete anything."""
+    writing.epoch(sales(1))
+    earlier, folder = snapshot(writing, tmp_path / "one", objects), tmp_path / "seeding"
+    with pytest.raises(KeyboardInterrupt), seeds(writing, objects, earlier).opened(folder, LOG):
+        raise KeyboardInterrupt
+    writing.epoch(sales(2))
+    parent = snapshot(writing, tmp_path / "one", objects)
+    assert read(writing, seeds(writing, objects, parent), folder) == (["all"], writing.by_sequence[2])
+
+
 def test_told_to_stop_it_ends_and_leaves_what_is_fetched(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:

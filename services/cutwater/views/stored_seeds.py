@@ -118,9 +118,12 @@ class StoredSeeds:
         """Is it on this disk now, as a view that can be opened?"""
         heard = _Heard()
         store = self._store(one, folder)
+        if store.applied is not None and store.applied.record != one.manifest.record:
+            # A try for another milestone left it, and the folder is nobody else's.
+            store.close()
+            shutil.rmtree(store.folder)
+            store = self._store(one, folder)
         try:
-            if store.applied is not None and store.applied.record != one.manifest.record:
-                raise UsageError(f"{store.folder} holds another milestone: delete the folder, and ask again")
             if store.applied is None:
                 self._fetch(one, store, heard, log, stopped)
             reason = heard.reason or evicted(self._parent, store.lower_ms)
