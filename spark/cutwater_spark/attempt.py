@@ -93,7 +93,10 @@ class Attempt:
         self._metrics = DriverMetrics()
 
     def take_over(self) -> None:
-        """Fence older drivers and say so; raises CutwaterError before anything is written when this may not be."""
+        """Fence older drivers and say so; raises CutwaterError before anything is written when this may not be.
+
+        Stopped where it was told to stop while it fetches a snapshot: the next attempt goes on with the files.
+        """
         with self._account as start:
             self._take_over(start)
 
@@ -128,8 +131,8 @@ class Attempt:
             self._metrics.stands_at(self._past.newest)
         if parent is not None:
             with start.step("taking over the parent's state"):
-                seeds = Seeds(self._spark, job, self._settings, self._number, now_ms, self._log)
-                seed = seeds.of(parent, self._checkpoint)
+                about = (self._settings, self._number, now_ms, self._log, self._stop.is_set)
+                seed = Seeds(self._spark, job, *about).of(parent, self._checkpoint)
             self.origin, self.seed = Origin.of(parent).raised(seed.floor_ms), seed.folder
 
     def run(self, start: StartQuery) -> None:

@@ -92,7 +92,8 @@ class Checkpoint:
         folder = f"{self.seed_folder(attempt)}-brought"
         target = self._path(f"{folder}/{file.name}")
         self._files.mkdirs(target.getParent())
-        self._files.copyFromLocalFile(True, True, self._path(file.resolve().as_uri()), target)
+        # Not as_uri(): Hadoop takes what stands in a path for itself, %20 for three characters.
+        self._files.copyFromLocalFile(True, True, self._path(f"file://{file.resolve()}"), target)
         return folder
 
     def drop_brought(self, attempt: int) -> None:

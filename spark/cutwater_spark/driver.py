@@ -33,6 +33,7 @@ from cutwater.core.job import Job
 from cutwater.core.rejection import Seen, skew_warning
 from cutwater.core.sources import Sources, only
 from cutwater.core.trail import Account
+from cutwater.views.ranges import Stopped
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.epochs import EpochWriter
 from cutwater_spark.failures import explaining
@@ -83,6 +84,8 @@ class Driver:
             with explaining(job.topic, attempt.location):
                 attempt.take_over()
                 attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt))
+        except Stopped:
+            self._log.info("stopped while a snapshot was fetched: the next start goes on with its files")
         finally:
             spark.stop()
 

@@ -42,17 +42,25 @@ class Seeds:
     """Of one generation, by one attempt."""
 
     def __init__(
-        self, spark: SparkSession, job: Job, settings: Settings, attempt: int, now_ms: Callable[[], int], log: Any
+        self,
+        spark: SparkSession,
+        job: Job,
+        settings: Settings,
+        attempt: int,
+        now_ms: Callable[[], int],
+        log: Any,
+        stopped: Callable[[], bool],
     ) -> None:
         self._spark, self._job, self._settings = spark, job, settings
         self._cluster, self._generation = settings.cluster, settings.generation
-        self._attempt, self._now_ms, self._log = attempt, now_ms, log
+        self._attempt, self._now_ms, self._log, self._stopped = attempt, now_ms, log, stopped
 
     def of(self, parent: Milestone, checkpoint: Checkpoint) -> Seed:
         """The seed's files, and the floor; makes them where no earlier attempt has.
 
         A seed counts once the checkpoint names its folder, and each attempt writes into one of its own: what a
-        killed one has left is never taken for whole. Called once older attempts are fenced.
+        killed one has left is never taken for whole. Called once older attempts are fenced. Raises Stopped where
+        snapshots are being fetched or read: that may take long.
         """
         if (kept := checkpoint.seed()) is not None:
             shutil.rmtree(self._fetched, ignore_errors=True)
@@ -99,7 +107,7 @@ class Seeds:
         self._log.warning("the state is read from a snapshot", milestone=str(parent.token), reason=why)
         store = store_of(settings.snapshots, settings)
         stored = StoredSeeds(store, self._job, parent, settings.snapshot_grace_ms, why)
-        with stored.opened(self._fetched, self._log) as (taken, rows):
+        with stored.opened(self._fetched, self._log, self._stopped) as (taken, rows):
             lines = self._fetched / _LINES
             given = write_lines(rows, lines)
             of = checkpoint.bring(lines, self._attempt)

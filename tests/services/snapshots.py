@@ -70,7 +70,7 @@ class Told:
 
     def restored(self, _manifest: Manifest, _seconds: float) -> None: ...
 
-    def unusable(self) -> None:
+    def unusable(self, _reason: str) -> None:
         self.damaged += 1
 
 

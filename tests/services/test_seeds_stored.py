@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from cutwater.core.records import Milestone
 from cutwater.core.sharing import Partitions
 from cutwater.core.snapshots import share_name
 from cutwater.views.pages import Stored
+from cutwater.views.ranges import Stopped
 from cutwater.views.stored_seeds import StoredSeeds
 
 WHY = "the log is cut"
@@ -141,6 +143,38 @@ def test_a_killed_fetch_is_gone_on_with(writing: Writing, tmp_path: Path, object
     assert folder.exists()
     damage(objects, writing, None)
     assert read(writing, seeds(writing, objects, parent), folder) == (["all"], writing.by_sequence[1])
+
+
+def test_what_lies_there_of_another_milestone_gives_way(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """A try for another parent left it, of a stream that was replaced: nobody has to delete anything."""
+    writing.epoch(sales(1))
+    earlier, folder = snapshot(writing, tmp_path / "one", objects), tmp_path / "seeding"
+    with pytest.raises(KeyboardInterrupt), seeds(writing, objects, earlier).opened(folder, LOG):
+        raise KeyboardInterrupt
+    writing.epoch(sales(2))
+    parent = snapshot(writing, tmp_path / "one", objects)
+    assert read(writing, seeds(writing, objects, parent), folder) == (["all"], writing.by_sequence[2])
+
+
+def test_told_to_stop_it_ends_and_leaves_what_is_fetched(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """In the midst of a file, and in the midst of the rows: the next try goes on with the files."""
+    writing.epoch(sales(1))
+    parent, folder = snapshot(writing, tmp_path / "one", objects), tmp_path / "seeding"
+    one = seeds(writing, objects, parent)
+    asked = iter([False, False])
+    with pytest.raises(Stopped), one.opened(folder, LOG, lambda: next(asked, True)):
+        pass
+    fetched = [path for path in folder.rglob("*") if path.is_file()]
+    assert fetched
+    number = itertools.count()
+    with pytest.raises(Stopped), one.opened(folder, LOG, lambda: next(number) > 50) as (_, rows):
+        list(rows)
+    damage(objects, writing, None)
+    assert read(writing, one, folder) == (["all"], writing.by_sequence[1])
 
 
 def test_every_refusal_says_why(writing: Writing, tmp_path: Path, objects: Objects) -> None:

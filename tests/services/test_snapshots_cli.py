@@ -117,6 +117,16 @@ def test_keys_that_are_not_let_in_and_a_bucket_that_is_not_there(tmp_path: Path,
     assert asked("list", path, CUTWATER_SNAPSHOTS="")[0] == 2
 
 
+def test_a_rehydrator_of_an_earlier_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not say where its snapshots lie: exit 2, and what to do; no traceback."""
+    (tmp_path / "job").mkdir()
+    _, path = make_job(tmp_path / "job")
+    answer = httpx.Response(202, json={"token": "g1-local-00000000:1"})
+    monkeypatch.setattr(httpx, "request", lambda *_, **__: answer)
+    code, _, said = asked("create", path, "--store", tmp_path / "objects")
+    assert (code, "Upgrade the rehydrator" in " ".join(said.split())) == (2, True), said
+
+
 def test_damage_is_found_by_verify_and_told_by_the_rehydrator(writing: Writing, tmp_path: Path) -> None:
     """The trail, the log, the metric and the command line name what is damaged; the view is exact all the same."""
     path, objects = file_of(tmp_path, writing), Objects(str(tmp_path / "objects"))

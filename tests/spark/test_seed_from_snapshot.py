@@ -54,9 +54,10 @@ EAGER = {
 
 @pytest.fixture
 def job(request: Any, broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
-    text = job_text(unique("stored"), getattr(request, "param", "tumbling"))
-    with flow(broker.cluster, text, tmp_path, json.dumps(EVENT)) as made:
-        made.settings["CUTWATER_SNAPSHOTS"] = str(tmp_path / "store")
+    """In a folder whose name an URL would write otherwise."""
+    text, folder = job_text(unique("stored"), getattr(request, "param", "tumbling")), tmp_path / "a b ü"
+    with flow(broker.cluster, text, folder, json.dumps(EVENT)) as made:
+        made.settings["CUTWATER_SNAPSHOTS"] = str(folder / "store")
         yield made
 
 

@@ -229,8 +229,13 @@ def create_snapshot(
     """
     place = _place(job_file, store, data_dir, api_url)
     answer = _ask("POST", f"{place.api_url}/v1/snapshots", place.settings)
-    token = Token.parse(str(answer["token"]))
-    shelf = place.shelf(Names(place.job, str(token.generation), str(answer["share"])))
+    token, share = Token.parse(str(answer["token"])), answer.get("share")
+    if share is None:
+        raise UsageError(
+            f"the rehydrator at {place.api_url} took a snapshot of {token}, and does not say where it lies: it is of "
+            "an earlier version than this command. Upgrade the rehydrator, or see 'cutwater snapshots list'"
+        )
+    shelf = place.shelf(Names(place.job, str(token.generation), str(share)))
     with err.status(f"waiting for the snapshot of {token}"):
         _wait(shelf, token, wait)
     found = _Found(shelf, token.sequence, shelf.manifest(token.sequence))

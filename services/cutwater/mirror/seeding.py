@@ -336,7 +336,7 @@ class _Watched:
 
     def restored(self, manifest: Manifest, seconds: float) -> None: ...
 
-    def unusable(self) -> None:
+    def unusable(self, _reason: str) -> None:
         self.damaged = True
 
     def answers(self, well: bool) -> None:

@@ -206,6 +206,6 @@ class Metrics:
         self._sequence.set(manifest.sequence)
         self._moment.set(manifest.created_ms / 1000)
 
-    def unusable(self) -> None:
+    def unusable(self, _reason: str) -> None:
         self._unusable.inc()
         self._passed_over.inc()

@@ -54,7 +54,7 @@ class Watched(Protocol):
 
     def restored(self, manifest: Manifest, seconds: float) -> None: ...
 
-    def unusable(self) -> None: ...
+    def unusable(self, reason: str) -> None: ...
 
     def answers(self, well: bool) -> None: ...
 
@@ -130,7 +130,7 @@ class Restorer:
                 continue
             except Unusable as why:
                 passed_over += 1
-                self._watched.unusable()
+                self._watched.unusable(str(why))
                 self._log.error("snapshot not usable", sequence=sequence, where=tier.name, reason=str(why))
                 continue
             except _NoStream as error:

@@ -24,6 +24,7 @@ from cutwater.core.sharing import Partitions
 from cutwater.core.snapshots import File, Manifest, Unusable, shares_of
 from cutwater.core.stored_seeds import covering, evicted, refusal, unfit
 from cutwater.views.pages import Part, Stored
+from cutwater.views.ranges import Stopped
 from cutwater.views.restoring import Restorer
 from cutwater.views.shelf import Shelf
 from cutwater.views.store import Store
@@ -81,19 +82,22 @@ class StoredSeeds:
         return tuple(Taking(*found[one.name], one.partitions) for one in chosen)
 
     @contextmanager
-    def opened(self, folder: Path, log: Any) -> Iterator[tuple[tuple[Taking, ...], Iterator[Stored]]]:
+    def opened(
+        self, folder: Path, log: Any, stopped: Callable[[], bool] = lambda: False
+    ) -> Iterator[tuple[tuple[Taking, ...], Iterator[Stored]]]:
         """What was taken, and its rows above the horizon, once all of it is on this disk and right.
 
-        `folder`: nobody else's; what a killed try has left there is used. Raises as `plan` does; DiskFullError.
+        `folder`: nobody else's; what a killed or stopped try has left there is used. Raises as `plan` does;
+        DiskFullError; Stopped, in the midst of the rows, too.
         """
         try:
             taken = self.plan()
-            while not all(self._brought(one, folder, log) for one in taken):
+            while not all(self._brought(one, folder, log, stopped) for one in taken):
                 taken = self.plan()  # each time without another share
         except UsageError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        yield taken, self._rows(taken, folder)
+        yield taken, self._rows(taken, folder, stopped)
         shutil.rmtree(folder, ignore_errors=True)
 
     def _fitting(self, shelf: Shelf) -> Manifest | None:
@@ -110,15 +114,18 @@ class StoredSeeds:
             return None
         return manifest
 
-    def _brought(self, one: Taking, folder: Path, log: Any) -> bool:
+    def _brought(self, one: Taking, folder: Path, log: Any, stopped: Callable[[], bool]) -> bool:
         """Is it on this disk now, as a view that can be opened?"""
-        heard = _Heard(log)
+        heard = _Heard()
         store = self._store(one, folder)
+        if store.applied is not None and store.applied.record != one.manifest.record:
+            # A try for another milestone left it, and the folder is nobody else's.
+            store.close()
+            shutil.rmtree(store.folder)
+            store = self._store(one, folder)
         try:
-            if store.applied is not None and store.applied.record != one.manifest.record:
-                raise UsageError(f"{store.folder} holds another milestone: delete the folder, and ask again")
             if store.applied is None:
-                self._fetch(one, store, heard)
+                self._fetch(one, store, heard, log, stopped)
             reason = heard.reason or evicted(self._parent, store.lower_ms)
         finally:
             store.close()
@@ -126,11 +133,11 @@ class StoredSeeds:
             self._passed_over[one.shelf.names.share] = reason
         return not reason
 
-    def _fetch(self, one: Taking, store: Store, heard: _Heard) -> None:
+    def _fetch(self, one: Taking, store: Store, heard: _Heard, log: Any, stopped: Callable[[], bool]) -> None:
         of = (self._job, one.manifest.generation, one.manifest.partitions)
         # It is the parent's own record: whether that stands on its stream, the claim has said.
-        restorer = Restorer(*of, (_Only(one),), lambda *_: True, heard, heard, same=_same_record)
-        if restorer.restore(store, lambda: False) is None and not heard.reason:
+        restorer = Restorer(*of, (_Only(one),), lambda *_: True, heard, log, same=_same_record)
+        if restorer.restore(store, stopped) is None and not heard.reason:
             raise UnavailableError(f"{one.shelf.name} did not give all of {one.name}: ask again")
 
     def _store(self, one: Taking, folder: Path) -> Store:
@@ -138,12 +145,15 @@ class StoredSeeds:
         place = folder / one.shelf.names.share
         return Store(place, self._job, manifest.generation, partitions=manifest.partitions)
 
-    def _rows(self, taken: tuple[Taking, ...], folder: Path) -> Iterator[Stored]:
+    def _rows(self, taken: tuple[Taking, ...], folder: Path, stopped: Callable[[], bool]) -> Iterator[Stored]:
         for one in taken:
             view = View(self._store(one, folder), self._job)
             try:
                 shards = {shard for number in one.partitions for shard in self._job.shards.owned(number)}
-                yield from view.stored(Part(shards=shards))[1]
+                for row in view.stored(Part(shards=shards))[1]:
+                    if stopped():
+                        raise Stopped
+                    yield row
             finally:
                 view.close()
 
@@ -166,28 +176,17 @@ class _Only:
 
 
 class _Heard:
-    """Passes on what a restore says, and keeps why a snapshot is not usable."""
+    """Keeps why a snapshot is not usable."""
 
-    def __init__(self, log: Any) -> None:
-        self._log = log
+    def __init__(self) -> None:
         self.reason = ""
 
     def restored(self, manifest: Manifest, seconds: float) -> None: ...
 
-    def unusable(self) -> None: ...
+    def unusable(self, reason: str) -> None:
+        self.reason = reason
 
     def answers(self, well: bool) -> None: ...
-
-    def info(self, what: str, **about: Any) -> None:
-        self._log.info(what, **about)
-
-    def warning(self, what: str, **about: Any) -> None:
-        self._log.warning(what, **about)
-
-    def error(self, what: str, **about: Any) -> None:
-        if what == "snapshot not usable":
-            self.reason = str(about["reason"])
-        self._log.error(what, **about)
 
 
 def _missing(shelf: Shelf, manifest: Manifest) -> str:
