@@ -609,13 +609,17 @@ class Regions(Several):
     def _round(self, number: int) -> None:
         self.luck.set(number)
         self._pass(1_000)
+        self._settle()
+        for slot in self._slots():
+            self.go(self.live, slot, 40)
+        self.lines.look()
+
+    def _settle(self) -> None:
+        """Transactions of the dead end, and all markers arrive."""
         self._do_timeout("")
         for region in self.by_name.values():
             while region.log.markers:
                 region.log.write_marker(0)
-        for slot in self._slots():
-            self.go(self.live, slot, 40)
-        self.lines.look()
 
     def _quiet(self) -> bool:
         ends = {name: [len(one.log.kept[p]) for p in list(one.log.kept)] for name, one in self.by_name.items()}
@@ -636,6 +640,10 @@ class Regions(Several):
         return found
 
     def _losses(self) -> None:
+        """Told when nobody writes any more: no process is here to end a transaction that a reader meets."""
+        for slot in list(self.live):
+            self.live.pop(slot).kill()
+        self._settle()
         for name, region in self.by_name.items():
             process = Process("report", self.luck)
             own: Any = SimCluster(region.log, process)
