@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.mirror_gaps import ANEW
 from cutwater.core.mirrored import from_origin
+from cutwater.core.topic_check import FoundTopic
 from cutwater.core.trail import Account, Fact, Recovery, Who
 from cutwater.mirror import taking_over
 from cutwater.mirror.followed import Followed
@@ -165,17 +167,82 @@ def test_a_topic_made_anew_decides_nothing_about_the_copy(broker: Any, writing: 
         assert settings(own, copy) == before
 
 
-def look(own: Cluster, writing: Writing, followed: dict[str, Followed], looks: int = 1) -> Told:
+def look(
+    own: Cluster,
+    writing: Writing,
+    followed: dict[str, Followed],
+    looks: int = 1,
+    origin: Origin | None = None,
+    metrics: Metrics | None = None,
+) -> Told:
     """Beside no copying."""
     told, at_s = Told(), [0.0]
-    names = (writing.job.name, ORIGIN, told, Metrics(), ())
-    one = TakingOver(own, Origin(writing.cluster), *names, lambda: at_s[0])
+    names = (writing.job.name, ORIGIN, told, metrics or Metrics(), ())
+    one = TakingOver(own, origin or Origin(writing.cluster), *names, lambda: at_s[0])
     for _ in range(looks):
         at_s[0] += LOOK_S
         one.look(followed)
         until(lambda: one._answer is None or one._answer.done(), "the look")
         one.look(followed)
     return told
+
+
+class Refusing(Origin):
+    """One topic's settings may not be read."""
+
+    def __init__(self, cluster: Cluster, refused: str) -> None:
+        super().__init__(cluster)
+        self.refused = refused
+
+    def all_described(self, names: Collection[str]) -> dict[str, FoundTopic]:
+        if self.refused in names:
+            raise UsageError(f"reading the settings of topic {self.refused}: this user may not")
+        return super().all_described(names)
+
+
+def test_settings_that_are_not_known_are_said_once_and_hide_no_others(
+    broker: Any, writing: Writing, events: Events
+) -> None:
+    """A shorter lag that nobody heeds would make arrivals that are not whole."""
+    own, metrics = broker.cluster, Metrics()
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+        followed = dict(mirror.mirror.copier._followed)
+    set_configs(writing.cluster, writing.topic, {"min.compaction.lag.ms": "60000"})
+    refusing = Refusing(writing.cluster, events.topic)
+    told = look(own, writing, followed, looks=3, origin=refusing, metrics=metrics)
+    assert followed[writing.topic].lag_ms == 60_000
+    said = [(level, about["topic"]) for level, text, about in told.lines if text == "settings not looked at"]
+    assert said == [("warning", events.topic)]
+    assert metrics.registry.get_sample_value("cutwater_mirror_settings_missed_total") == 3
+
+
+def test_a_setting_that_brokers_forbid_keeps_no_other_back(
+    broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Larger records would be refused for the sake of a retention."""
+    own, copy = broker.cluster, from_origin(events.topic, ORIGIN)
+    set_configs(writing.cluster, events.topic, {"retention.ms": DAY_MS})
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+        followed = dict(mirror.mirror.copier._followed)
+    set_configs(writing.cluster, events.topic, {"retention.ms": WEEK_MS, "max.message.bytes": "9000000"})
+
+    def forbidding(cluster: Cluster, topic: str, wanted: Mapping[str, str]) -> None:
+        if "retention.ms" in wanted:
+            raise UsageError(f"changing retention.ms of topic {topic}: a policy forbids it")
+        set_configs(cluster, topic, wanted)
+
+    monkeypatch.setattr(taking_over, "set_configs", forbidding)
+    told = look(own, writing, followed, looks=2)
+    assert (settings(own, copy)["retention.ms"], settings(own, copy)["max.message.bytes"]) == (DAY_MS, "9001024")
+    assert [text for _, text, _ in told.lines] == ["settings not taken over", "settings taken over"]
+
+
+def test_a_value_that_brokers_do_not_take_is_the_users(broker: Any, writing: Writing, events: Events) -> None:
+    """No outage: asking again does not help."""
+    with pytest.raises(UsageError, match="the brokers do not take it"):
+        set_configs(writing.cluster, events.topic, {"retention.ms": "-7"})
 
 
 def test_where_the_mirror_may_not_it_says_so_once_and_copies_on(

@@ -26,6 +26,8 @@ from cutwater.core.topic_check import FoundTopic, differences
 from cutwater.core.topics import TopicSpec
 
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+_UNWANTED = (KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG)
+"""A setting that these brokers do not have, a value out of its range, or one that a policy of theirs forbids."""
 
 
 def admin_client(cluster: Cluster) -> AdminClient:
@@ -192,7 +194,10 @@ def set_configs(cluster: Cluster, topic: str, settings: Mapping[str, str]) -> No
     )
     doing = f"changing {', '.join(sorted(settings))} of topic {topic}"
     for future in asked.values():
-        if (error := _failure(future, doing)) is not None:
+        error = _failure(future, doing)
+        if error is not None and error.args[0].code() in _UNWANTED:
+            raise UsageError(f"{doing}: the brokers do not take it ({error.args[0].str()})")
+        if error is not None:
             raise explain(error, doing) from None
 
 

@@ -111,15 +111,15 @@ class Looking:
         positions = {place.partition: one for place, one in self.known.items() if place.topic == topic}
         target = mirrored.target(self._job, topic, self._region)
         here = ensure(self._own, copy_of(found, target, self._job, self._region), self._replication)
-        _require(in_origin(topic, *identity, positions.values(), here))
+        _require(in_origin(topic, *identity, positions.values(), here.partitions))
         kept = self._origin.kept(topic, held)
         _require(in_log(topic, positions, held, kept, from_zero=changelog))
-        bases = self._bases(target, here, held)
+        bases = self._bases(target, here.partitions, held)
         for partition in held:
             known, end = positions.get(partition), bases[partition]
             _require(in_copy(target, known, partition, end, self._is_empty(target, partition, known, end)))
         # Last: a topic made anew must not decide how long the copy of the one before is kept.
-        largest = self._settings.take(found, target)
+        largest = self._settings.take(found, here)
         return Followed(
             name=topic,
             target=target,

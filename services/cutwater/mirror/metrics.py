@@ -28,6 +28,9 @@ class Metrics:
         self._taken_over = Counter(
             "settings_taken_over", "Settings of a topic here that were changed to the origin's.", ["topic"], **here
         )
+        self._settings_missed = Counter(
+            "settings_missed", "Looks at the settings of topics that brokers did not answer or refused.", **here
+        )
         self._sequence = Gauge("arrived_sequence", "Sequence of the newest arrival.", **here)
         self._arrivals = Counter("arrivals", "Milestones that have arrived.", **here)
         self._passed = Counter("passed_milestones", "Milestones that will have no arrival.", **here)
@@ -64,6 +67,9 @@ class Metrics:
     def taken_over(self, topic: str, settings: int) -> None:
         """`topic`: its name here."""
         self._taken_over.labels(topic).inc(settings)
+
+    def settings_missed(self) -> None:
+        self._settings_missed.inc()
 
     def safe(self, one: SafeTime) -> None:
         """What is not known shows as NaN."""

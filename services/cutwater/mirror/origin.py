@@ -48,18 +48,18 @@ class Origin:
         return self._glance.written(places)
 
 
-def ensure(cluster: Cluster, copy: CopySpec, replication: Replication) -> int:
-    """Make the copy's topic where it is missing; its number of partitions.
+def ensure(cluster: Cluster, copy: CopySpec, replication: Replication) -> FoundTopic:
+    """The copy's topic as it is here; it is made where it is missing.
 
     Raises UsageError where it is there and a setting makes it no replica.
     """
     there = describe_topics(cluster, [copy.name]).get(copy.name)
     if there is None:
         create_topics(cluster, [copy.made], replication)
-        return copy.partitions
+        return FoundTopic(copy.name, copy.partitions, dict(copy.made.config))
     if wrong := copy.wrong(there):
         raise UsageError("; ".join(f"{one} ({one.remedy})" for one in wrong))
-    return there.partitions
+    return there
 
 
 def is_empty(cluster: Cluster, topic: str, partition: int, first: int = 0) -> bool:

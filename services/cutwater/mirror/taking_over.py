@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, NamedTuple
 
 from cutwater.adapters.admin import describe_topics, set_configs
@@ -15,7 +16,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.identities import Identity
 from cutwater.adapters.kafka import TIMEOUT_S
 from cutwater.core.copied_topics import copy_of, lag_ms, largest_of
-from cutwater.core.errors import CutwaterError
+from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.mirroring import NEVER_MS
 from cutwater.core.topic_check import Difference, FoundTopic
 from cutwater.mirror.asking import asked
@@ -57,6 +58,8 @@ class TakingOver:
         self._answer: Future[dict[str, int]] | None = None
         self._failed: dict[str, str] = {}
         """By topic here, why it could not be changed: said once."""
+        self._unseen: dict[str, str] = {}
+        """By topic, there or here, why its settings are not known; of all of them under no name. Said once."""
         self._left: dict[str, str] = {}
         """By topic here, what is left to an operator: said once."""
         self._shortest_ms: dict[str, int] = {}
@@ -88,15 +91,11 @@ class TakingOver:
         shortest = self._shortest_ms[found.name] = min(self._shortest_ms.get(found.name, NEVER_MS), lag_ms(found))
         return shortest
 
-    def take(self, found: FoundTopic, target: str) -> int:
-        """Give a copy that exists what the origin's topic has by now; the largest record that it takes then."""
-        here = describe_topics(self._own, [target]).get(target)
-        if here is None:
-            return 0
-        copy = copy_of(found, target, self._job, self._region)
-        self._leave(target, copy.left(here, self._kept))
-        behind = copy.behind(here, self._kept)
-        changed = self._change(target, behind) if behind else {}
+    def take(self, found: FoundTopic, here: FoundTopic) -> int:
+        """Give a copy, found here so, what the origin's topic has; the largest record that it takes then."""
+        copy = copy_of(found, here.name, self._job, self._region)
+        self._leave(here.name, copy.left(here, self._kept))
+        changed = self._change(here.name, copy.behind(here, self._kept))
         return largest_of({**here.config, **changed})
 
     def _leave(self, target: str, left: Sequence[Difference]) -> None:
@@ -111,30 +110,42 @@ class TakingOver:
         self._left[target] = told
 
     def _change(self, target: str, behind: Sequence[Difference]) -> dict[str, str]:
-        """What could be changed: all, or nothing."""
-        wanted = {one.setting: one.value for one in behind}
-        try:
-            set_configs(self._own, target, wanted)
-        except CutwaterError as error:
-            if self._failed.get(target) != str(error):
-                self._failed[target] = str(error)
-                self._log.warning("settings not taken over", topic=target, reason=str(error))
-            return {}
-        self._failed.pop(target, None)
-        told = "; ".join(f"{one.setting}: {one.found or 'not set'}, now {one.value}" for one in behind)
-        self._log.info("settings taken over", topic=target, changed=told)
-        self._metrics.taken_over(target, len(wanted))
-        return wanted
+        """What could be changed. Each by itself: brokers may forbid one, and copying needs another."""
+        changed, refused = {}, []
+        for one in behind:
+            try:
+                set_configs(self._own, target, {one.setting: one.value})
+            except CutwaterError as error:
+                refused.append(str(error))
+                if not isinstance(error, UsageError):
+                    break  # away: each would take as long
+            else:
+                changed[one.setting] = one.value
+        self._tell(target, [one for one in behind if one.setting in changed], "; ".join(refused))
+        return changed
+
+    def _tell(self, target: str, changed: Sequence[Difference], refused: str) -> None:
+        if refused and self._failed.get(target) != refused:
+            self._log.warning("settings not taken over", topic=target, reason=refused)
+        self._failed[target] = refused
+        if changed:
+            told = "; ".join(f"{one.setting}: {one.found or 'not set'}, now {one.value}" for one in changed)
+            self._log.info("settings taken over", topic=target, changed=told)
+            self._metrics.taken_over(target, len(changed))
 
     def _look(self, copied: Mapping[str, _Copied]) -> dict[str, int]:
-        """Of each topic the lag of its compaction; nothing where brokers do not say: others tell of that."""
+        """Of each topic the lag of its compaction; nothing of those of which brokers do not say it."""
         lags_ms = {}
         try:
-            for name, one in self._same(copied).items():
-                lags_ms[name] = self.lag_ms(one)
-                self.take(one, copied[name].target)
-        except CutwaterError:
-            pass
+            found = self._same(copied)
+            here = self._described(partial(describe_topics, self._own), [copied[name].target for name in found])
+        except CutwaterError as error:  # away: the next look finds out
+            self._missed("", error)
+            return {}
+        for name, one in found.items():
+            lags_ms[name] = self.lag_ms(one)
+            if (there := here.get(copied[name].target)) is not None:
+                self.take(one, there)
         return lags_ms
 
     def _same(self, copied: Mapping[str, _Copied]) -> dict[str, FoundTopic]:
@@ -142,10 +153,42 @@ class TakingOver:
 
         Who they are is asked last: what was described before that is of the same topic or of an older one.
         """
-        found = self._origin.all_described(copied)
-        known = self._origin.identities(copied)
+        found = self._described(self._origin.all_described, copied)
+        known = self._origin.identities(found)
         return {
             name: one
             for name, one in found.items()
             if known.get(name) == Identity(copied[name].topic_id, copied[name].partitions)
         }
+
+    def _described(
+        self, ask: Callable[[Sequence[str]], dict[str, FoundTopic]], names: Collection[str]
+    ) -> dict[str, FoundTopic]:
+        """Of one that we may not look at it is said, and the others are looked at."""
+        names = sorted(names)
+        try:
+            found = ask(names)
+        except UsageError:
+            found = self._one_by_one(ask, names)
+        for name in ("", *found):
+            self._unseen.pop(name, None)
+        return found
+
+    def _one_by_one(
+        self, ask: Callable[[Sequence[str]], dict[str, FoundTopic]], names: Sequence[str]
+    ) -> dict[str, FoundTopic]:
+        found: dict[str, FoundTopic] = {}
+        for name in names:
+            try:
+                found |= ask([name])
+            except UsageError as error:
+                self._missed(name, error)
+        return found
+
+    def _missed(self, topic: str, error: CutwaterError) -> None:
+        """Its settings are not known: a shorter lag there is not heeded then, so somebody must hear of it."""
+        self._metrics.settings_missed()
+        if self._unseen.get(topic) != str(error):
+            self._unseen[topic] = str(error)
+            about = {"topic": topic} if topic else {}
+            self._log.warning("settings not looked at", reason=str(error), **about)
