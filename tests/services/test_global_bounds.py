@@ -237,8 +237,10 @@ def test_a_merge_has_a_time(view: View, monkeypatch: pytest.MonkeyPatch) -> None
         assert (refused.status_code, time.monotonic() - begun < 4) == (503, True)
         assert "not merged within 0.5 s" in refused.json()["detail"]
         assert here.refusals("time") == 1
-        assert [here.count(name) for name in ("global_under_way", "region_answers_bytes")] == [0, 0]
+        assert here.count("global_under_way") == 0
+        assert here.count("region_answers_bytes") > 0, "a thread still holds the answer"
         go.set()
+        until(lambda: here.count("region_answers_bytes") == 0, "what was held is given back")
         until(lambda: here.ask().status_code == 200, "a free thread")
 
 

@@ -232,8 +232,8 @@ def create_snapshot(
     token, share = Token.parse(str(answer["token"])), answer.get("share")
     if share is None:
         raise UsageError(
-            f"the rehydrator at {place.api_url} took a snapshot of {token}, and does not say where it lies: it is of "
-            "an earlier version than this command. Upgrade the rehydrator, or see 'cutwater snapshots list'"
+            f"the rehydrator at {place.api_url} took a snapshot of {token}, and does not say where it lies: "
+            "it is of an earlier version than this command. Upgrade it, or see 'cutwater snapshots list'"
         )
     shelf = place.shelf(Names(place.job, str(token.generation), str(share)))
     with err.status(f"waiting for the snapshot of {token}"):

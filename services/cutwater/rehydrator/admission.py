@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
-from functools import partial
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from cutwater.core.errors import UnavailableError
@@ -35,16 +34,35 @@ class Crowded(UnavailableError):
 
 
 class Room:
-    """What one question holds."""
+    """What one question holds: until it is over, and no thread works on what came for it."""
 
-    def __init__(self, take: Callable[[int], None]) -> None:
-        self._take = take
-        self.bytes = 0
+    def __init__(self, take: Callable[[int], None], release: Callable[[int], None]) -> None:
+        self._take, self._release = take, release
+        self._bytes = self._working = 0
+        self._left = False
 
     def take(self, count: int) -> None:
         """So many bytes more; raises Crowded where there is no room for them."""
         self._take(count)
-        self.bytes += count
+        self._bytes += count
+
+    def leave(self) -> None:
+        """The question is over. A thread cannot be told so: what it works on stays counted until it has ended."""
+        self._left = True
+        self._empty()
+
+    def begun(self) -> None:
+        """A thread works on it."""
+        self._working += 1
+
+    def ended(self) -> None:
+        """One does no more."""
+        self._working -= 1
+        self._empty()
+
+    def _empty(self) -> None:
+        if self._left and not self._working:
+            self._release(self._bytes)
 
 
 class Admission:
@@ -70,15 +88,14 @@ class Admission:
 
     @contextmanager
     def _counted(self) -> Iterator[Room]:
-        room = Room(self._take)
+        room = Room(self._take, self._given_back)
         self._asked += 1
         try:
             with self._metrics.global_under_way.track_inprogress():
                 yield room
         finally:
             self._asked -= 1
-            self._held -= room.bytes
-            self._metrics.region_bytes.dec(room.bytes)
+            room.leave()
 
     def _take(self, count: int) -> None:
         if self._held + count > HELD_BYTES_MAX:
@@ -86,10 +103,23 @@ class Admission:
         self._held += count
         self._metrics.region_bytes.inc(count)
 
+    def _given_back(self, count: int) -> None:
+        self._held -= count
+        self._metrics.region_bytes.dec(count)
+
     def _crowded(self, bound: str, why: str) -> Crowded:
         self._metrics.refused(bound)
         return Crowded(f"this rehydrator is busy: {why}. Ask again in a moment, or for fewer rows at a time")
 
-    async def work(self, job: Callable[..., Found], *given: Any) -> Found:
+    async def work(self, room: Room, job: Callable[..., Found], *given: Any) -> Found:
         """Done in a thread: what the event loop must not stand still for. Waits for its turn."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(job, *given))
+        loop = asyncio.get_running_loop()
+        room.begun()
+        done = self._pool.submit(job, *given)
+
+        def ended(_: Future[Found]) -> None:
+            with suppress(RuntimeError):  # the process ends, and its loop is closed
+                loop.call_soon_threadsafe(room.ended)
+
+        done.add_done_callback(ended)
+        return await asyncio.wrap_future(done)

@@ -85,7 +85,7 @@ class Consulting:
             answers = await self._asked(regions, asked, tokens, wait_s, room)
             if refusal := next((one for one in answers.values() if isinstance(one, Response)), None):
                 return refusal
-            return await regions.admission.work(self._merged, answers, asked.partial, take, make)
+            return await regions.admission.work(room, self._merged, answers, asked.partial, take, make)
 
     async def _asked(
         self, regions: Regions, asked: Question, tokens: dict[str, str], wait_s: float, room: Room
@@ -105,6 +105,8 @@ class Consulting:
         finally:
             for task in tasks:
                 task.cancel()
+            # Of several that found no room only one is told; the others are heard, too.
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _merged(
         self, answers: dict[str, Answer | Response | str], partial: bool, take: Taken, make: Made

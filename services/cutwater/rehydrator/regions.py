@@ -73,7 +73,7 @@ class Regions:
             try:
                 async with asyncio.timeout(left_s):
                     status, said = await self._ask(self._client(api, app), api.url + path, query, room, body)
-                found = await self._understood(status, said)  # its turn for that is not the region's time
+                found = await self._understood(room, status, said)  # its turn for that is not the region's time
             except Crowded:
                 raise
             except (httpx.HTTPError, CutwaterError, TimeoutError) as error:
@@ -102,10 +102,10 @@ class Regions:
         async with client.stream(method, url, params=params, content=body, headers=headers) as answer:
             return answer.status_code, await _body(answer, room)
 
-    async def _understood(self, status: int, body: bytes) -> Answer | Response | str:
+    async def _understood(self, room: Room, status: int, body: bytes) -> Answer | Response | str:
         if status in _REFUSED:
             return Response(body, status, media_type="application/json")
-        found = await self.admission.work(_parsed, body)
+        found = await self.admission.work(room, _parsed, body)
         if not isinstance(found, dict):
             return f"status {status}, and no answer of a rehydrator"
         if status != 200:
