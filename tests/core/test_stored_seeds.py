@@ -83,8 +83,16 @@ def test_a_refusal_says_what_is_missing_and_what_to_do() -> None:
         PARENT, "the log is cut", "", {}
     )
     assert "s3://b holds no snapshot of it" in refusal(PARENT, "cut", "s3://b", {})
-    many = {f"p{number}": "it holds a part only" for number in range(SHOWN_MAX + 2)}
-    said = refusal(PARENT, "cut", "s3://b", many)
+    many = [f"p{number}" for number in range(SHOWN_MAX + 2)]
+    said = refusal(PARENT, "cut", "s3://b", {}, many)
     assert "no snapshot in s3://b can stand for it (p0: it holds a part only; p1" in said
     assert "; 2 more)" in said
     assert "'cutwater snapshots create'" in said
+    assert "empty place" not in said, "the others' parts may be taken beside them"
+
+
+def test_beside_a_damaged_one_none_can_be_taken() -> None:
+    """What stands is never overwritten: the advice names another place."""
+    said = refusal(PARENT, "cut", "s3://b", {"all": "x is damaged"}, ["p0"])
+    assert "(all: x is damaged; p0: it holds a part only)" in said
+    assert "start that view with CUTWATER_SNAPSHOTS of an empty place first" in said

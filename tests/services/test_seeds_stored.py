@@ -121,6 +121,25 @@ def test_what_is_damaged_is_named_and_the_next_one_is_taken(
     assert not folder.exists()
 
 
+def test_in_place_of_a_damaged_one_another_is_taken_in_an_empty_store(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """What the refusal says: the same view, whole as it is, takes none beside what stands; elsewhere it does."""
+    writing.epoch(sales(1))
+    parent = snapshot(writing, tmp_path / "one", objects)
+    damage(objects, writing, None)
+    snapshot(writing, tmp_path / "one", objects)
+    with pytest.raises(UsageError, match="of an empty place first"), opened_at(writing, objects, parent, tmp_path):
+        pass
+    empty = Objects(str(tmp_path / "empty"))
+    snapshot(writing, tmp_path / "one", empty)
+    assert read(writing, seeds(writing, empty, parent), tmp_path / "seeding") == (["all"], writing.by_sequence[1])
+
+
+def opened_at(writing: Writing, objects: Objects, parent: Milestone, folder: Path) -> Any:
+    return seeds(writing, objects, parent).opened(folder / "seeding", LOG)
+
+
 def damage(objects: Objects, writing: Writing, partitions: Partitions | None) -> str:
     """Change a byte of the largest file of a share; its name."""
     shelf = shelf_of(writing, objects, partitions)

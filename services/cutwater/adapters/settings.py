@@ -271,7 +271,10 @@ class Settings(BaseSettings):
     snapshot_keep_hours: int = Field(24, ge=0, le=10_000, description="And of so many hours one each.")
     snapshot_keep_days: int = Field(7, ge=0, le=10_000, description="And of so many days one each.")
     snapshot_keep_local: int = Field(
-        2, ge=1, le=100, description="Snapshots kept beside the view, by links to its files."
+        2,
+        ge=1,
+        le=100,
+        description="Snapshots kept beside the view, by links to its files; beside a replica's one.",
     )
     snapshot_grace_ms: int = Field(
         86_400_000,

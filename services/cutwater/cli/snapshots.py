@@ -221,6 +221,7 @@ def create_snapshot(
 
     Of several rehydrators that share the partitions each has its own: name one with --api-url. One of a standby
     region (CUTWATER_REPLICA_OF) takes it of the newest arrival: a failover may begin from it (docs/FAILOVER.md).
+    One that stands already stays as it is, damaged or not: 'cutwater snapshots verify' reads it.
 
     Exit 2: the rehydrator takes no snapshots, or no store is named. 4: it or the store does not answer in time.
 
@@ -232,8 +233,8 @@ def create_snapshot(
     token, share = Token.parse(str(answer["token"])), answer.get("share")
     if share is None:
         raise UsageError(
-            f"the rehydrator at {place.api_url} took a snapshot of {token}, and does not say where it lies: "
-            "it is of an earlier version than this command. Upgrade it, or see 'cutwater snapshots list'"
+            f"the rehydrator at {place.api_url} took a snapshot of {token}, and does not say where it lies: it is "
+            "of an earlier version than this command. Upgrade the rehydrator, or see 'cutwater snapshots list'"
         )
     shelf = place.shelf(Names(place.job, str(token.generation), str(share)))
     with err.status(f"waiting for the snapshot of {token}"):

@@ -59,12 +59,25 @@ def covering(held: Mapping[str, Partitions | None], partitions: int) -> tuple[Sh
     return () if missing else tuple(found)
 
 
-def refusal(parent: Milestone, why: str, store: str, passed_over: Mapping[str, str]) -> str:
-    """Neither the changelog nor the store has the state. `why`: what is wrong with the changelog."""
+def refusal(
+    parent: Milestone, why: str, store: str, passed_over: Mapping[str, str], parts: Iterable[str] = ()
+) -> str:
+    """Neither the changelog nor the store has the state. `why`: what is wrong with the changelog.
+
+    `passed_over`: by share, what is wrong with its snapshot. `parts`: the shares whose snapshots are right, and
+    hold a part only.
+    """
+    told = {**dict.fromkeys(parts, "it holds a part only"), **passed_over}
+    # A manifest that stands is never overwritten: beside it 'create' would find its work done.
+    anew = (
+        "; where one stands that is damaged, start that view with CUTWATER_SNAPSHOTS of an empty place first: "
+        "what stands is never overwritten"
+    )
     return (
-        f"{parent.token} cannot be gone on from: {why}; and {_found(parent, store, passed_over)}. "
+        f"{parent.token} cannot be gone on from: {why}; and {_found(parent, store, told)}. "
         "Take a snapshot of a view that shows that milestone ('cutwater snapshots create'; in a standby region, "
-        "of its replica), name the store of one by CUTWATER_SNAPSHOTS, or start from a later milestone"
+        f"of its replica{anew if passed_over else ''}), name the store of one by CUTWATER_SNAPSHOTS, or start "
+        "from a later milestone"
     )
 
 

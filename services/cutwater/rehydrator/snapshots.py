@@ -47,7 +47,10 @@ class Kept:
         far = shelf_of(settings, job, partitions)
         near, self._far = Checkpoints(store.folder), far
         policy = Policy(settings.snapshot_keep_last, settings.snapshot_keep_hours, settings.snapshot_keep_days)
-        plan = Plan(settings.snapshot_every_ms, policy, settings.snapshot_keep_local)
+        # A replica begins from none of them. The last one says when the next is due, and is what an upload is
+        # tried again from; more would only keep old files of the view's alive.
+        local = 1 if settings.replica_of else settings.snapshot_keep_local
+        plan = Plan(settings.snapshot_every_ms, policy, local)
         self._store, self._metrics = store, metrics
         if not takes and store.applied:
             near.remove()  # of one that took them: their links keep old files

@@ -77,8 +77,7 @@ class StoredSeeds:
         held = {share: manifest.partitions for share, (_, manifest) in found.items()}
         chosen = covering(held, self._job.shards.partitions)
         if not chosen:
-            parts = {share: "it holds a part only" for share in held}
-            raise UsageError(refusal(self._parent, self._why, self._objects.place, {**parts, **self._passed_over}))
+            raise UsageError(refusal(self._parent, self._why, self._objects.place, self._passed_over, held))
         return tuple(Taking(*found[one.name], one.partitions) for one in chosen)
 
     @contextmanager
