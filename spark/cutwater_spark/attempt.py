@@ -17,6 +17,7 @@ from cutwater.adapters.generations import candidates, newest_in_either
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.metering import DriverMetrics, serve
 from cutwater.adapters.process import now_ms
+from cutwater.adapters.returning import Returning
 from cutwater.adapters.settings import Settings
 from cutwater.core import topics
 from cutwater.core.collection import Collector
@@ -71,7 +72,9 @@ class Attempt:
         decoding: Decoding | None,
         look: LookAtExecution,
         account: Account | None = None,
+        returning: Returning | None = None,
     ) -> None:
+        """`returning`: asks the other region once more, where one was asked before."""
         self._job = job
         self._settings = settings
         self._log = log
@@ -80,6 +83,7 @@ class Attempt:
         self._decoding = decoding
         self._look = look
         self._account = account or unrecorded()
+        self._returning = returning
         self.location = location_of(job, settings)
         self._spark = spark
         self._checkpoint = Checkpoint(spark, self.location)
@@ -134,6 +138,10 @@ class Attempt:
                 about = (self._settings, self._number, now_ms, self._log, self._stop.is_set)
                 seed = Seeds(self._spark, job, *about).of(parent, self._checkpoint)
             self.origin, self.seed = Origin.of(parent).raised(seed.floor_ms), seed.folder
+        if self._returning is not None:
+            # The last thing: starting Spark and reading a state take minutes, and a failover fits in there.
+            with start.step("asking the other region again"):
+                self._returning.again(self._generation, self._log)
 
     def run(self, start: StartQuery) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""

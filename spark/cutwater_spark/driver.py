@@ -21,7 +21,7 @@ from cutwater.adapters.eventschemas import known_schemas, unreadable
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.process import listen, run_service
 from cutwater.adapters.registry import registry_for
-from cutwater.adapters.returning import returning
+from cutwater.adapters.returning import Returning, returning
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
 from cutwater.adapters.waiting import await_brokers
@@ -74,12 +74,15 @@ class Driver:
             await_brokers(cluster, settings.wait_ms / 1000, self._log)
         for needed in (job.topic, topics.dead_letters(job.name), topics.late(job.name)):
             partition_count(cluster, needed)
-        if not self._settled(start):
+        asking = returning(job, settings)
+        if asking is not None and not self._settled(start, asking):
             return
         with start.step("starting Spark"):
             spark = open_session(job, settings, location_of(job, settings), self._scratch())
         listen(self)  # Spark has put its own handler for Ctrl-C in place of ours
-        attempt = Attempt(spark, job, settings, self._log, self._stop, decoding, self._look_at_input, start)
+        attempt = Attempt(
+            spark, job, settings, self._log, self._stop, decoding, self._look_at_input, start, asking
+        )
         try:
             with explaining(job.topic, attempt.location):
                 attempt.take_over()
@@ -89,14 +92,12 @@ class Driver:
         finally:
             spark.stop()
 
-    def _settled(self, start: Account) -> bool:
-        """Asks another region that is named; False when stopped while that was waited for.
+    def _settled(self, start: Account, asking: Returning) -> bool:
+        """Asks the other region; False when stopped while that was waited for.
 
         Before there is a Spark: it may be waited for long. Raises FencedError where it has gone on with the job.
         """
-        asking, settings = returning(self._job, self._settings), self._settings
-        if asking is None:
-            return True
+        settings = self._settings
         try:
             with start.step("asking the other region"):
                 parent_milestone(self._job, settings)  # whose generation is over asks nobody

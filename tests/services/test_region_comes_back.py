@@ -16,17 +16,34 @@ from regional import FIRST, Driver, Regions, Side, claim_of, fenced, two_regions
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TransactionalWriter
+from cutwater.adapters.process import now_ms
 from cutwater.adapters.returning import LOOK_S, LOOKS, Returning
+from cutwater.commit_signal.service import CommitSignal
 from cutwater.core import acls, topics
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import FencedError, UnavailableError, UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.returning import Found
+from cutwater.core.generations import Generation, Token
+from cutwater.core.records import Claim
+from cutwater.core.returning import Found, Went
 from cutwater.local.ports import free_ports
 from cutwater.local.running import find
 from harness import wait_until
 from links import Linked
 from users_broker import users_broker
+
+
+class _Log:
+    """Keeps the warnings."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def info(self, *_args: object, **_named: object) -> None:
+        pass
+
+    def warning(self, said: str, **_named: object) -> None:
+        self.said.append(said)
+
 
 SIGNAL, DRIVER = "cutwater.commit_signal", "cutwater_spark.driver"
 
@@ -91,6 +108,8 @@ def test_whose_job_has_gone_on_elsewhere_leaves(apart: Regions, linked: Linked, 
     lost = Returning(origin, us.job, "us", "eu", linked.near, 0)  # the brokers of `us` begin with nothing
     with pytest.raises(FencedError, match=f"{second} was started there"):
         lost.look(FIRST)
+    with pytest.raises(FencedError, match=f"{second} was started there"):
+        lost.again(FIRST, _Log())
     anew = Returning(origin, us.job, "us", "eu", linked.near, 0, f"{FIRST}:0")
     with pytest.raises(FencedError, match=f"{second} was started there"):
         anew.look(FIRST)  # an operator's word is for a region that does not answer
@@ -289,6 +308,55 @@ def test_where_nothing_stands_an_answer_is_waited_for(origin: Any, tmp_path: Pat
     assert f"CUTWATER_GO_ON_BEHIND={FIRST}:0" in found.why
     over = Returning(origin, job, "us", "eu", away, 90_000, f"{FIRST}:0", ask_s=0.5)
     assert not over.look(FIRST).waits
+
+
+def signaller(writing: Writing, returning: Returning) -> CommitSignal:
+    """Of the generation that the job began with."""
+    job, begun = writing.job.name, Generation(1, "local")
+    return CommitSignal(writing.cluster, job, begun, now_ms, _Log(), returning=returning)
+
+
+def test_who_waited_reads_the_commit_stream_again_before_it_fences(broker: Any, tmp_path: Path) -> None:
+    """Days may have passed, and another generation may be at work: that one is not fenced."""
+    writing = Writing(broker.cluster, make_job(tmp_path)[0])
+    writing.epoch([])
+
+    class Waits(Returning):
+        def settled(self, *_args: Any) -> bool:
+            writing.promote(2)
+            return True
+
+    waits = Waits(broker.cluster, writing.job, "local", "eu", Cluster("127.0.0.1:1"), 0, ask_s=0.5)
+    with pytest.raises(FencedError):
+        signaller(writing, waits).run()
+    writing.epoch([])  # its signaller works on
+    writing.close()
+
+
+def test_a_signaller_asks_once_more_behind_the_fencing(broker: Any, tmp_path: Path) -> None:
+    """What was claimed elsewhere since it asked counts; silence does not hold it up then."""
+    writing = Writing(broker.cluster, make_job(tmp_path)[0])
+    writing.epoch([])
+
+    class Settled(Returning):
+        def settled(self, *_args: Any) -> bool:
+            return True
+
+        def _ask(self, *_args: Any) -> Went | None:
+            with pytest.raises(FencedError):
+                writing.epoch([])  # what the one before could still have written is final
+            claim = Claim(writing.job.name, Generation(2, "eu", "5f0c21aa"), b"", 1, 0, "", 0, origin="local")
+            return Went(claim, Token(Generation(1, "local"), 1), None)
+
+    one = Settled(broker.cluster, writing.job, "local", "eu", Cluster("127.0.0.1:1"), 0)
+    with pytest.raises(FencedError, match="g2-eu-5f0c21aa was started there"):
+        signaller(writing, one).run()
+    log = _Log()
+    Returning(broker.cluster, writing.job, "local", "eu", Cluster("127.0.0.1:1"), 0, ask_s=0.5).again(
+        writing.generation, log
+    )
+    assert log.said == ["the other region was not asked again"]
+    writing.close()
 
 
 def test_the_rights_to_ask(broker: Any, tmp_path: Path, kafka_jars: list[Path]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cutwater.adapters import wire
 from cutwater.adapters.generations import told_parent
@@ -20,6 +20,7 @@ from simulation.processes import Process
 if TYPE_CHECKING:
     from simulation.regions import Regions
 
+T = TypeVar("T")
 MIN_AGE_MS = 10_000
 """A job that was silent for longer waits for an answer."""
 
@@ -82,20 +83,36 @@ class Asking(Returning):
             faults["waits for the other region"] += now
             waiting(now)
 
-        cut, cuts, heard_ms = self._link.cut, world.cuts, self._heard_ms()
+        heard_ms = self._heard_ms()
         silent = not heard_ms or world.now_ms - heard_ms >= MIN_AGE_MS
-        stood = gone_on_with(world, self._name, generation)
-        try:
-            passed = super().settled(generation, stop, log, told)
-        except FencedError:
-            faults["leaves: gone on elsewhere"] += 1
-            raise
-        answered = not cut and world.cuts == cuts
-        against = stood & gone_on_with(world, self._name, generation)
-        if against and (answered or (silent and self._heard_ms() == heard_ms)):
-            world.lines.astray[self._process] = f"{self._process.slot} goes on beside {sorted(map(str, against))}"
+        passed = self._held(
+            generation,
+            lambda: super(Asking, self).settled(generation, stop, log, told),
+            "leaves: gone on elsewhere",
+            lambda: silent and self._heard_ms() == heard_ms,
+        )
         faults["goes on"] += 1
         return passed
+
+    def again(self, generation: Generation, log: Any) -> None:
+        self._held(generation, lambda: super(Asking, self).again(generation, log), "leaves: gone on meanwhile")
+
+    def _held(
+        self, generation: Generation, ask: Callable[[], T], leaves: str, all_the_same: Callable[[], bool] = bool
+    ) -> T:
+        """Against what stood there before and behind the question, where it was answered, or `all_the_same`."""
+        world = self._world
+        cut, cuts = self._link.cut, world.cuts
+        stood = gone_on_with(world, self._name, generation)
+        try:
+            told = ask()
+        except FencedError:
+            world.faults[leaves] += 1
+            raise
+        against = stood & gone_on_with(world, self._name, generation)
+        if against and ((not cut and world.cuts == cuts) or all_the_same()):
+            world.lines.astray[self._process] = f"{self._process.slot} goes on beside {sorted(map(str, against))}"
+        return told
 
     def _heard_ms(self) -> int:
         """Of the newest word on the commit stream here."""

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 from cutwater.adapters import failing_over, forking, parents, returning
 from cutwater.adapters.failing_over import FailingOver
+from cutwater.adapters.returning import Returning
 from cutwater.core import arrivals, mirrored
 from cutwater.core.ancestry import Part
 from cutwater.core.arrivals import Ledger
@@ -358,6 +359,14 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "I6",
         off(Stood, "may_be_left"),
         Season({"claims": 1}, _COMES_BACK),
+        frozenset({FORKED}),
+    ),
+    RegionGuard(
+        "who comes back asks again, behind the fencing",
+        "a driver or commit-signal that goes on beside what another region has begun since it asked",
+        "I6",
+        off(Returning, "again"),
+        Season({"claims": 1}, _COMES_BACK, first=25),
         frozenset({FORKED}),
     ),
     RegionGuard(

@@ -25,6 +25,7 @@ from cutwater.core.mirrored import SOURCE_OFFSET
 from cutwater.core.origins import FIRST, Origin, require_kept
 from cutwater.core.records import Milestone
 from cutwater.core.rejection import Seen
+from cutwater_spark.barriers import BarrierLog
 from cutwater_spark.parentage import parent_milestone
 from cutwater_spark.seeds import floor_of
 from simulation.clients import partition_of
@@ -186,6 +187,10 @@ class RegionDriver(Driver):
                 self._disk.seed = self._disk.seed or seed
             self.origin = self.origin.raised(self._disk.seed.floor_ms)
         super()._run()
+
+    def _announce(self, epochs: Epochs, attempt: int, barriers: BarrierLog) -> None:
+        self._returning.again(self.generation, _Silent())  # the last thing behind the fencing
+        super()._announce(epochs, attempt, barriers)
 
     def _query(self, epochs: Epochs) -> None:
         epochs.lists = SimLists(self._log, self._process, self._late)

@@ -106,6 +106,20 @@ class Returning:
         require_not_left(went, self._job.name, self._region)
         return Found(False)
 
+    def again(self, generation: Generation, log: Any) -> None:
+        """Raise FencedError where the other region has gone on since `settled`: the last thing behind the fencing.
+
+        Silence keeps nobody now, nor does a refusal: it was asked, or need not have answered.
+        """
+        if (here := self._stood(generation)) is None:
+            return
+        try:
+            went = self._ask(here, time.sleep, 1)
+        except (UnavailableError, UsageError) as error:
+            log.warning("the other region was not asked again", reason=str(error))
+            return
+        require_not_left(went, self._job.name, self._region)
+
     def _stood(self, generation: Generation) -> Stood | None:
         name, stream = self._job.name, topics.milestones(self._job.name)
         known = candidates(self._own, name) if claimed(generation) else Candidates()

@@ -134,16 +134,17 @@ class CommitSignal:
 
     def _take_over(self, consumer: Consumer, start: Account) -> Duty | None:
         """None when stopped before."""
-        with start.step("reading the commit stream"):
-            parent = self._candidate()
-            before = self._read_state(consumer, parent)  # leaves, when another is promoted, without fencing it
-            if before.last is None:
-                require_may_begin(self._cluster, self._job, self._generation, self._beside)
-        if not self._settled(start):
-            return None
+        parent, before = self._stands(consumer, start)
+        if self._returning is not None:
+            if not self._settled(start, self._returning):
+                return None
+            parent, before = self._stands(consumer, start)  # that may have taken days
         with start.step("fencing older signallers"):
             writer = TransactionalWriter(self._cluster, self._id(parent is not None))
             writer.initialise()
+        if self._returning is not None:
+            with start.step("asking the other region again, behind the fencing"):
+                self._returning.again(self._generation, self._log)
         with start.step("reading what they left"):
             state = self._read_state(consumer, parent)  # what the fenced signaller wrote meanwhile is final now
         newest = state.last.token if state.last else "none"
@@ -157,15 +158,22 @@ class CommitSignal:
         promoting = Promoting(self._cluster, self._job, self._generation, self._now_ms, self._log, self._clock_s)
         return Duty(state, writer, topics.candidates(self._job), promoting)
 
-    def _settled(self, start: Account) -> bool:
+    def _stands(self, consumer: Consumer, start: Account) -> tuple[Milestone | None, SignalState]:
+        """The parent of a candidate, and the state; leaves, when another is promoted, without fencing that."""
+        with start.step("reading the commit stream"):
+            parent = self._candidate()
+            state = self._read_state(consumer, parent)
+            if state.last is None:
+                require_may_begin(self._cluster, self._job, self._generation, self._beside)
+        return parent, state
+
+    def _settled(self, start: Account, returning: Returning) -> bool:
         """Asks another region that is named: an epoch that was prepared here may be of a job that it has by now.
 
         False when stopped while that was waited for. Raises FencedError where it has gone on with the job.
         """
-        if self._returning is None:
-            return True
         with start.step("asking the other region"):
-            settled = self._returning.settled(self._generation, self._stop, self._log, self._metrics.asking)
+            settled = returning.settled(self._generation, self._stop, self._log, self._metrics.asking)
         if not settled:
             start.stopped(UnavailableError("stopped while another region was waited for"))
         return settled
