@@ -42,6 +42,15 @@ def test_a_container_is_told_documented_settings_only(name: str) -> None:
     assert all(re.fullmatch(r"\$\{\w+:-\}", environment[key]) for key in secret)
 
 
+@pytest.mark.parametrize("name", ["driver", "commit-signal"])
+def test_who_goes_on_with_a_job_can_be_told_of_another_region(name: str) -> None:
+    """By the variables of the mirror; where they are not set nobody is asked."""
+    asked = {"CUTWATER_ORIGIN_REGION", "CUTWATER_ORIGIN_BOOTSTRAP_SERVERS", "CUTWATER_GO_ON_BEHIND"}
+    asked |= {"CUTWATER_SNAPSHOTS"} if name == "driver" else set()
+    environment = SERVICES[name]["environment"]
+    assert {key: environment.get(key) for key in asked} == {key: f"${{{key}:-}}" for key in asked}
+
+
 @pytest.mark.parametrize("file", DOCKERFILES, ids=lambda one: one.stem)
 def test_an_image_is_built_from_what_is_there(file: Path) -> None:
     """Nothing is fetched, whoever runs it is nobody, the base is an argument, and its health can be asked for."""

@@ -369,14 +369,17 @@ def test_the_rights_to_ask(broker: Any, tmp_path: Path, kafka_jars: list[Path]) 
         listed = acls.mirror_there(job.name, job.topic)
         there.grant("driver", [one.plain() for one in listed if one.service == "driver"])
 
-        def look(user: str) -> Found:
-            return Returning(broker.cluster, job, "local", "eu", there.cluster(user), 0).look(
+        def look(user: str, least_ms: int = 0) -> Found:
+            return Returning(broker.cluster, job, "local", "eu", there.cluster(user), least_ms).look(
                 writing.generation, lambda _s: None
             )
 
         assert look("driver") == Found(False)
         with pytest.raises(UsageError, match="asking region eu, which CUTWATER_ORIGIN_"):
             look("nobody")
+        healthy = look("nobody", 10**12)  # it was heard of just now: as little as a broken link does that stop it
+        assert not healthy.waits
+        assert "may not" in healthy.why
         with pytest.raises(UsageError, match="may not"):
             TransactionalWriter(there.cluster("driver"), topics.signal_id(job.name)).initialise()
     writing.close()

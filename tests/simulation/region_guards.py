@@ -382,7 +382,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "events that count twice or never, because the offsets of a copy mean others",
         "I2",
         off(resyncing, "_require_unread"),
-        Season({"claims": 1}, {**_GOES_ON, "resync": 3.0}, first=27),
+        Season({"claims": 1}, {**_GOES_ON, "resync": 3.0}, first=14),
         _UNFOUNDED,
     ),
     RegionGuard(

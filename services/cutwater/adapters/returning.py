@@ -88,7 +88,8 @@ class Returning:
     def look(self, generation: Generation, pause: Callable[[float], object] = time.sleep) -> Found:
         """Whether a process of the generation has to wait now. Asks once, and waits for no more than some seconds.
 
-        Raises FencedError where the other region has gone on with the job, UsageError where it does not let us in.
+        Raises FencedError where the other region has gone on with the job, UsageError where it has to answer
+        and does not let us in.
         """
         here = self._stood(generation)
         if here is None:
@@ -99,6 +100,8 @@ class Returning:
         except UnavailableError as error:
             return unanswered(here, self._other, error, may_be_left, self._go_on_behind)
         except UsageError as error:
+            if not may_be_left:  # an answer that is not needed: a broken link would not stop it either
+                return unanswered(here, self._other, error, False, self._go_on_behind)
             raise UsageError(
                 f"asking region {self._other}, which CUTWATER_ORIGIN_* name, whether it has gone on with job "
                 f"{self._job.name}: {error}"
@@ -135,7 +138,8 @@ class Returning:
         claim = went_on(Forking(self._there, self._job).standing(), self._region, here.held)
         if claim is None:
             return None
-        newest = promoted(self._there, self._job.name)
+        stream = topics.milestones(self._job.name)  # before anything is promoted there it may be missing
+        newest = promoted(self._there, self._job.name) if described(self._there, [stream]) else None
         return Went(claim, told_parent(claim).token, newest.token if newest else None)
 
     def _has_claims(self, pause: Callable[[float], object], looks: int) -> bool:

@@ -5,9 +5,10 @@ generation from one of its milestones; what the region commits then is a fork. T
 topic of the region that made it, so a driver and a commit-signal ask there before they go on.
 
 Where nobody answers, the age of the newest word here decides. Below the age at which `failover` begins to do
-without force nobody should have gone on, and a link that is broken stops no region. Above it they wait, until the
-other region answers or an operator says behind which milestone to go on all the same. Where there is no word at
-all they wait, too: a cluster that was lost whole and made again looks like one in which the job is new.
+without force nobody should have gone on, and a link that is broken stops no region. (The other one judges by what
+was copied: where the link was cut before, it may have gone on sooner.) Above it they wait, until the other region
+answers or an operator says behind which milestone to go on all the same. Where there is no word at all they wait,
+too: a cluster that was lost whole and made again looks like one in which the job is new.
 """
 
 from __future__ import annotations

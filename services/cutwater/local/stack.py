@@ -34,6 +34,7 @@ from cutwater.local.broker import Broker
 from cutwater.local.broker_security import BrokerSecurity
 from cutwater.local.children import Child
 from cutwater.local.disk import require_room
+from cutwater.local.elsewhere import Elsewhere
 from cutwater.local.extra import require
 from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
@@ -119,8 +120,7 @@ class Stack:
         }
         self._generation = settings.generation
         self._first: list[Child] = []
-        self._waits = False
-        """Do driver and commit-signal wait for another region?"""
+        self._elsewhere = Elsewhere()
         self._successors = Successors(self.cluster, self.job.name, self._candidate, report)
         claims = Claims(self.cluster, self.job, settings.region, now_ms)
         self._renewals = Renewals(
@@ -264,14 +264,12 @@ class Stack:
         asking = returning(job, settings, self.cluster)
         if asking is not None and (found := asking.look(settings.generation)).waits:
             self._report(f"driver and commit-signal wait: {found.why}")
-            self._waits = True
+            self._elsewhere = Elsewhere(lambda: asking.look(settings.generation))
 
     def _driver_started(self) -> bool:
         """Has the driver taken over since this stack began? Or does it wait for another region?"""
-        if self._waits:
-            return True
         at_ms = streams.newest_start_ms(self.cluster, self.job.name)
-        return at_ms is not None and at_ms >= self._begun_ms
+        return (at_ms is not None and at_ms >= self._begun_ms) or self._elsewhere.still()
 
     def _service(
         self,
