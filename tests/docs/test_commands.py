@@ -87,7 +87,7 @@ def curl(words: list[str]) -> None:
     method = "post" if "-d" in words else "get"
     assert set(parse_qs(address.query)) <= {one["name"] for one in found[method].get("parameters", ())}
     if method == "post":
-        assert address.path == "/v1/keys"
+        assert address.path in {"/v1/keys", "/v1/global/keys"}
         Keys.model_validate_json(words[words.index("-d") + 1])
 
 

@@ -302,7 +302,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a lower bound above the loss",
         "I6",
         off(regions, "known_loss", all_behind),
-        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 45),
+        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 44),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -318,7 +318,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "milestones of the failback counted among what is lost",
         "I6",
         off(forking, "behind", to_the_end),
-        Season({"claims": 4}, _BACK, 700, 44),
+        Season({"claims": 4}, _BACK, 700, 9),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
