@@ -75,7 +75,7 @@ def test_dead_letters_are_listed_with_filters(cli: Cli) -> None:
     assert "[/k]" in table.stdout, "a key is no markup"
     wrong = cli.run("dead-letters", "list", "--reason", "ugly")
     assert wrong.returncode == 2
-    assert "the reasons are: no value" in wrong.stderr
+    assert "the reasons are: no source offset, no value" in wrong.stderr
 
 
 def test_late_pairs_are_listed(cli: Cli) -> None:
