@@ -214,5 +214,5 @@ def _told(cluster: Cluster, topic: str) -> Iterator[Told]:
 def _behind(cluster: Cluster, topic: str, cut: Cut) -> int:
     """Offsets of the origin's own source behind a cut."""
     places = {place: offset for place, offset in cut if place.topic == topic}
-    ends: Mapping[TopicPartition, int] = Ends(cluster, ASK_S).committed(list(places))
+    ends: Mapping[TopicPartition, int] = Ends(cluster).committed(list(places))  # it has just answered
     return sum(max(0, ends[place] - offset) for place, offset in places.items())

@@ -112,9 +112,11 @@ def _mirror_tools(job: str, source: str, origin: str) -> Iterator[Acl]:
         more = ("Create", "DescribeConfigs", "Write") if prefixed else ()
         yield Acl(MIRROR_TOOLS, "topic", name, ("Read", "Delete", *more), prefixed)
     yield Acl(MIRROR_TOOLS, "topic", mirrored.arrivals(job, origin), ("Read", "Delete"))
-    # What is at work here is no copy, and its topics are not given up.
+    # What is at work here is no copy, and no copy is given up that it reads: nor may it be claimed meanwhile.
     yield Acl(MIRROR_TOOLS, "topic", topics.milestones(job), ("Read",))
+    yield Acl(MIRROR_TOOLS, "topic", topics.candidates(job), ("Read",))
     yield Acl(MIRROR_TOOLS, "topic", mirrored.positions(job), ("Read", "Write"))
+    yield Acl(MIRROR_TOOLS, "transactional-id", topics.claims_id(job), ("Write",))
     yield Acl(MIRROR_TOOLS, "transactional-id", mirrored.ids(job, origin), ("Write",), prefixed=True)
     yield _group(MIRROR_TOOLS)
 
