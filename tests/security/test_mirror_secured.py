@@ -123,6 +123,7 @@ def test_an_origin_with_tls_and_users_is_mirrored_looked_at_and_left(stage: Stag
     assert stage.leaks() == []
 
 
+@pytest.mark.rotating
 def test_a_wrong_secret_of_the_origins_is_named_as_such(stage: Stage) -> None:
     """Exit code 2, and the setting of the origin's, not that of the own brokers; in no log what was given."""
     last = stage.epoch(1)
@@ -145,6 +146,7 @@ def test_a_wrong_secret_of_the_origins_is_named_as_such(stage: Stage) -> None:
     assert stage.leaks(WRONG) == []
 
 
+@pytest.mark.rotating
 def test_settings_that_cannot_work_are_named_as_the_origins(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anybody is asked."""
     for name, value in environment(stage.mirrors).items():

@@ -81,6 +81,7 @@ def test_what_an_open_claim_starts_from_is_not_pruned(standby: Standby) -> None:
     assert one.call(*prune, **keep)["shares"][0]["retired"] == [1]
 
 
+@pytest.mark.rotating
 def test_a_replica_keeps_one_beside_its_view(standby: Standby) -> None:
     """It begins from none: more of them would only keep old files of the view's alive."""
     one, events = standby, Events(standby.writing)
@@ -96,6 +97,7 @@ def test_a_replica_keeps_one_beside_its_view(standby: Standby) -> None:
             assert [path.stem for path in (one.folder / "replica").rglob("*.checkpoints/*.json")] == ["2"]
 
 
+@pytest.mark.rotating
 def test_without_a_store_a_replica_says_what_to_set(standby: Standby) -> None:
     one, events = standby, Events(standby.writing)
     with mirroring(one.own, one.writing.cluster, one.writing.job) as mirror:

@@ -60,6 +60,7 @@ def test_a_generation_goes_on_from_a_milestone(job: Flow) -> None:
     assert_whole(second, second.wait(), "sliding")
 
 
+@pytest.mark.rotating
 def test_a_candidate_rests_between_epochs(job: Flow) -> None:
     """A share of the time is left to others while it catches up; what it commits is the same."""
     port = free_ports(1)[0]
