@@ -7,11 +7,7 @@ would be taken for the whole.
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import json
-from collections.abc import Awaitable, Callable, Iterable
-from itertools import islice
 from typing import Any
 
 from fastapi import Request, Response
@@ -21,8 +17,9 @@ from fastapi.exceptions import HTTPException
 from cutwater.core.errors import UnavailableError
 from cutwater.core.moments import iso
 from cutwater.rehydrator import questions
-from cutwater.rehydrator.answering import Answering, patience, rendered, shown_row
-from cutwater.rehydrator.asked import Keys, span_of
+from cutwater.rehydrator.answering import Answering, patience, shown_row
+from cutwater.rehydrator.asked import Keys
+from cutwater.rehydrator.owners import Answer, Span, joined, of_each_owner
 from cutwater.rehydrator.parameters import (
     TOP_DEFAULT,
     WAIT_MS_DEFAULT,
@@ -44,8 +41,6 @@ TOPS_MAX = 4
 RANKING_S = 20.0
 """What the longest one may take on a busy machine: who ranks is not away."""
 
-Answer = dict[str, Any]
-
 
 class Spanning:
     """Questions that are asked of all owners concerned, this one among them, and joined."""
@@ -65,30 +60,15 @@ class Spanning:
         answer is whole or an error: where nobody who holds one of the keys answers, the status is 503, and it
         may be asked again.
         """
-        span = span_of(asked)
-        self._answering.require(*asked.keys)
-        self._peers.require_agreed(request)
         every = list(dict.fromkeys(asked.keys))
-        shares: dict[Holders, list[str]] = {}
-        for key in every:
-            shares.setdefault(self._peers.of_key(key), []).append(key)
-        now = list(islice(shares.items(), asked.rows))
-        rows, wait_s = asked.rows // len(now), patience(at_least, wait_ms)
-
-        async def of(holders: Holders, keys: list[str]) -> Answer | Response:
-            share = asked.model_copy(update={"keys": keys, "rows": rows})
-            body = share.model_dump_json(by_alias=True).encode()
-            if answer := await self._peers.elsewhere(holders, "/v1/keys", request, wait_s, body):
-                return answer
-            await self._answering.reach(at_least, wait_ms)
-            return await run_in_threadpool(self._keys, share, span)
+        answers = of_each_owner(self._answering, request, "/v1/keys", asked, at_least, wait_ms, self._keys)
 
         def join(parts: list[Answer]) -> Answer:
             return {**_join_keys(every, parts), **self._answering.holds(names=False)}
 
-        return await _joined((of(holders, keys) for holders, keys in now), join)
+        return await joined(answers, join)
 
-    def _keys(self, asked: Keys, span: tuple[int | None, int | None]) -> Answer:
+    def _keys(self, asked: Keys, span: Span) -> Answer:
         page = self._view.read_several(asked.keys, *span, asked.limit, asked.rows)
         hint = questions.hint(self._view.evicted(page.milestone, span[0]))
         keys = [
@@ -140,7 +120,7 @@ class Spanning:
             rows = [shown_row(row) for row in self._view.joined(stored, wanted)]
             return {"milestones": milestones, "rows": rows, **self._answering.holds(names=False)}
 
-        return await _joined((of(holders) for holders in self._peers.parts(request)), join)
+        return await joined((of(holders) for holders in self._peers.parts(request)), join)
 
     async def _top(self, order: Order, part: Part) -> Answer:
         if self._tops >= TOPS_MAX:
@@ -155,21 +135,6 @@ class Spanning:
                 422, f"more than {TOP_ROWS_MAX:,} rows lie there: ask for fewer windows, with from and to"
             )
         return {"milestone": self._answering.owners(top.milestone), "stored": list(map(_packed, top.rows))}
-
-
-async def _joined(
-    asked: Iterable[Awaitable[Answer | Response]], join: Callable[[list[Answer]], Answer]
-) -> Response:
-    """Ask all at once; the first refusal, where there is one, is the answer."""
-    answers = await asyncio.gather(*asked)
-    refusals = (one for one in answers if isinstance(one, Response) and one.status_code != 200)
-    if refusal := next(refusals, None):
-        return refusal
-
-    def read() -> Answer:
-        return join([json.loads(bytes(one.body)) if isinstance(one, Response) else one for one in answers])
-
-    return await run_in_threadpool(rendered, read)
 
 
 def _join_keys(every: list[str], parts: list[Answer]) -> Answer:
