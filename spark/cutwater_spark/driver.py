@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from cutwater.adapters.eventschemas import known_schemas, unreadable
 from cutwater.adapters.kafka import partition_count
+from cutwater.adapters.metering import DriverMetrics, serve
 from cutwater.adapters.process import listen, run_service
 from cutwater.adapters.registry import registry_for
 from cutwater.adapters.returning import Returning, returning
@@ -97,11 +99,18 @@ class Driver:
 
         Before there is a Spark: it may be waited for long. Raises FencedError where it has gone on with the job.
         """
-        settings = self._settings
+        settings, metrics = self._settings, DriverMetrics()
+
+        def waiting(now: bool) -> None:
+            metrics.waiting_for_region(now)
+            if now:  # only then: the driver that this one follows may still have the port
+                at = (settings.host, settings.driver_port)
+                serving.callback(serve(metrics.registry, *at, "CUTWATER_DRIVER_PORT"))
+
         try:
-            with start.step("asking the other region"):
+            with ExitStack() as serving, start.step("asking the other region"):
                 parent_milestone(self._job, settings)  # whose generation is over asks nobody
-                return asking.settled(settings.generation, self._stop, self._log)
+                return asking.settled(settings.generation, self._stop, self._log, waiting)
         except CutwaterError as error:
             start.stopped(error)
             raise

@@ -47,6 +47,7 @@ class _Log:
 
 
 SIGNAL, DRIVER = "cutwater.commit_signal", "cutwater_spark.driver"
+METRICS = {SIGNAL: "signal", DRIVER: "driver"}
 
 
 @pytest.fixture
@@ -198,13 +199,13 @@ def test_an_operators_word_on_the_fork_counts(apart: Regions, linked: Linked) ->
     refused(us, SIGNAL, env)
 
 
-def metric(port: int) -> float | None:
+def metric(port: int, of: str = SIGNAL) -> float | None:
     try:
         text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=5).text
     except httpx.HTTPError:
         return None
     found = [one for family in text_string_to_metric_families(text) for one in family.samples]
-    return next(one.value for one in found if one.name == "cutwater_signal_waiting_for_region")
+    return next(one.value for one in found if one.name == f"cutwater_{METRICS[of]}_waiting_for_region")
 
 
 def test_who_was_silent_waits_for_an_answer(apart: Regions, linked: Linked) -> None:
@@ -214,13 +215,14 @@ def test_who_was_silent_waits_for_an_answer(apart: Regions, linked: Linked) -> N
     first.epoch(us.produce(20))
     link.refuses = True
     link.cut()
-    (port,) = free_ports(1)
+    port, drivers = free_ports(2)
     before = len(said(us, SIGNAL))
     running = start(us, SIGNAL, FIRST, asking(linked, SIGNAL_PORT=str(port)))
     wait_until(lambda: f"CUTWATER_GO_ON_BEHIND={FIRST}:2" in said(us, SIGNAL)[before:], "it to wait", 60)
     assert (metric(port), link.refused > 0) == (1, True)
-    driver = start(us, DRIVER, FIRST, asking(linked))
+    driver = start(us, DRIVER, FIRST, asking(linked, DRIVER_PORT=str(drivers)))
     wait_until(lambda: "waiting" in (said(us, DRIVER) if us.flow.log(DRIVER).exists() else ""), "the driver", 60)
+    assert metric(drivers, DRIVER) == 1
     driver.terminate()
     assert driver.wait(30) == 0, said(us, DRIVER)
     assert us.tokens()[-1] == f"{FIRST}:2", "nothing was committed"

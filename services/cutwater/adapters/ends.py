@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
@@ -15,7 +16,7 @@ from cutwater.core.cuts import TopicPartition
 
 
 class Ends:
-    """Asks for ends, over connections of its own that stay. Any thread may ask.
+    """Asks for ends, over connections of its own that stay. Any thread may ask; they are answered one by one.
 
     Each question raises UnavailableError when the brokers do not answer, or nobody leads a partition; UsageError
     where a topic is not known for all of `patience_s`.
@@ -24,6 +25,9 @@ class Ends:
     def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
         self._patience_s = patience_s
         self._admin: AdminClient = made(cluster, AdminClient, {})
+        # In librdkafka 2.16 two questions at once end the process: what one client learns of the leaders of one
+        # question's partitions answers the other, and frees what that one's thread still sets up.
+        self._one_asks = threading.Lock()
 
     def of(self, topic: str, partitions: int) -> dict[int, int]:
         """The next offset of each partition: what has been written, in open transactions too."""
@@ -53,7 +57,8 @@ class Ends:
 
         def look() -> None:
             for topic in named:
-                self._admin.list_topics(topic, timeout=self._patience_s)
+                with self._one_asks:
+                    self._admin.list_topics(topic, timeout=self._patience_s)
 
         doing = f"reading the ends of {', '.join(named)}"
         spec = of or OffsetSpec.latest()
@@ -62,13 +67,14 @@ class Ends:
     def _ask(
         self, places: Sequence[TopicPartition], isolation: IsolationLevel, of: OffsetSpec
     ) -> dict[TopicPartition, int]:
-        self._admin.poll(0)  # what it has said since the last question; nobody else asks it for that
-        asked = self._admin.list_offsets(
-            {Asked(*place): of for place in places},
-            isolation_level=isolation,
-            request_timeout=self._patience_s,
-        )
-        answers = {at: int(future.result(2 * self._patience_s).offset) for at, future in asked.items()}
+        with self._one_asks:
+            self._admin.poll(0)  # what it has said since the last question; nobody else asks it for that
+            asked = self._admin.list_offsets(
+                {Asked(*place): of for place in places},
+                isolation_level=isolation,
+                request_timeout=self._patience_s,
+            )
+            answers = {at: int(future.result(2 * self._patience_s).offset) for at, future in asked.items()}
         if unknown := [at for at, end in answers.items() if end < 0]:
             # Seen on connections that break in the middle of an answer: no error, and no offset. Ask again.
             raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset is told of {unknown[0]}"))

@@ -56,6 +56,9 @@ class DriverMetrics:
         self._heartbeats = Counter("heartbeats", "Times that an idle job said so.", **here)
         self._restarts = Counter("query_restarts", "Times that Spark ended the query, to go on.", **here)
         self._rested = Counter("rested", "Rest of a candidate between epochs.", unit="seconds", **here)
+        self._waiting_for_region = Gauge(
+            "waiting_for_region", "1 while another region, which may have gone on, does not answer.", **here
+        )
         for unknown in (self._epoch, self._watermark, self._skew):
             unknown.set(float("nan"))  # a watermark of 1970 would page somebody at each start
 
@@ -80,6 +83,9 @@ class DriverMetrics:
     def rests(self, seconds: float) -> None:
         """A candidate rests so long, to leave the machine to others."""
         self._rested.inc(seconds)
+
+    def waiting_for_region(self, now: bool) -> None:
+        self._waiting_for_region.set(now)
 
     def _barrier(self, one: Barrier) -> None:
         self.stands_at(one)
