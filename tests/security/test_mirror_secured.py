@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,15 +16,20 @@ from changelogs import Sold, Writing, make_job, until
 from mirroring import ORIGIN, Events, arrivals, environment_of, process, require_held
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.adapters.replicas import has_mirror
 from cutwater.adapters.settings import environment, load_settings
-from cutwater.core import acls
+from cutwater.adapters.streams import release
+from cutwater.core import acls, topics
 from cutwater.core.acls import MIRROR, MIRROR_TOOLS
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import FencedError, UsageError
 from granting import create, planned
 from secured import Secured, Start
 
 KEY_PASSWORD = "key-password-that-must-not-show"
+PAGE = Path(__file__).parents[2] / "docs" / "FAILOVER.md"
+GIVEN_UP = re.compile(r"^\| the other region, for `switchover` \| (.+) \| (.+) \| (.+) \|$", re.MULTILINE)
+NAMED = re.compile(r"`<job>([^`]+)`( \(prefixed\))?")
 WRONG = "a-wrong-password-that-must-not-show"
 USERS = {MIRROR: "mirror", MIRROR_TOOLS: "operator"}
 
@@ -119,6 +125,41 @@ def test_an_origin_with_tls_and_users_is_mirrored_looked_at_and_left(stage: Stag
     (fork,) = json.loads(listed.stdout)["forks"]
     assert (fork["asked"], fork["milestones"], fork["parent"]) == (True, 1, f"{stage.writing.generation}:2")
     assert json.loads(stage.call("forks", "loss", str(stage.path), "--json").stdout)["events"]["missing"] == 9
+    assert "Traceback" not in stage.said
+    assert stage.leaks() == []
+
+
+def documented(job: str) -> Iterator[dict[str, Any]]:
+    """The rights in the other region that the page asks for a switchover."""
+    for kind, names, operations in GIVEN_UP.findall(PAGE.read_text(encoding="utf-8")):
+        for name, prefixed in NAMED.findall(names):
+            row = {"resource": kind.replace(" ", "-"), "name": job + name, "operations": operations.split(", ")}
+            yield row | {"pattern": "prefixed" if prefixed else "literal"}
+
+
+def test_a_switchover_takes_the_job_from_an_origin_with_tls_and_users(stage: Stage, there: Secured) -> None:
+    """Refused without the rights that the page lists, with nothing done; with them the driver there is fenced."""
+    job, admin = stage.job.name, there.cluster("admin")
+    driver = TransactionalWriter(admin, topics.driver_id(job, stage.writing.generation))
+    driver.initialise()
+    running = stage.mirror()
+    try:
+        last = stage.epoch(1)
+        until(lambda: stage.arrived(last), f"the arrival: {stage.log.read_text()}")
+        words = ("switchover", str(stage.path), "--json", "--wait", "0")
+        refused = stage.call(*words)
+        assert (refused.returncode, "may not" in refused.stderr) == (UsageError.exit_code, True), refused.stderr
+        assert release(admin, topics.milestones(job)) is None
+        create(admin, planned(USERS[MIRROR_TOOLS], documented(job)))
+        until(lambda: stage.call(*words).returncode == 0, f"the release's arrival: {stage.said[-2_000:]}")
+    finally:
+        running.kill()
+        running.wait(20)
+    released = release(admin, topics.milestones(job))
+    assert released is not None
+    assert released.sequence == last
+    with pytest.raises(FencedError):
+        driver.write(topics.barriers(job), [b"late"])
     assert "Traceback" not in stage.said
     assert stage.leaks() == []
 
