@@ -1,9 +1,9 @@
 """The global view: rows that regions aggregate each from events of their own, merged when they are read.
 
-Each region is one *lineage*: the generations that went on from one another, of which the newest milestone holds
-all that an earlier one held. So of a lineage one part counts, the newest, however often it is told; those of
-different lineages are of different events, and merge as the measures say. What comes out depends neither on the
-order of the parts nor on their grouping: they are folded by the names of their lineages.
+Each region tells of one *lineage*: the generations that went on from one another, of which the newest milestone
+holds all that an earlier one held. So of a lineage one part counts, the newest, however often it is told; those of
+different lineages merge as the measures say, and must be of different events: `core.counted` knows whether they
+are. What comes out depends neither on the order of the parts nor on their grouping: they are folded by name.
 
 A merged state has the highest of its parts' horizons. Below it some region has forgotten its rows, and what the
 others still have would look like a whole: it is left out.
@@ -30,6 +30,7 @@ class Part(Generic[Place]):
     """What one lineage tells of its rows, at one milestone."""
 
     lineage: str
+    """Its name: that of the region which tells of it."""
     at: tuple[int, int]
     """How new: the number of the generation, and the sequence."""
     horizon_ms: int
