@@ -10,7 +10,7 @@ import pytest
 
 from cutwater.adapters import admin
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.identities import Identities
+from cutwater.adapters.kafka import failure
 from cutwater.core.errors import UnavailableError
 from cutwater.core.replication import UNREPLICATED
 from cutwater.core.topics import TopicSpec
@@ -51,7 +51,6 @@ def test_silence_is_an_outage(ask: Callable[[Silent], object], monkeypatch: pyte
     assert silent.bounds == [0.01], "librdkafka waits no longer, either"
 
 
-def test_silence_about_an_identity_is_an_outage() -> None:
-    identities = Identities(NOWHERE, 0.01)
-    with pytest.raises(UnavailableError, match="describing topic t: no answer"):
-        identities._failure(Future(), "t")
+def test_silence_of_any_answer_is_an_outage() -> None:
+    with pytest.raises(UnavailableError, match=r"describing topic t: no answer in 0\.01 s"):
+        failure(Future(), "describing topic t", 0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -135,6 +136,45 @@ def answered(consumer: Consumer) -> bool:
         return bounds(consumer, "still", 0) == (0, 0)
     except CutwaterError:
         return False
+
+
+STOPPED = """
+import sys
+import time
+
+from cutwater.adapters import ends
+from cutwater.adapters.cluster import Cluster
+from cutwater.core.errors import UnavailableError
+
+asked = ends.Ends(Cluster(sys.argv[1]), patience_s=0.2)
+print("asks", flush=True)
+until_s, missed = time.monotonic() + 60, 0
+while missed < 2 and time.monotonic() < until_s:
+    try:
+        asked.of(sys.argv[2], 1)
+    except UnavailableError:
+        missed += 1
+print("missed", missed, flush=True)
+"""
+
+
+def test_who_stood_still_says_that_nobody_answered(broker: Any, unique: Callable[[str], str]) -> None:
+    """By an error of ours: its time was over when it went on, and the answer has some threads to go through."""
+    topic = unique("ends")
+    ensure_topics(broker.cluster, [TopicSpec(topic, 1, ())])
+    asker = subprocess.Popen(
+        [sys.executable, "-c", STOPPED, broker.cluster.bootstrap, topic], stdout=subprocess.PIPE, text=True
+    )
+    assert asker.stdout is not None
+    with asker:
+        assert asker.stdout.readline() == "asks\n"
+        until_s = time.monotonic() + 60
+        while asker.poll() is None and time.monotonic() < until_s:
+            asker.send_signal(signal.SIGSTOP)
+            time.sleep(0.6)
+            asker.send_signal(signal.SIGCONT)
+            time.sleep(0.2)
+        assert (asker.stdout.read(), asker.wait(30)) == ("missed 2\n", 0)
 
 
 FORGETFUL = """

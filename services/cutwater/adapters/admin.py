@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import TIMEOUT_S, explain
+from cutwater.adapters.kafka import TIMEOUT_S, explain, failure
 from cutwater.adapters.reaching import made
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.replication import UNREPLICATED, Replication
@@ -57,7 +57,7 @@ def cluster_id(cluster: Cluster) -> str:
     doing = f"asking {cluster.bootstrap} who it is"
     admin = admin_client(cluster)  # held: without a name it would end before it has answered
     asked = admin.describe_cluster(request_timeout=TIMEOUT_S)
-    if (error := _failure(asked, doing)) is not None:
+    if (error := failure(asked, doing, 2 * TIMEOUT_S)) is not None:
         raise explain(error, doing) from None
     return str(asked.result(TIMEOUT_S).cluster_id)
 
@@ -65,23 +65,11 @@ def cluster_id(cluster: Cluster) -> str:
 def _answers(asked: Mapping[str, Future[Any]], doing: str, but: Container[int]) -> Iterator[tuple[str, Any]]:
     """What was answered of each topic; those whose error is one of `but` are left out, any other is raised."""
     for name, future in asked.items():
-        # Raised, it would hold this frame, and through it the client, until the garbage is collected.
-        error = _failure(future, f"{doing} topic {name}")
+        error = failure(future, f"{doing} topic {name}", 2 * TIMEOUT_S)
         if error is None:
             yield name, future.result(TIMEOUT_S)
         elif error.args[0].code() not in but:
             raise explain(error, f"{doing} topic {name}") from None
-
-
-def _failure(future: Future[Any], doing: str) -> KafkaException | None:
-    """What Kafka says against it. Raises UnavailableError where it says nothing within the bound."""
-    try:
-        error = future.exception(2 * TIMEOUT_S)
-    except TimeoutError:
-        raise UnavailableError(f"{doing}: no answer in {2 * TIMEOUT_S:g} s; check that the brokers run") from None
-    if error is not None and not isinstance(error, KafkaException):
-        raise error
-    return error
 
 
 def create_topics(
@@ -194,7 +182,7 @@ def set_configs(cluster: Cluster, topic: str, settings: Mapping[str, str]) -> No
     )
     doing = f"changing {', '.join(sorted(settings))} of topic {topic}"
     for future in asked.values():
-        error = _failure(future, doing)
+        error = failure(future, doing, 2 * TIMEOUT_S)
         if error is not None and error.args[0].code() in _UNWANTED:
             raise UsageError(f"{doing}: the brokers do not take it ({error.args[0].str()})")
         if error is not None:
@@ -222,7 +210,7 @@ def not_creatable(cluster: Cluster, specs: Sequence[TopicSpec], replication: Rep
         [_new_topic(one, replication) for one in specs], request_timeout=TIMEOUT_S, validate_only=True
     )
     for name, future in asked.items():
-        error = _failure(future, f"asking whether topic {name} may be created")
+        error = failure(future, f"asking whether topic {name} may be created", 2 * TIMEOUT_S)
         if error is not None and error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             refused[name] = str(explain(error, f"creating topic {name}"))
     return refused

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
 from cutwater.adapters.admin import admin_client, described
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
-from cutwater.adapters.kafka import TIMEOUT_S, explain
+from cutwater.adapters.kafka import TIMEOUT_S, explain, failure
 
 
 def empty(cluster: Cluster, topic: str) -> None:
@@ -18,8 +18,7 @@ def empty(cluster: Cluster, topic: str) -> None:
     ends = Ends(cluster).of(topic, len(found.partitions))
     admin = admin_client(cluster)  # held: without a name it would end before it has answered
     asked = [TopicPartition(topic, number, end) for number, end in ends.items() if end]
-    try:
-        for done in admin.delete_records(asked, request_timeout=TIMEOUT_S).values() if asked else ():
-            done.result(2 * TIMEOUT_S)
-    except KafkaException as error:
-        raise explain(error, f"deleting records of {topic}") from None
+    doing = f"deleting records of {topic}"
+    for done in admin.delete_records(asked, request_timeout=TIMEOUT_S).values() if asked else ():
+        if (error := failure(done, doing, 2 * TIMEOUT_S)) is not None:
+            raise explain(error, doing) from None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Asked
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import TIMEOUT_S, patiently
+from cutwater.adapters.kafka import TIMEOUT_S, failure, patiently
 from cutwater.adapters.reaching import made
 from cutwater.core.cuts import TopicPartition
 
@@ -25,7 +27,7 @@ class Ends:
     def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
         self._patience_s = patience_s
         self._admin: AdminClient = made(cluster, AdminClient, {})
-        # In librdkafka 2.16 two questions at once end the process: what one client learns of the leaders of one
+        # In librdkafka 2.16 two questions at once can end the process: what a client learns of the leaders of one
         # question's partitions answers the other, and frees what that one's thread still sets up.
         self._one_asks = threading.Lock()
 
@@ -74,8 +76,13 @@ class Ends:
                 isolation_level=isolation,
                 request_timeout=self._patience_s,
             )
-            answers = {at: int(future.result(2 * self._patience_s).offset) for at, future in asked.items()}
+            answers = {at: self._offset(at.topic, future) for at, future in asked.items()}
         if unknown := [at for at, end in answers.items() if end < 0]:
             # Seen on connections that break in the middle of an answer: no error, and no offset. Ask again.
             raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset is told of {unknown[0]}"))
         return {TopicPartition(at.topic, at.partition): end for at, end in answers.items()}
+
+    def _offset(self, topic: str, future: Future[Any]) -> int:
+        if (error := failure(future, f"reading the ends of {topic}", 2 * self._patience_s)) is not None:
+            raise error
+        return int(future.result(self._patience_s).offset)

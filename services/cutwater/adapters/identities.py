@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import TIMEOUT_S, explain
+from cutwater.adapters.kafka import TIMEOUT_S, explain, failure
 from cutwater.adapters.reaching import made
-from cutwater.core.errors import UnavailableError
 
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
@@ -39,21 +37,10 @@ class Identities:
         asked = self._admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._patience_s)
         found = {}
         for name, future in asked.items():
-            error = self._failure(future, name)
+            error = failure(future, f"describing topic {name}", 2 * self._patience_s)
             if error is None:
                 one = future.result(self._patience_s)
                 found[name] = Identity(str(one.topic_id), len(one.partitions))
-            elif not isinstance(error, KafkaException):
-                raise error
             elif error.args[0].code() not in _ABSENT:
                 raise explain(error, f"describing topic {name}")
         return found
-
-    def _failure(self, future: Future[Any], name: str) -> BaseException | None:
-        try:
-            return future.exception(2 * self._patience_s)
-        except TimeoutError:
-            patience = f"{2 * self._patience_s:g} s"
-            raise UnavailableError(
-                f"describing topic {name}: no answer in {patience}; do the brokers run?"
-            ) from None

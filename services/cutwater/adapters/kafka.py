@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
@@ -86,6 +87,21 @@ def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
     if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
         return UsageError(f"{doing}: a record is larger than the topic or the producer takes ({cause.str()})")
     return UnavailableError(f"{doing}: {cause.str()}; check that the brokers run and can be reached")
+
+
+def failure(asked: Future[Any], doing: str, timeout_s: float) -> KafkaException | None:
+    """What Kafka says against a question of an admin client.
+
+    Raised by the future itself it would hold the asker's frame, and through it the client, until the garbage is
+    collected. Raises UnavailableError where nothing is heard for so long: of a process that stood still, too.
+    """
+    try:
+        error = asked.exception(timeout_s)
+    except TimeoutError:
+        raise UnavailableError(f"{doing}: no answer in {timeout_s:g} s; check that the brokers run") from None
+    if error is not None and not isinstance(error, KafkaException):
+        raise error
+    return error
 
 
 def patiently(doing: str, ask: Callable[[], T], look: Callable[[], Any], patience_s: float = TIMEOUT_S) -> T:

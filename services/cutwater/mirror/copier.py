@@ -59,8 +59,8 @@ class Copier:
         self._own, self._origin = own, origin
         self._job, self._region = job, region
         self._log, self._metrics = log, metrics
-        ends = Ends(own)
-        self._slots = {one: Slot(own, job, region, one, ends, now_ms) for one in slots}
+        # Each asks by itself: an `Ends` answers one question at a time, and a transaction waits for this one.
+        self._slots = {one: Slot(own, job, region, one, Ends(own), now_ms) for one in slots}
         self._settings = TakingOver(own, origin, job, region, log, metrics, kept, clock_s)
         looks = (own, origin, job, region, now_ms, self._slots.keys(), self._settings)
         self._looking = Looking(*looks, replication, clock_s)
