@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cutwater.core.candidates import PARENT_DIGITS, Candidates
 from cutwater.core.chain import link
 from cutwater.core.errors import UsageError
-from cutwater.core.forks import Fork, Told, behind, decided, foreign
+from cutwater.core.forks import Fork, Growing, Told, behind, decided, foreign, undecided
 from cutwater.core.generations import ROOT_PARENT, Generation
 from cutwater.core.records import Claim, Decision, Milestone
 from protocol_samples import JOB, hash_of, milestone
@@ -75,6 +75,18 @@ def test_everything_behind_the_parent_contradicts_up_to_the_return(stream: Strea
     assert [one.source_cut for one in found] == [run[-1].source_cut for run in runs]
 
 
+@given(st.sampled_from(["us", "elsewhere"]).flatmap(streams), st.data())
+def test_counted_as_it_grows_it_is_the_same(stream: Stream, data: st.DataObject) -> None:
+    """Of several parents, of which not each is there, after every milestone."""
+    parents = data.draw(st.sets(st.sampled_from([*(one.hash for one in stream.told), bytes(32)])))
+    growing = Growing(parents, elsewhere(stream).__contains__)
+    for number, one in enumerate(stream.told, 1):
+        growing.take(one)
+        found = {one: behind(stream.told[:number], one, elsewhere(stream)) for one in parents}
+        wanted = {at: sum(line.milestones for line in lines) for at, lines in found.items() if lines is not None}
+        assert (growing.counts, growing.milestones) == (wanted, sum(wanted.values()))
+
+
 @given(streams())
 def test_a_stream_without_the_parent_says_nothing(stream: Stream) -> None:
     """Not that nothing contradicts: that is not known."""
@@ -131,3 +143,12 @@ def test_the_newest_decision_counts_and_changes_nothing_else() -> None:
     assert after.by_id[HERE] == replace(before.by_id[HERE], decision=second)
     assert after.by_id[HERE].open
     assert before.after(replace(first, generation=THERE)) == before
+
+
+def test_only_what_nobody_decided_is_looked_for() -> None:
+    """And only of one origin: what was copied of another one stands in another stream."""
+    mine, other = claim(), replace(claim(Generation(3, "eu", "0badcafe")), parent=b"another", origin="ap")
+    known = Candidates().after(mine).after(other)
+    assert undecided(known.by_id.values(), "us") == {link(mine.parent): HERE}
+    known = known.after(Decision(JOB, HERE, str(THERE), "why", 6))
+    assert undecided(known.by_id.values(), "us") == {}

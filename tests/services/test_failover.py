@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from regional import (
     FIRST,
     Driver,
     Regions,
+    Side,
     claim_of,
     fenced,
     local,
@@ -17,10 +20,14 @@ from regional import (
 
 from cutwater.adapters import streams, wire
 from cutwater.adapters.generations import candidates
+from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import from_origin
+from harness import wait_until
+
+GOING_ON = ("making topics", "claiming a generation", "promoting it")
 
 
 def test_over_and_back_and_over_again(regions: Regions) -> None:
@@ -33,11 +40,7 @@ def test_over_and_back_and_over_again(regions: Regions) -> None:
     regions.us.run(regions.eu, "release", "--to", "eu")
     assert fenced(regions.us.signal(FIRST))
     driver, signal = catch_up(regions, second)
-    claim = claim_of(regions.eu, second)
-    driver.epoch(Cut.of(dict(claim.source_cut) | dict(regions.eu.produce(20))), claim.origin_cut)
-    regions.eu.await_token(f"{second}:5")
-    require_whole(regions.eu)
-    third = back(regions, second, signal)
+    third = back(regions, second, driver, signal)
     again(regions, *third)
 
 
@@ -55,6 +58,8 @@ def over(regions: Regions) -> Generation:
         us.produce(9)
         assert fenced(mirror), "it wanted to copy them"
     assert told["generation"] == planned["generation"]
+    require_timed(planned, "looking at what has arrived")
+    require_timed(told, "looking at what has arrived", "fencing the mirror", *GOING_ON)
     generation, claim = (found := Generation.parse(told["generation"])), claim_of(eu, found)
     parent = streams.milestones(us.cluster, us.job.name)[2]
     assert generation == Generation(2, "eu", wire.hash_of(parent[0]).hex()[:8])
@@ -69,6 +74,7 @@ def catch_up(regions: Regions, generation: Generation) -> tuple[Driver, subproce
     """The stream of the second region begins behind the milestone that had arrived."""
     us, eu = regions.us, regions.eu
     claim, driver = claim_of(eu, generation), Driver(eu, generation)
+    assert "not promoted yet" in eu.run(us, "failover", "--wait", "1", code=4)
     signal = eu.signal(generation)
     driver.epoch(claim.source_cut, claim.origin_cut)
     eu.await_token(f"{generation}:4")
@@ -77,26 +83,61 @@ def catch_up(regions: Regions, generation: Generation) -> tuple[Driver, subproce
     return driver, signal
 
 
-def back(regions: Regions, generation: Generation, signal: subprocess.Popen[bytes]) -> tuple[Generation, Driver]:
+def back(
+    regions: Regions, generation: Generation, there: Driver, signal: subprocess.Popen[bytes]
+) -> tuple[Generation, Driver]:
     """Released there behind its newest milestone; here the fork stays, and is gone back behind."""
     us, eu = regions.us, regions.eu
-    with us.mirroring(eu):
+    with us.mirroring(eu), ThreadPoolExecutor(1) as asking:
+        us.await_arrival(eu, f"{generation}:4")
+        only_planned(regions, generation)
+        claim = claim_of(eu, generation)
+        there.epoch(Cut.of(dict(claim.source_cut) | dict(eu.produce(20))), claim.origin_cut)
+        eu.await_token(f"{generation}:5")  # nobody has fenced it
+        require_whole(eu)
         us.await_arrival(eu, f"{generation}:5")
-        assert "not promoted yet" in us.run(eu, "switchover", "--wait", "15", code=4)
+        asked = asking.submit(us.run, eu, "switchover", "--wait", "120")
         assert fenced(signal), "the job was released"
-    [third] = [one for one in candidates(us.cluster, us.job.name).by_id if one.region == "us"]
-    claim = claim_of(us, third)
+        wait_until(lambda: claimed_in(us), "the claim", 60)
+        [third] = claimed_in(us)
+        driver, claim = Driver(us, third), claim_of(us, third)
+        driver.epoch(claim.source_cut)
+        us.signal(third)
+        us.await_token(f"{third}:5")
+        told = asked.result(150)
+    assert (told["first"], told["parent"], told["planned"]) == (f"{third}:5", f"{generation}:5", True)
+    looked, waited = "looking at both regions", "waiting for its last milestone"
+    require_timed(told, looked, "releasing it there", waited, *GOING_ON)
     assert local(claim.source_cut, regions.source) == regions.read_there()
     assert local(claim.source_cut, from_origin(regions.source, "eu")).keys() == {0, 1}
-    driver = Driver(us, third)
-    driver.epoch(claim.source_cut)
-    us.signal(third)
-    us.await_token(f"{third}:5")
-    assert us.run(eu, "switchover", "--wait", "60")["first"] == f"{third}:5"
+    told = us.run(eu, "switchover", "--wait", "60")
+    assert told["first"] == f"{third}:5", "asked again: it is done"
+    require_timed(told, looked, waited)
     assert (third.number, claim.rewinds_to, newest(us).rewinds_to) == (3, 3, 3)
     require_whole(us)
     assert fenced(eu.signal(generation)), "a released generation does not begin again"
     return third, driver
+
+
+def only_planned(regions: Regions, generation: Generation) -> None:
+    """A dry run says what would be done, and neither region has it done."""
+    us, eu = regions.us, regions.eu
+    planned = us.run(eu, "switchover", "--dry-run")
+    assert (planned["parent"], planned["first"]) == (f"{generation}:4", None)
+    assert streams.release(eu.cluster, topics.milestones(eu.job.name)) is None
+    assert claimed_in(us) == []
+    require_timed(planned, "looking at both regions")
+
+
+def claimed_in(side: Side) -> list[Generation]:
+    """The generations that were claimed in a region."""
+    return [one for one in candidates(side.cluster, side.job.name).by_id if one.region == side.region]
+
+
+def require_timed(told: dict[str, Any], *steps: str) -> None:
+    """Just these steps, in their order, and how long each took."""
+    assert list(told["steps"]) == list(steps)
+    assert all(took >= 0 for took in told["steps"].values())
 
 
 def again(regions: Regions, third: Generation, driver: Driver) -> None:

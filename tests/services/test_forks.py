@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import Sold, Writing, make_job, now_ms
+from changelogs import Sold, Writing, make_job, now_ms, until
 from confluent_kafka import Producer
-from mirroring import ORIGIN, Events, environment_of, mirroring, read_all, wait_arrived
+from mirroring import ORIGIN, Events, Running, environment_of, mirroring, process, read_all, wait_arrived
+from snapshots import Told
 
 from cutwater.adapters import wire
 from cutwater.adapters.avro import protocol_codec
@@ -27,9 +30,12 @@ from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.mirrored import SOURCE_OFFSET, from_origin
+from cutwater.core.mirrored import SOURCE_OFFSET, from_origin, milestones_from
 from cutwater.core.records import Claim, Milestone, Withdrawal
 from cutwater.core.replication import UNREPLICATED
+from cutwater.mirror.contradicting import Contradicting
+from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.service import Mirror
 
 CARRIED, FORKED, MISSING, ABORTED = 3, 2, 70, 9
 KNOWN = 35 * CARRIED + 12
@@ -231,6 +237,61 @@ def test_what_is_produced_there_after_the_promotion_is_told_apart(regions: Regio
     assert (told["events"]["missing"], told["events"]["after_promotion"]) == (MISSING + 11, 7)
     assert sum(one["after_promotion"] for one in told["partitions"]) == 7
     assert "produced later" in call(regions, "loss").stdout
+
+
+@contextmanager
+def telling(regions: Regions, log: Told) -> Iterator[Callable[[int], None]]:
+    """A mirror that looks for forks twenty times as often; gives what waits until it counts so many milestones."""
+    own, origin, job, metrics = regions.own, regions.writing.cluster, regions.writing.job, Metrics()
+    forks = Contradicting(own, job, ORIGIN, log, metrics, clock_s=lambda: 20 * time.monotonic())
+    running = Running(Mirror(own, origin, job, ORIGIN, log, metrics, forks=forks))
+    try:
+        yield lambda count: running.until(
+            lambda: metrics.registry.get_sample_value("cutwater_mirror_fork_milestones") == count,
+            f"{count} milestones that contradict",
+        )
+    finally:
+        running.end()
+
+
+def test_the_mirror_that_meets_a_fork_says_so(regions: Regions) -> None:
+    """As it grows, and until it is decided; once in the log. What comes behind the return contradicts nothing."""
+    log, writing = Told(), regions.writing
+    with telling(regions, log) as counts:
+        counts(FORKED + 1)
+        writing.epoch([], source_cut=regions.events.cut())
+        counts(FORKED + 2)
+    first = regions.commit(0, regions.claim.source_cut)
+    assert writing.last is not None
+    back, last = Generation(9, ORIGIN, wire.hash_of(first).hex()[:8]), writing.last
+    writing.publish(replace(last, generation=back, sequence=last.sequence + 1, parent_hash=wire.hash_of(last)))
+    with mirroring(regions.own, writing.cluster, writing.job):
+        wait_copied_stream(regions)
+    require_told_by_the_service(regions)
+    with telling(regions, Told()) as counts:
+        counts(FORKED + 2)
+        regions.forking().decide(regions.claim.generation, "readers follow it", now_ms())
+        counts(0)
+    (line,) = [fields for _, text, fields in log.lines if text == "fork"]
+    assert str(regions.claim.generation) in line["reason"]
+
+
+def require_told_by_the_service(regions: Regions) -> None:
+    """As it is started by its users."""
+    log = regions.job_file.parent / "mirror.log"
+    running = process(regions.own, regions.writing.cluster, regions.job_file, log)
+    try:
+        until(lambda: "'cutwater forks list' shows both lines" in log.read_text(), "the line in its log")
+    finally:
+        running.terminate()
+        assert running.wait(30) == 0
+
+
+def wait_copied_stream(regions: Regions) -> None:
+    stream = topics.milestones(regions.writing.job.name)
+    wanted = len(read_all(regions.writing.cluster, stream, 0))
+    copy = milestones_from(regions.writing.job.name, ORIGIN)
+    until(lambda: len(read_all(regions.own, copy, 0)) == wanted, "the stream to be copied")
 
 
 def call(regions: Regions, *words: str) -> subprocess.CompletedProcess[str]:

@@ -6,8 +6,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from mirroring import (
 )
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.fetching import Fetcher
 from cutwater.core import mirrored, topics
 from cutwater.core.errors import FencedError
 from cutwater.mirror.slot import Slot
@@ -54,6 +55,45 @@ def test_every_arrival_holds_what_its_milestone_says(
     stream = [one.value for one in read_all(writing.cluster, topics.milestones(writing.job.name), 0)]
     copied = read_all(broker.cluster, mirrored.milestones_from(writing.job.name, "local"), 0)
     assert [one.value for one in copied] == stream, "milestones are copied byte for byte"
+
+
+LZ4 = 3
+"""In a batch's attributes."""
+
+
+def codecs(cluster: Cluster, topic: str, ends: Mapping[int, int]) -> list[int]:
+    """How each batch below the ends is compressed, as it stands in the log."""
+    found: list[int] = []
+    following = dict.fromkeys(ends, 0)
+    with closing(cluster.reader(Fetcher, topic)) as fetcher:
+        fetcher.assign(following)
+
+        def read() -> bool:
+            for partition, one in fetcher.take(1.0).items():
+                found.extend(batch.parsed.compression_type for batch in one.batches)
+                following[partition] = one.following
+            return all(following[partition] >= end for partition, end in ends.items())
+
+        until(read, f"{topic} up to {ends}")
+    return found
+
+
+def test_copies_are_compressed(broker: Any, writing: Writing, events: Events) -> None:
+    """Whatever the origin's producers do: rows and events go compressed to the brokers here, and lie so.
+
+    A client sends a batch as it is where that is shorter, so each has something to gain.
+    """
+    own, job = broker.cluster, writing.job
+    events.produce(600)
+    writing.epoch(sold(1, 1, shops=600), source_cut=events.cut())
+    with mirroring(own, writing.cluster, job) as mirror:
+        found = wait_arrived(mirror, own, job, 1)
+    for topic, cut in ((events.topic, found.source_cut), (writing.topic, found.changelog_cut)):
+        there = codecs(writing.cluster, topic, {place.partition: 1 for place, _ in cut})
+        assert set(there) == {0}
+        copy = mirrored.target(job.name, topic, "local")
+        here = codecs(own, copy, {place.partition: offset for place, offset in cut})
+        assert set(here) == {LZ4}
 
 
 EAGER = {

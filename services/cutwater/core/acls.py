@@ -100,6 +100,9 @@ def _mirror(job: str, source: str, origin: str) -> Iterator[Acl]:
         yield Acl(MIRROR, "topic", name, (*makes, "AlterConfigs"), prefixed)
     for name in (mirrored.arrivals(job, origin), mirrored.positions(job)):
         yield Acl(MIRROR, "topic", name, makes)
+    # Does what it copies contradict what this region went on from?
+    yield Acl(MIRROR, "topic", topics.candidates(job), ("Read",))
+    yield Acl(MIRROR, "topic", topics.milestones(job), ("Read",))
     yield Acl(MIRROR, "topic", topics.history(job), ("Write",))
     yield Acl(MIRROR, "topic", topics.alerts(job), ("Read", "Write"))
     yield Acl(MIRROR, "transactional-id", mirrored.ids(job, origin), ("Write",), prefixed=True)

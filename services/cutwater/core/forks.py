@@ -10,11 +10,12 @@ Nothing is deleted. A fork stays readable, and an operator says which line count
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from cutwater.core.candidates import PARENT_DIGITS
+from cutwater.core.candidates import PARENT_DIGITS, Candidate
+from cutwater.core.chain import link
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation, Token
@@ -124,6 +125,51 @@ def behind(stream: Iterable[Told], parent: bytes, elsewhere: Collection[Generati
             lines.append(Line.of(milestone))
         before = generation
     return lines
+
+
+class Growing:
+    """How many milestones contradict, by parent: the same as `behind`, for a stream that goes on.
+
+    `elsewhere`: was a generation of the stream started from none of its milestones? Asked where one begins behind
+    a parent.
+    """
+
+    def __init__(self, parents: Iterable[bytes], elsewhere: Callable[[Generation], bool]) -> None:
+        self._elsewhere = elsewhere
+        self._ended: set[bytes] = set()
+        self._before: Generation | None = None
+        self.counts: dict[bytes, int] = {}
+        """Of the parents that have come."""
+        self._awaited = set(parents)
+
+    @property
+    def milestones(self) -> int:
+        return sum(self.counts.values())
+
+    def take(self, one: Told) -> None:
+        """The next milestone of the stream."""
+        generation = one.milestone.generation
+        going = self.counts.keys() - self._ended
+        if going and generation != self._before and self._elsewhere(generation):
+            self._ended |= going
+        else:
+            for parent in going:
+                self.counts[parent] += 1
+        if one.hash in self._awaited:
+            self.counts.setdefault(one.hash, 0)
+        self._before = generation
+
+
+def undecided(standing: Iterable[Candidate], origin: str) -> dict[bytes, Generation]:
+    """The generations that went on from a milestone of that region, where nobody has said which line counts.
+
+    By their parents' hashes.
+    """
+    return {
+        link(one.claim.parent): one.claim.generation
+        for one in standing
+        if one.claim.origin == origin and one.decision is None
+    }
 
 
 def decided(forks: Iterable[Fork], keeps: Generation) -> Fork:

@@ -49,6 +49,12 @@ class Metrics:
             "skew_seconds", "How far a topic's slowest partition stands behind its fastest.", **here
         )
         self._catch_up = Gauge("catch_up_seconds", "Until the mirror has caught up, at its present pace.", **here)
+        self._fork = Gauge(
+            "fork_milestones",
+            "Milestones of the origin that contradict what this region went on from, in forks nobody has decided.",
+            **here,
+        )
+        self._fork.set(float("nan"))
         for cause in CAUSES:
             self._gaps.labels(cause)
 
@@ -84,6 +90,10 @@ class Metrics:
             (self._catch_up, one.catch_up_s, 1),
         ):
             gauge.set(float("nan") if value is None else value / unit)
+
+    def contradicted(self, milestones: int | None) -> None:
+        """None where that is not known, which shows as NaN."""
+        self._fork.set(float("nan") if milestones is None else milestones)
 
     def looked(self) -> None:
         self._rounds.inc()

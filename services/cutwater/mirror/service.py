@@ -30,6 +30,7 @@ from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.throttle import Throttle
 from cutwater.core.trail import Account, unrecorded
 from cutwater.mirror.arriving import Arriving
+from cutwater.mirror.contradicting import Contradicting
 from cutwater.mirror.copier import WAIT_S, Copier
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
@@ -58,10 +59,12 @@ class Mirror:
         bytes_per_s: int = 0,
         clock_s: Callable[[], float] = time.monotonic,
         kept: Collection[str] = (),
+        forks: Contradicting | None = None,
     ) -> None:
         """`region`: the origin's name. `slots`: those that this process holds. `bytes_per_s`: 0 for no bound.
 
-        `kept`: settings of the copies that do not follow the origin's.
+        `kept`: settings of the copies that do not follow the origin's. `forks`: told of by one process of a
+        mirror; None tells nothing.
         """
         self.metrics = metrics = metrics or Metrics()
         self._own, self._origin, self._job, self._region = own, origin, job, region
@@ -71,7 +74,7 @@ class Mirror:
         self._replication = replication
         self._throttle, self._clock_s = Throttle(bytes_per_s), clock_s
         there = Origin(origin)
-        self._standing = Standing(there, region, clock, clock_s)
+        self._standing, self._forks = Standing(there, region, clock, clock_s), forks
         self.copier = Copier(own, there, job.name, region, clock, log, metrics, slots, replication, clock_s, kept)
         self.arriving = Arriving(own, job.name, job.topic, region, clock, log, metrics, writes=0 in slots)
 
@@ -123,6 +126,8 @@ class Mirror:
             self._throttle.took(self.copier.round(WAIT_S, self._announce), self._clock_s())
         if (safe := self._standing.look(self.arriving.ledger)) is not None:
             self.metrics.safe(safe)
+        if self._forks is not None:
+            self._forks.look()
         self._follow()
 
     def _follow(self) -> None:
@@ -177,6 +182,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
         replication=copies,
         bytes_per_s=settings.mirror_bytes_per_s,
         kept=settings.kept_topic_settings,
+        forks=Contradicting(own, job, region, log, metrics) if 0 in settings.slots else None,
     )
 
 
