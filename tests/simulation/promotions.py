@@ -225,6 +225,7 @@ class Promotions(Several):
         claims = Claims(cluster, JOB, "local", lambda: self.log.now_ms)
         which = generations[self.luck() % len(generations)] if generations else None
         token = self._older() if what == "rollback" else None
+        again = self.log.version % 2 == 0  # of an earlier claim, if there is one
 
         def run() -> None:
             if what == "abort" and which:
@@ -235,7 +236,8 @@ class Promotions(Several):
             elif (what == "start" and len(generations) < 6) or token:
                 writer = TransactionalWriter(cluster, topics.claims_id(JOB.name))
                 writer.initialise()
-                claim = claims.plan(token, None, what == "rollback", "by luck")
+                asked = (token, None, what == "rollback", "by luck")
+                claim = claims.planned(*asked).claim if again else claims.plan(*asked)
                 writer.write(topics.candidates(JOB.name), [wire.encode(claim)])
 
         process.spawn(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from cutwater.adapters import admin, wire
 from cutwater.adapters.cluster import Cluster
@@ -11,12 +12,25 @@ from cutwater.adapters.generations import candidates, parent_of, promoted
 from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.adapters.streams import newest, newest_milestone
 from cutwater.core import replication, topics
-from cutwater.core.candidates import Candidates, forbidden
+from cutwater.core.candidates import Candidate, Candidates, forbidden
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
 from cutwater.core.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
 from cutwater.core.replication import Replication
+from cutwater.core.resuming import Wish, earlier, may_be_gone_on_with
+
+
+class Planned(NamedTuple):
+    """The claim that stands there, or would, once somebody has asked for a generation."""
+
+    claim: Claim
+    again: bool = False
+    """An earlier try has made it, and this one goes on with it."""
+    done: bool = False
+    """It was promoted since."""
+    begun: bool = False
+    """It has a milestone of its own, and needs its parent's state no more."""
 
 
 class Claims:
@@ -55,6 +69,35 @@ class Claims:
         back = parent.sequence if rewinds else 0
         return Claim(self._job.name, generation, wire.encode(parent), wanted, back, reason, self._now_ms())
 
+    def planned(self, token: str | None, partitions: int | None, rewinds: bool, reason: str) -> Planned:
+        """What `ask` would go on with: the claim of an earlier try of the same words, else that of `plan`.
+
+        Raises as `plan` does.
+        """
+        last = self._last()
+        known = candidates(self._cluster, self._job.name)
+        wish = Wish(self._milestone(token, last) if token else None, partitions, rewinds)
+        again = earlier(wish, known, last, parent_of)
+        if again is not None and may_be_gone_on_with(again, known.promoting_behind(last)):
+            begun = known.require(again.claim.generation).newest is not None
+            return Planned(again.claim, again=True, done=again.done, begun=begun)
+        return Planned(self.plan(token, partitions, rewinds, reason))
+
+    def ask(
+        self,
+        token: str | None,
+        partitions: int | None,
+        rewinds: bool,
+        reason: str,
+        copies: Replication,
+        require: Callable[[Planned], object],
+    ) -> Planned:
+        """Go on with the claim of an earlier try of the same words, else reserve one. Raises as `start` does."""
+        planned = self.planned(token, partitions, rewinds, reason)
+        if planned.done:
+            return planned
+        return self._reserved(lambda: self.planned(token, partitions, rewinds, reason), copies, require)
+
     def start(
         self,
         token: str | None,
@@ -62,27 +105,35 @@ class Claims:
         rewinds: bool,
         reason: str,
         copies: Replication,
-        require: Callable[[Claim], object] | None = None,
+        require: Callable[[Planned], object] | None = None,
     ) -> Claim:
-        """Reserve a generation, with its changelog. Raises UsageError as `plan` does, and what `require` raises.
+        """Reserve another generation, with its changelog. Raises UsageError as `plan` does, and as `require`.
 
         `require`: can the parent's state be had? By default the parent's changelog must be there. Asked again
         behind the claim: whoever prunes generations may have looked before it, and removes behind it.
         """
-        kept = require or self.require_kept
+        kept = require or (lambda planned: self.require_kept(planned.claim))
+        return self._reserved(lambda: Planned(self.plan(token, partitions, rewinds, reason)), copies, kept).claim
 
-        def planned() -> Claim:
-            claim = self.plan(token, partitions, rewinds, reason)
-            kept(claim)
-            return claim
+    def _reserved(
+        self, plan: Callable[[], Planned], copies: Replication, require: Callable[[Planned], object]
+    ) -> Planned:
+        plans: list[Planned] = []
 
-        claim = self.reserve(planned, copies)
+        def made() -> Claim:
+            plans.append(planned := plan())
+            require(planned)
+            return planned.claim
+
+        self.reserve(made, copies)
+        [planned] = plans
         try:
-            kept(claim)
+            require(planned)
         except UsageError:
-            self.abort(claim.generation, "its parent's changelog was removed meanwhile")
+            if not planned.again:  # an earlier one may have read that state already: whoever asked decides
+                self.abort(planned.claim.generation, "its parent's changelog was removed meanwhile")
             raise
-        return claim
+        return planned
 
     def require_kept(self, claim: Claim) -> None:
         """Raise UsageError where the parent's changelog was removed."""
@@ -94,7 +145,7 @@ class Claims:
             )
 
     def reserve(self, plan: Callable[[], Claim], copies: Replication) -> Claim:
-        """The same with any claim, planned once nobody else claims any more."""
+        """The same with any claim, planned once nobody else claims any more. An earlier try's is said again."""
         writer = self._alone()
         claim = plan()
         changelog = topics.changelog(self._job.name, claim.generation)
@@ -109,26 +160,28 @@ class Claims:
     def promote(self, generation: Generation) -> None:
         """Ask for it: the candidate's own commit-signal does it, as soon as it may. Asked twice is asked once."""
         writer = self._alone()
+        if self.to_promote(generation):
+            self._write(writer, Promotion(self._job.name, generation, self._now_ms()))
+            reach("promotion-asked")
+
+    def to_promote(self, generation: Generation) -> bool:
+        """Is its promotion still to be asked for? Raises UsageError where it may not be promoted."""
         last, known = promoted(self._cluster, self._job.name), candidates(self._cluster, self._job.name)
         candidate = known.require(generation)
         if last and last.generation == generation:
-            return
+            return False
         why = forbidden(candidate, parent_of(candidate.claim), last)
         if why is not None:
             raise UsageError(why)
         other = known.promoting_behind(last)
-        if other is not None:
-            if other.claim.generation == generation:
-                return
+        if other is not None and other.claim.generation != generation:
             raise UsageError(f"{other.claim.generation} is being promoted: wait for that, or abort it")
-        self._write(writer, Promotion(self._job.name, generation, self._now_ms()))
-        reach("promotion-asked")
+        return other is None
 
     def abort(self, generation: Generation, reason: str) -> None:
         """Give a candidate up; UsageError where it is promoted, which a withdrawal does not undo."""
         writer = self._alone()
-        candidate = candidates(self._cluster, self._job.name).require(generation)
-        self._require_unpromoted(generation)
+        candidate = self.to_abort(generation)
         if candidate.open:
             self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
         # Asked again, too: whoever wrote the withdrawal may have died behind it.
@@ -138,6 +191,12 @@ class Claims:
             # Who promotes it may have looked before the record came: no more after this, and what was done shows.
             TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
             self._require_unpromoted(generation)
+
+    def to_abort(self, generation: Generation) -> Candidate:
+        """What `abort` would give up. Raises UsageError where it is promoted, or was never claimed."""
+        candidate = candidates(self._cluster, self._job.name).require(generation)
+        self._require_unpromoted(generation)
+        return candidate
 
     def known(self) -> Candidates:
         """All that was ever claimed."""

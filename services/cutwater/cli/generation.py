@@ -7,17 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from cutwater.adapters.claiming import Claims, copies_of
 from cutwater.adapters.generations import parent_of, promoted
-from cutwater.adapters.process import now_ms
+from cutwater.cli.claiming import Words, claim, claims_of
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, place_of
-from cutwater.cli.output import err, handled, iso, out, print_json, table
+from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.cli.retire import prune
-from cutwater.cli.seeds import SeedSource, seed_source
 from cutwater.core.candidates import Candidate, delayed
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.records import Claim, Milestone
+from cutwater.core.records import Milestone
 
 LOOK_S = 0.5
 PROMOTE_S = 600.0
@@ -32,6 +30,9 @@ group = typer.Typer(
 GenerationArgument = Annotated[str, typer.Argument(help="The generation's id, as 'generation list' shows it.")]
 ReasonOption = Annotated[str, typer.Option(help="Why, for people: it stands in the list.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+AnotherOption = Annotated[
+    bool, typer.Option("--another", help="Claim another one, though an earlier claim says the same.")
+]
 PartitionsOption = Annotated[
     int | None, typer.Option(min=1, help="Partitions of its changelog; else those of its parent.")
 ]
@@ -45,6 +46,7 @@ def start(
     from_: Annotated[str | None, typer.Option("--from", help="Token of its parent; else the newest.")] = None,
     partitions: PartitionsOption = None,
     reason: ReasonOption = "",
+    another: AnotherOption = False,
     dry_run: DryRunOption = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
@@ -57,6 +59,9 @@ def start(
 
     It says where the parent's state will be read: from its changelog, else from a snapshot of that very milestone.
 
+    Asked again, it goes on with the open claim of the same parent (without --from: of any of the promoted
+    generation's milestones) and as many partitions, and says so. --another claims one more.
+
     Exit 2: no such milestone, none may be started from it, or nothing holds its state any more. 4: brokers or the
     store of snapshots do not answer.
 
@@ -64,7 +69,7 @@ def start(
     ·  cutwater generation start job.yaml --bootstrap-servers kafka-1:9092 --dry-run --json
     """
     place = place_of(job_file, bootstrap_servers, data_dir)
-    _claim(place, from_, partitions, False, reason, dry_run, as_json)
+    claim(place, Words(from_, partitions, False, reason, another), dry_run, as_json)
 
 
 @handled
@@ -73,6 +78,7 @@ def rollback(
     job_file: JobOption = None,
     partitions: PartitionsOption = None,
     reason: ReasonOption = "",
+    another: AnotherOption = False,
     dry_run: DryRunOption = False,
     wait: WaitOption = PROMOTE_S,
     bootstrap_servers: BootstrapOption = None,
@@ -84,6 +90,9 @@ def rollback(
     What came after is read again from the events. Views reload; the publisher writes the differences as marked
     corrections, and tombstones for keys that vanish.
 
+    Asked again, it goes on with the open claim of the same milestone and as many partitions, and asks for its
+    promotion. Where that is promoted, and nothing behind it, it is done; --another goes back once more.
+
     Exit 2: no such milestone, or nothing holds its state any more. 4: it was not promoted in time; it still will
     be, or 'cutwater generation abort' it.
 
@@ -91,10 +100,11 @@ def rollback(
     ·  cutwater rollback --to g1-local-00000000:42 --dry-run
     """
     place = place_of(job_file, bootstrap_servers, data_dir)
-    claim = _claim(place, to, partitions, True, reason or f"rollback to {to}", dry_run, as_json)
+    words = Words(to, partitions, True, reason or f"rollback to {to}", another)
+    claimed = claim(place, words, dry_run, as_json)
     if not dry_run:
-        _claims(place).promote(claim.generation)
-        _await_promotion(place, claim.generation, wait)
+        claims_of(place).promote(claimed.generation)
+        _await_promotion(place, claimed.generation, wait)
 
 
 @group.command("promote")
@@ -120,10 +130,12 @@ def promote(
     """
     place = place_of(job_file, bootstrap_servers, data_dir)
     wanted = Generation.parse(generation)
-    if not dry_run:
-        _claims(place).promote(wanted)
+    if dry_run:
+        _say_promotion(place, wanted)
+    else:
+        claims_of(place).promote(wanted)
         _await_promotion(place, wanted, wait)
-    _show(place, [_claims(place).known().require(wanted)], as_json)
+    _show(place, [claims_of(place).known().require(wanted)], as_json)
 
 
 @group.command("abort")
@@ -132,6 +144,7 @@ def abort(
     generation: GenerationArgument,
     job_file: JobOption = None,
     reason: ReasonOption = "",
+    dry_run: DryRunOption = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
@@ -140,12 +153,17 @@ def abort(
 
     Exit 2: it is promoted already.
 
-    Example:  cutwater generation abort g2-local-5f0c21aa --reason "the other plan"
+    Examples:  cutwater generation abort g2-local-5f0c21aa --reason "the other plan"
+    ·  cutwater generation abort g2-local-5f0c21aa --dry-run
     """
     place = place_of(job_file, bootstrap_servers, data_dir)
     wanted = Generation.parse(generation)
-    _claims(place).abort(wanted, reason or "given up by hand")
-    _show(place, [_claims(place).known().require(wanted)], as_json)
+    if dry_run:
+        would = "would be given up" if claims_of(place).to_abort(wanted).open else "is given up already"
+        say(f"{wanted} {would}")
+    else:
+        claims_of(place).abort(wanted, reason or "given up by hand")
+    _show(place, [claims_of(place).known().require(wanted)], as_json)
 
 
 @group.command("list")
@@ -161,52 +179,18 @@ def list_(
     Examples:  cutwater generation list  ·  cutwater generation list --json
     """
     place = place_of(job_file, bootstrap_servers, data_dir)
-    _show(place, list(_claims(place).known().by_id.values()), as_json)
+    _show(place, list(claims_of(place).known().by_id.values()), as_json)
 
 
-def _claims(place: Place) -> Claims:
-    return Claims(place.cluster, place.job, place.settings.region, now_ms)
-
-
-def _claim(
-    place: Place,
-    token: str | None,
-    partitions: int | None,
-    rewinds: bool,
-    reason: str,
-    dry_run: bool,
-    as_json: bool,
-) -> Claim:
-    settings, sources = place.settings, list[SeedSource]()
-
-    def require(planned: Claim) -> None:
-        store = place.stack.snapshots if place.stack else settings.snapshots
-        sources.append(seed_source(place.cluster, place.job, settings, planned, store))
-
-    if dry_run:
-        claim = _claims(place).plan(token, partitions, rewinds, reason)
-        require(claim)
+def _say_promotion(place: Place, generation: Generation) -> None:
+    """What `promote` would do, after the same checks. Raises as that does."""
+    last = promoted(place.cluster, place.job.name)
+    if claims_of(place).to_promote(generation):
+        say(f"the promotion of {generation} would be asked for")
+    elif last is not None and last.generation == generation:
+        say(f"{generation} is promoted already")
     else:
-        # The embedded broker is alone; settings say otherwise only for a user's own.
-        copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
-        claim = _claims(place).start(token, partitions, rewinds, reason, copies, require)
-    told = {
-        "generation": str(claim.generation),
-        "parent": str(parent_of(claim).token),
-        "partitions": claim.partitions,
-        "rewinds_to": claim.rewinds_to,
-        "claimed": not dry_run,
-        "seed": sources[-1].as_object(),
-    }
-    if as_json:
-        print_json(told)
-    else:
-        verb = "would be claimed" if dry_run else "is claimed"
-        out.print(
-            f"{told['generation']} {verb}: from {told['parent']}, {claim.partitions} partitions", highlight=False
-        )
-        out.print(str(sources[-1]), highlight=False)
-    return claim
+        say(f"the promotion of {generation} was asked for already")
 
 
 def _await_promotion(place: Place, generation: Generation, wait_s: float) -> None:
@@ -214,7 +198,7 @@ def _await_promotion(place: Place, generation: Generation, wait_s: float) -> Non
     deadline = time.monotonic() + wait_s
     with err.status(f"promoting {generation}") as status:
         while (last := promoted(place.cluster, place.job.name)) is None or last.generation != generation:
-            candidate = _claims(place).known().require(generation)
+            candidate = claims_of(place).known().require(generation)
             why = delayed(candidate.newest, candidate.claim, last) if last else "there is no milestone"
             if candidate.withdrawn is not None:
                 raise UsageError(f"{generation} was given up: {candidate.withdrawn}")

@@ -1,0 +1,168 @@
+"""`generation start` and `rollback` die between two steps and are asked again; what --dry-run leaves alone."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from changelogs import Sold, Writing, make_job
+from generations_played import Next
+
+from commandline import Cli
+from cutwater.adapters.claiming import Claims
+from cutwater.adapters.generations import candidacies
+from cutwater.adapters.kafka import bounds, make_consumer
+from cutwater.adapters.process import now_ms
+from cutwater.core import topics
+from cutwater.core.generations import Generation
+from cutwater.core.records import Claim, Promotion
+from cutwater.core.replication import UNREPLICATED
+
+FIRST = "g1-local-00000000"
+BAD = 2
+
+
+class Asked:
+    """A job with two milestones, and verbs that are asked of it as processes."""
+
+    def __init__(self, cluster: Any, folder: Path) -> None:
+        job, file = make_job(folder)
+        self.writing, self.cluster, self.name = Writing(cluster, job), cluster, job.name
+        self.writing.epoch([Sold("a", 1, 5)])
+        self.writing.epoch([Sold("b", 1, 5)])
+        self.claims = Claims(cluster, job, "local", now_ms)
+        self._folder, self._cli = folder, Cli(folder)
+        self._on = (str(file), "--bootstrap-servers", cluster.bootstrap)
+
+    def run(self, *verb: str, **env: str) -> Any:
+        return self._cli.run(*verb, *self._on, **env)
+
+    def of(self, verb: str, generation: Generation, *more: str) -> Any:
+        """A verb that is asked of one generation."""
+        return self._cli.run("generation", verb, str(generation), *self._on, *more)
+
+    def json(self, *verb: str) -> Any:
+        done = self.run(*verb, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def dies_at(self, point: str, *verb: str) -> None:
+        mark = self._folder / f"died-at-{point}"
+        done = self.run(*verb, CUTWATER_CRASH_POINT=point, CUTWATER_CRASH_MARK=str(mark))
+        assert mark.exists(), f"{verb} did not come to {point}: {done.stdout}{done.stderr}"
+        assert done.returncode == -signal.SIGKILL
+
+    def claimed(self) -> set[Generation]:
+        return {one.generation for one in self._said() if isinstance(one, Claim)}
+
+    def promoting(self) -> list[Generation]:
+        return [one.generation for one in self._said() if isinstance(one, Promotion)]
+
+    def _said(self) -> list[Any]:
+        return list(candidacies(self.cluster, self.name))
+
+    def ends(self) -> list[int]:
+        """Of the claims and of the milestones."""
+        consumer = make_consumer(self.cluster)
+        try:
+            both = (topics.candidates(self.name), topics.milestones(self.name))
+            return [bounds(consumer, topic, 0)[1] for topic in both]
+        finally:
+            consumer.close()
+
+
+@pytest.fixture
+def job(broker: Any, tmp_path: Path) -> Asked:
+    return Asked(broker.cluster, tmp_path)
+
+
+START = ("generation", "start", "--partitions", "6")
+BACK = ("rollback", "--to", f"{FIRST}:1", "--wait", "0")
+
+
+def test_a_start_that_died_at_every_step_is_one_claim(job: Asked) -> None:
+    """Though a newer milestone came meanwhile; other words are another claim, and so is --another."""
+    job.dies_at("changelog-made", *START)
+    assert job.claimed() == set()
+    job.dies_at("claim-written", *START)
+    job.writing.epoch([Sold("c", 1, 5)])
+    [generation] = job.claimed()
+    told = job.json(*START)
+    assert (told["generation"], told["again"], told["parent"]) == (str(generation), True, f"{FIRST}:2")
+    said = job.run(*START)
+    assert f"goes on with the claim {generation}" in said.stdout
+    assert job.claimed() == {generation}
+    assert job.json("generation", "start", "--partitions", "4")["again"] is False
+    assert job.json(*START, "--another")["again"] is False
+    assert len(job.claimed()) == 3
+
+
+def test_a_rollback_that_died_at_every_step_is_asked_to_be_promoted(job: Asked) -> None:
+    """One claim and one request, each life going on where the one before it died; once promoted it is done."""
+    for point in ("changelog-made", "claim-written"):
+        job.dies_at(point, *BACK)
+    assert job.promoting() == []
+    job.dies_at("promotion-asked", *BACK)
+    [generation] = job.claimed()
+    assert job.run(*BACK).returncode == 0
+    assert job.claimed() == {generation}
+    assert job.promoting() == [generation]
+    after = Next(job.writing, 1, 3, rewinds=True)
+    after.generation = generation
+    after.promoted([])
+    told = job.json(*BACK)
+    assert (told["generation"], told["promoted"]) == (str(generation), True)
+    assert "nothing is to be done" in job.run(*BACK).stdout
+    assert job.claimed() == {generation}
+    assert job.json(*BACK, "--another", "--dry-run")["generation"] != str(generation)
+
+
+def test_a_rollback_that_died_before_it_asked_for_the_promotion_asks_for_it(job: Asked) -> None:
+    """Nobody would ever have promoted that claim."""
+    job.dies_at("claim-written", *BACK)
+    assert job.promoting() == []
+    assert job.run(*BACK).returncode == 0
+    assert job.promoting() == list(job.claimed())
+
+
+def test_dry_runs_write_nothing_and_refuse_what_would_be_refused(job: Asked) -> None:
+    """Neither claims nor milestones; exit 2 for what the verb itself would refuse."""
+    one, two, given_up = (job.claims.start(None, None, False, "a test", UNREPLICATED).generation for _ in range(3))
+    job.claims.abort(given_up, "another plan")
+    job.claims.promote(one)
+    ends = job.ends()
+    assert "is being promoted" in refused(job.run(*BACK, "--dry-run"))
+    assert "was asked for already" in job.of("promote", one, "--dry-run").stderr
+    assert "is being promoted" in refused(job.of("promote", two, "--dry-run"))
+    assert "another plan" in refused(job.of("promote", given_up, "--dry-run"))
+    assert "was never claimed" in refused(job.of("abort", Generation(9, "local", "aaaaaaaa"), "--dry-run"))
+    assert "would be given up" in job.of("abort", one, "--dry-run").stderr
+    assert "is given up already" in job.of("abort", given_up, "--dry-run").stderr
+    assert job.ends() == ends
+    job.claims.abort(one, "by hand")
+    ends = job.ends()
+    assert "would be asked for" in job.of("promote", two, "--dry-run").stderr
+    assert job.json(*BACK, "--dry-run")["claimed"] is False
+    assert job.json("generation", "start", "--dry-run")["again"] is True
+    assert job.ends() == ends
+
+
+def refused(done: Any) -> str:
+    assert done.returncode == BAD, done.stdout
+    return str(done.stderr)
+
+
+def test_a_promoted_one_cannot_be_given_up_by_a_dry_run_either(job: Asked) -> None:
+    """It says so with exit 2, and that its promotion is done."""
+    generation = job.claims.start(None, 3, False, "a test", UNREPLICATED).generation
+    job.claims.promote(generation)
+    after = Next(job.writing, 2, 3)
+    after.generation = generation
+    after.promoted([])
+    ends = job.ends()
+    assert "is promoted" in refused(job.of("abort", generation, "--dry-run"))
+    assert "is promoted already" in job.of("promote", generation, "--dry-run").stderr
+    assert job.ends() == ends
