@@ -70,7 +70,14 @@ class StandIn:
 
     def __init__(self) -> None:
         self._subjects: dict[str, list[dict[str, Any]]] = {}
-        self._ids: dict[str, int] = {}
+        self._ids: dict[int, dict[str, Any]] = {}
+        """Schemas by number, as they were sent; one schema may have several, by imports."""
+        self.modes: dict[str, str] = {}
+        """By subject; "" is the registry's own."""
+        self.knows_modes = True
+        """False: as Apicurio's, which knows none."""
+        self.closed_to_writes = 0
+        """The status that every write is answered with, and who asks for a mode."""
         self._lock = threading.Lock()
         self.faults: list[int] = []
         """Status codes to answer with, one per request, before any real answer."""
@@ -100,6 +107,10 @@ class StandIn:
                 return self.faults.pop(0), {"error_code": 50001, "message": "on demand"}
             if self.login and login != "Basic " + base64.b64encode(":".join(self.login).encode()).decode():
                 return 401, {"error_code": 401, "message": "Unauthorized"}
+            reads = method == "GET" and not path.startswith("/mode")
+            looks_up = method == "POST" and not path.endswith("/versions")
+            if self.closed_to_writes and not reads and not looks_up:
+                return self.closed_to_writes, {"error_code": self.closed_to_writes, "message": "read only"}
             return self._route(method, path, body)
 
     def _route(self, method: str, path: str, body: Any) -> tuple[int, Any]:
@@ -108,7 +119,24 @@ class StandIn:
             return self._by_number(int(by_number[1]))
         if method == "POST" and (asked := re.fullmatch(r"/subjects/([^/]+)", path)):
             return self._look_up(asked[1], json.dumps(json.loads(body["schema"])))
+        if found := re.fullmatch(r"/mode(?:/([^/]+))?", path):
+            return self._mode(method, found[1] or "", query, body)
         return self._versions(method, path, query, body)
+
+    def _mode(self, method: str, subject: str, query: str, body: Any) -> tuple[int, Any]:
+        if not self.knows_modes:
+            return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+        if method == "GET" and not subject:
+            return 200, {"mode": self.modes.get("", "READWRITE")}
+        if method == "PUT":
+            if body["mode"] == "IMPORT" and self._subjects.get(subject) and "force=true" not in query:
+                return 422, {"error_code": 42205, "message": "Cannot import since found existing subjects"}
+            self.modes[subject] = body["mode"]
+            return 200, body
+        if subject not in self.modes:
+            message = f"Subject '{subject}' does not have subject-level mode configured"
+            return 404, {"error_code": 40409, "message": message}
+        return 200, {"mode": self.modes.pop(subject) if method == "DELETE" else self.modes[subject]}
 
     def _versions(self, method: str, path: str, query: str, body: Any) -> tuple[int, Any]:
         found = re.fullmatch(r"/subjects/([^/]+)/versions(?:/(\d+))?", path)
@@ -132,25 +160,40 @@ class StandIn:
         return 200, {name: value for name, value in version.items() if name != "deleted"}
 
     def _by_number(self, wanted: int) -> tuple[int, Any]:
-        texts = [text for text, number in self._ids.items() if number == wanted]
-        return (
-            (200, {"schema": texts[0]}) if texts else (404, {"error_code": 40403, "message": "Schema not found"})
-        )
+        found = self._ids.get(wanted)
+        return (200, found) if found else (404, {"error_code": 40403, "message": "Schema not found"})
 
     def _look_up(self, subject: str, text: str) -> tuple[int, Any]:
         kept = [one for one in self._subjects.get(subject, []) if one["schema"] == text and not one["deleted"]]
         return (200, kept[0]) if kept else (404, {"error_code": 40403, "message": "Schema not found"})
 
     def _register(self, subject: str, body: Any) -> tuple[int, Any]:
-        text = json.dumps(json.loads(body["schema"]))
+        mode = self.modes.get(subject) or self.modes.get("", "READWRITE")
+        if (mode != "IMPORT" and "id" in body) or (mode != "READWRITE" and "id" not in body):
+            message = f"Subject {subject} is not in {'import' if 'id' in body else 'read-write'} mode"
+            return 422, {"error_code": 42205, "message": message}
+        schema = {"schema": json.dumps(json.loads(body["schema"])), "references": body.get("references", [])}
+        if "schemaType" in body:
+            schema["schemaType"] = body["schemaType"]
         versions = self._subjects.setdefault(subject, [])
+        if "id" in body:
+            return self._import(subject, schema, int(body["id"]), int(body.get("version") or len(versions) + 1))
         known = {one["schema"]: one for one in versions}
-        if text not in known:
-            number = self._ids.setdefault(text, len(self._ids) + 1)
-            kind = {"schemaType": body["schemaType"]} if "schemaType" in body else {}
-            made = {"subject": subject, "version": len(versions) + 1, "id": number, "schema": text, **kind}
-            versions.append({**made, "references": body.get("references", []), "deleted": False})
-        return 200, {"id": self._ids[text]}
+        if (stands := known.get(schema["schema"])) is not None:
+            return 200, {"id": stands["id"]}
+        number = next((at for at, one in self._ids.items() if one == schema), max(self._ids, default=0) + 1)
+        version = max((one["version"] for one in versions), default=0) + 1
+        return self._import(subject, schema, number, version)
+
+    def _import(self, subject: str, schema: dict[str, Any], number: int, version: int) -> tuple[int, Any]:
+        """A number is never overwritten; a version is, as in Confluent's."""
+        if self._ids.setdefault(number, schema) != schema:
+            message = f"Overwrite new schema with id {number} is not permitted."
+            return 422, {"error_code": 42205, "message": message}
+        others = [one for one in self._subjects[subject] if one["version"] != version]
+        made = {"subject": subject, "version": version, "id": number, **schema, "deleted": False}
+        self._subjects[subject] = sorted([*others, made], key=lambda one: int(one["version"]))
+        return 200, {"id": number}
 
 
 def _handler(registry: StandIn) -> Callable[..., BaseHTTPRequestHandler]:
@@ -166,7 +209,7 @@ def _handler(registry: StandIn) -> Callable[..., BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_POST = do_DELETE = _serve
+        do_GET = do_POST = do_PUT = do_DELETE = _serve
 
         def log_message(self, *_arguments: Any) -> None:
             """Tests read no access log."""

@@ -44,6 +44,14 @@ def crc64(schema: dict[str, Any] | str) -> bytes:
     return bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
 
 
+def meaning(text: str) -> str | None:
+    """The fingerprint, for people, of a schema as a registry holds it; None where nobody could read by it."""
+    try:
+        return crc64(json.loads(text)).hex()
+    except _NO_SCHEMA:
+        return None
+
+
 @lru_cache(maxsize=256)
 def _known(schema: str) -> tuple[bytes, Any]:
     return MARKER + crc64(json.loads(schema)), parse_schema(json.loads(schema))

@@ -45,7 +45,11 @@ class MuteError(UsageError):
     """What stands at the address does not tell this client anything, until a setting is changed."""
 
 
-class _NotThere(UsageError):
+class ClosedError(MuteError):
+    """It lets this client not do that."""
+
+
+class NotThereError(UsageError):
     """What may be there once it is registered."""
 
 
@@ -62,7 +66,7 @@ class Registry:
         setting: str = "CUTWATER_REGISTRY",
     ) -> None:
         """`setting`: what the names of the settings begin with that say how it is reached."""
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._setting = setting
         self._attempts = attempts
         auth = httpx.BasicAuth(username, password) if username else None
@@ -84,9 +88,9 @@ class Registry:
         does not answer in time.
         """
         base = f"/subjects/{quote(subject, safe='')}/versions"
-        numbers = self._call("GET", base, subject, params={"deleted": "true"})
+        numbers = self.call("GET", base, subject, params={"deleted": "true"})
         if not isinstance(numbers, list) or not all(isinstance(one, int) for one in numbers):
-            raise MuteError(f"the registry at {self._url} answers {numbers!r:.100} for the versions of {subject}")
+            raise MuteError(f"the registry at {self.url} answers {numbers!r:.100} for the versions of {subject}")
         if not 0 < len(numbers) <= VERSIONS_MAX:
             raise UsageError(f"subject {subject} has {len(numbers)} versions; 1 to {VERSIONS_MAX} can be read")
         return [self._version(subject, base, one) for one in sorted(numbers, reverse=True)]
@@ -97,7 +101,7 @@ class Registry:
         Raises UsageError when the registry refuses it, with the registry's reason.
         """
         path = f"/subjects/{quote(subject, safe='')}/versions"
-        return _number(self._call("POST", path, subject, body={"schema": json.dumps(schema)}), "id", self._url)
+        return _number(self.call("POST", path, subject, body={"schema": json.dumps(schema)}), "id", self.url)
 
     def number_of(self, subject: str, schema: dict[str, Any], auto_register: bool) -> int:
         """The number to write a schema's records with; registers it where it is new and that is allowed.
@@ -108,30 +112,31 @@ class Registry:
             return self.register(subject, schema)
         path = f"/subjects/{quote(subject, safe='')}"
         try:
-            return _number(self._call("POST", path, subject, body={"schema": json.dumps(schema)}), "id", self._url)
-        except _NotThere:
+            return _number(self.call("POST", path, subject, body={"schema": json.dumps(schema)}), "id", self.url)
+        except NotThereError:
             raise UsageError(
-                f"the schema registry at {self._url} does not hold schema {schema.get('name')} under {subject}, "
+                f"the schema registry at {self.url} does not hold schema {schema.get('name')} under {subject}, "
                 "and registry.auto_register is false: register it with 'cutwater schemas register JOBFILE'"
             ) from None
 
     def schema(self, number: int) -> dict[str, Any]:
         """The record schema of a number; raises UsageError when there is none."""
-        found = self._call("GET", f"/schemas/ids/{number}", f"with number {number}")
-        origin = f"number {number} at {self._url}"
+        found = self.call("GET", f"/schemas/ids/{number}", f"with number {number}")
+        origin = f"number {number} at {self.url}"
         return _parsed(found, origin)
 
     def _version(self, subject: str, base: str, number: int) -> Registered:
-        found = self._call("GET", f"{base}/{number}", subject, params={"deleted": "true"})
-        origin = f"version {number} of {subject} at {self._url}"
+        found = self.call("GET", f"{base}/{number}", subject, params={"deleted": "true"})
+        origin = f"version {number} of {subject} at {self.url}"
         kind = found.get("schemaType") or "AVRO" if isinstance(found, dict) else "?"
         if kind != "AVRO":
             raise UsageError(f"{origin} is {kind}; only Avro can be read: name another source.subject")
         if found.get("references"):
             raise UsageError(f"{origin} refers to other subjects, which cannot be read: register it in one piece")
-        return Registered(number, _number(found, "id", self._url), _parsed(found, origin))
+        return Registered(number, _number(found, "id", self.url), _parsed(found, origin))
 
-    def _call(self, method: str, path: str, subject: str, params: Any = None, body: Any = None) -> Any:
+    def call(self, method: str, path: str, subject: str, params: Any = None, body: Any = None) -> Any:
+        """What it answers, as JSON. `subject`: for the text of an error."""
         attempts = Retrying(
             stop=stop_after_attempt(self._attempts),
             wait=wait_exponential(multiplier=0.2, max=WAIT_S_MAX) + wait_random(0, 0.2),
@@ -142,10 +147,10 @@ class Registry:
 
     def _once(self, method: str, path: str, subject: str, params: Any, body: Any) -> Any:
         try:
-            answer = self._client.request(method, self._url + path, params=params, json=body)
+            answer = self._client.request(method, self.url + path, params=params, json=body)
         except httpx.TransportError as error:
             raise _Passing(
-                f"the schema registry at {self._url} does not answer ({type(error).__name__}): check that it runs "
+                f"the schema registry at {self.url} does not answer ({type(error).__name__}): check that it runs "
                 f"or set {self._setting}_URL"
             ) from None
         except httpx.InvalidURL as error:
@@ -155,27 +160,27 @@ class Registry:
                 return answer.json()
             except ValueError:
                 raise MuteError(
-                    f"{self._url} answers no JSON: is it a schema registry's address? Check {self._setting}_URL"
+                    f"{self.url} answers no JSON: is it a schema registry's address? Check {self._setting}_URL"
                 ) from None
         raise self._refusal(answer, subject)
 
     def _refusal(self, answer: httpx.Response, subject: str) -> Exception:
         code, reason = answer.status_code, " ".join(answer.text.split())[:300]
         if code >= 500 or code in (408, 429):
-            return _Passing(f"the schema registry at {self._url} answers {code}: {reason}")
+            return _Passing(f"the schema registry at {self.url} answers {code}: {reason}")
         if code in (401, 403):
-            return MuteError(
-                f"the schema registry at {self._url} refuses this client ({code}): set {self._setting}_USERNAME "
+            return ClosedError(
+                f"the schema registry at {self.url} refuses this client ({code}): set {self._setting}_USERNAME "
                 f"and {self._setting}_PASSWORD"
             )
         if code == 404:
-            return _NotThere(
-                f"the schema registry at {self._url} has no subject {subject}: name it in source.subject, or "
+            return NotThereError(
+                f"the schema registry at {self.url} has no subject {subject}: name it in source.subject, or "
                 "register the job's schema with 'cutwater schemas register JOBFILE'"
             )
         if code == 409:
             return UsageError(f"the schema registry refuses the schema as incompatible with {subject}: {reason}")
-        return MuteError(f"the schema registry at {self._url} answers {code}: {reason}")
+        return MuteError(f"the schema registry at {self.url} answers {code}: {reason}")
 
 
 def _number(found: Any, name: str, url: str) -> int:

@@ -73,7 +73,7 @@ class Settings(BaseSettings):
     origin_kafka_ssl_key_file: str = Field("", description="PEM file of that certificate's key (PKCS 8).")
     origin_kafka_ssl_key_password: SecretStr = Field(SecretStr(""), description="Password of that key.")
     origin_registry_url: str = Field(
-        "", description="Schema registry there; else the job file's. The mirror compares it with the one here."
+        "", description="Schema registry there; else the job file's. The mirror copies the subject from it."
     )
     origin_registry_username: str = Field("", description="User for that registry.")
     origin_registry_password: SecretStr = Field(SecretStr(""), description="Password for that registry.")

@@ -7,6 +7,7 @@ a record tells which: c3, 00 or {, so that a topic may change its format and kee
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +57,12 @@ def confluent_header(schema_id: int) -> bytes:
 def is_confluent(value: bytes) -> bool:
     """Is a record framed so? Nothing else that Cutwater writes begins with a zero byte."""
     return value[:1] == CONFLUENT_MARKER and len(value) >= CONFLUENT_HEADER_BYTES
+
+
+def confluent_numbers(values: Iterable[bytes | None]) -> set[int]:
+    """The numbers in those records that are framed so."""
+    headers = {one[:CONFLUENT_HEADER_BYTES] for one in values if one and one[0] == 0}
+    return {confluent_number(one) for one in headers if is_confluent(one)}
 
 
 def confluent_number(value: bytes) -> int:

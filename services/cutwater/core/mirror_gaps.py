@@ -12,7 +12,7 @@ from typing import NamedTuple
 from cutwater.core.gaps import gaps
 from cutwater.core.mirrored import Mirrored
 
-GONE, ANEW, PARTITIONS, LOST, UNPLACED, REPLACED, REFUSED, BROKEN = (
+GONE, ANEW, PARTITIONS, LOST, UNPLACED, REPLACED, REFUSED, BROKEN, SCHEMAS = (
     "gone",
     "anew",
     "partitions",
@@ -21,6 +21,7 @@ GONE, ANEW, PARTITIONS, LOST, UNPLACED, REPLACED, REFUSED, BROKEN = (
     "replaced",
     "refused",
     "broken",
+    "schemas",
 )
 CAUSES: Mapping[str, str] = {
     GONE: "the origin has no such topic",
@@ -31,6 +32,7 @@ CAUSES: Mapping[str, str] = {
     REPLACED: "the log here ends below what the position says",
     REFUSED: "the origin does not let the mirror read it, or the topic here cannot take it",
     BROKEN: "the copied commit stream contradicts itself: no milestone arrives",
+    SCHEMAS: "a number of the origin's schema registry is another schema in the registry here",
 }
 
 

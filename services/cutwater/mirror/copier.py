@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -54,8 +54,13 @@ class Copier:
         replication: Replication = UNREPLICATED,
         clock_s: Callable[[], float] = time.monotonic,
         kept: Collection[str] = (),
+        unreadable: Callable[[Sequence[Taken]], Mapping[str, Gap]] = lambda _: {},
     ) -> None:
-        """`region`: the origin's name. `clock_s` never goes back. `kept`: topic settings of this region's own."""
+        """`region`: the origin's name. `clock_s` never goes back. `kept`: topic settings of this region's own.
+
+        `unreadable`: topics of which nothing may be written, as it would be read wrong here; asked with all that
+        is to be written.
+        """
         self._own, self._origin = own, origin
         self._job, self._region = job, region
         self._log, self._metrics = log, metrics
@@ -65,6 +70,7 @@ class Copier:
         looks = (own, origin, job, region, now_ms, self._slots.keys(), self._settings)
         self._looking = Looking(*looks, replication, clock_s)
         self._watch = Watch(origin, region, self._left, log, clock_s)
+        self._unreadable = unreadable
         self._followed: dict[str, Followed] = {}
         self._grown: dict[str, int] = {}
         """Topics that were looked at again for a large record, and the bytes of the largest such."""
@@ -139,7 +145,7 @@ class Copier:
         for name, gap in self._watch.gaps(self._followed).items():
             self.stop(name, gap)
         self._settings.look(self._followed)
-        pieces = self._fitting(list(self._gather(wait_s).values()))
+        pieces = self._readable(self._fitting(list(self._gather(wait_s).values())))
         written = self._write(pieces, meanwhile)
         for piece in written:
             self._metrics.copied(piece)
@@ -196,6 +202,11 @@ class Copier:
         for one in grown.values():
             self._look_again(one)
         return [one for one in pieces if one.followed.name not in grown]
+
+    def _readable(self, pieces: list[Taken]) -> list[Taken]:
+        for topic, gap in self._unreadable(pieces).items():
+            self.stop(topic, gap)
+        return [one for one in pieces if one.followed.name not in self.stopped]
 
     def _slot(self, one: Taken) -> int:
         return slot_of(one.followed.name, one.partition)

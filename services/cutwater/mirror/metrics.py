@@ -31,6 +31,10 @@ class Metrics:
         self._settings_missed = Counter(
             "settings_missed", "Looks at the settings of topics that brokers did not answer or refused.", **here
         )
+        self._schemas = Counter("schemas_copied", "Schemas that were copied into the registry here.", **here)
+        self._schemas_missing = Gauge(
+            "schemas_missing", "Schemas of the origin's subject that a reader here could not read by.", **here
+        )
         self._sequence = Gauge("arrived_sequence", "Sequence of the newest arrival.", **here)
         self._arrivals = Counter("arrivals", "Milestones that have arrived.", **here)
         self._passed = Counter("passed_milestones", "Milestones that will have no arrival.", **here)
@@ -76,6 +80,13 @@ class Metrics:
 
     def settings_missed(self) -> None:
         self._settings_missed.inc()
+
+    def schemas_copied(self, count: int) -> None:
+        self._schemas.inc(count)
+
+    def schemas_missing(self, count: int | None) -> None:
+        """None: it is not known."""
+        self._schemas_missing.set(float("nan") if count is None else count)
 
     def safe(self, one: SafeTime) -> None:
         """What is not known shows as NaN."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from cutwater.adapters.admin import brokers, cluster_id, ensure_topics
@@ -23,6 +23,7 @@ from cutwater.adapters.trail import account
 from cutwater.adapters.waiting import await_brokers
 from cutwater.core import mirrored, replication, topics
 from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, UsageError
+from cutwater.core.formats import confluent_numbers
 from cutwater.core.job import Job
 from cutwater.core.mirror_gaps import BROKEN, Gap
 from cutwater.core.mirrored import SLOTS
@@ -32,9 +33,10 @@ from cutwater.core.trail import Account, unrecorded
 from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.contradicting import Contradicting
 from cutwater.mirror.copier import WAIT_S, Copier
+from cutwater.mirror.followed import Taken
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
-from cutwater.mirror.schemas import compare_registries
+from cutwater.mirror.schemas import Schemas, schemas_of
 from cutwater.mirror.standing import Standing
 
 LOOKED_S = 5.0
@@ -60,11 +62,13 @@ class Mirror:
         clock_s: Callable[[], float] = time.monotonic,
         kept: Collection[str] = (),
         forks: Contradicting | None = None,
+        schemas: Schemas | None = None,
     ) -> None:
         """`region`: the origin's name. `slots`: those that this process holds. `bytes_per_s`: 0 for no bound.
 
         `kept`: settings of the copies that do not follow the origin's. `forks`: told of by one process of a
-        mirror; None tells nothing.
+        mirror; None tells nothing. `schemas`: of the events; None where they name none by the numbers of a
+        registry of the origin's own.
         """
         self.metrics = metrics = metrics or Metrics()
         self._own, self._origin, self._job, self._region = own, origin, job, region
@@ -74,8 +78,10 @@ class Mirror:
         self._replication = replication
         self._throttle, self._clock_s = Throttle(bytes_per_s), clock_s
         there = Origin(origin)
-        self._standing, self._forks = Standing(there, region, clock, clock_s), forks
-        self.copier = Copier(own, there, job.name, region, clock, log, metrics, slots, replication, clock_s, kept)
+        self._standing = Standing(there, region, clock, clock_s)
+        self._forks, self._schemas = forks, schemas
+        options = (slots, replication, clock_s, kept, self._unreadable)
+        self.copier = Copier(own, there, job.name, region, clock, log, metrics, *options)
         self.arriving = Arriving(own, job.name, job.topic, region, clock, log, metrics, writes=0 in slots)
 
     def stop(self, *_signal: object) -> None:
@@ -109,6 +115,9 @@ class Mirror:
             self._topics |= self.copier.open()
         with start.step("reading the last arrival"):
             self.arriving.open()
+        with start.step("copying the schemas of events"):
+            for topic, gap in self._unreadable([]).items():
+                self.copier.stop(topic, gap)
         with start.step("looking at the topics"):
             self._follow()
             self.copier.looked(LOOKED_S)
@@ -136,6 +145,15 @@ class Mirror:
         self.copier.promoted = max(self.arriving.generations, default=None)
         for topic in sorted(self._topics):
             self.copier.follow(topic)
+
+    def _unreadable(self, pieces: Sequence[Taken]) -> Mapping[str, Gap]:
+        """Before events are written: do their schemas' numbers mean the same here?"""
+        topic = self._job.topic
+        if self._schemas is None or topic in self.copier.stopped:
+            return {}
+        values = (record.value for one in pieces if one.followed.name == topic for record in one.records)
+        gap = self._schemas.look(confluent_numbers(values))
+        return {} if gap is None else {topic: gap}
 
     def _announce(self) -> None:
         """Where the stream contradicts itself nothing arrives any more; the copies go on, and can be paused."""
@@ -167,8 +185,6 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
         await_brokers(origin, settings.wait_ms / 1000, log)
     metrics = Metrics()
     serve(metrics.registry, settings.host, settings.mirror_port, "CUTWATER_MIRROR_PORT")
-    # Beside the copying: it may take minutes, and changes nothing.
-    threading.Thread(target=compare_registries, args=(job, settings, log), name="registries", daemon=True).start()
     copies = replication.decide(brokers(own), settings.replication_factor, settings.min_insync_replicas)
     return Mirror(
         own,
@@ -183,6 +199,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
         bytes_per_s=settings.mirror_bytes_per_s,
         kept=settings.kept_topic_settings,
         forks=Contradicting(own, job, region, log, metrics) if 0 in settings.slots else None,
+        schemas=schemas_of(job, settings, log, metrics, time.monotonic),
     )
 
 
