@@ -191,6 +191,13 @@ def events(keys: int) -> Iterator[Mapping[str, Any]]:
 
 def fault(cluster: Cluster, job: Job, last: Milestone, keys: int) -> str | None:
     """Is the state that goes on the one that the events make, each once?"""
+    found = held(cluster, job, last)
+    wanted = keys, keys, sum(number % 1_000 for number in range(keys))
+    return None if found == wanted else f"keys, events and their sum are {found}, not {wanted}"
+
+
+def held(cluster: Cluster, job: Job, last: Milestone) -> tuple[int, int, int]:
+    """Keys, their events, and the sum of these at a milestone, by its changelog."""
     window, present = KeyReader(), Presenter(job)
     newest: dict[bytes, bytes | None] = {}
     consumer = make_consumer(cluster)
@@ -201,9 +208,7 @@ def fault(cluster: Cluster, job: Job, last: Milestone, keys: int) -> str | None:
     finally:
         consumer.close()
     rows = [present.row(window.window(key), value) for key, value in newest.items() if value is not None]
-    found = len(rows), sum(row["events"] for row in rows), sum(row["total"] for row in rows)
-    wanted = keys, keys, sum(number % 1_000 for number in range(keys))
-    return None if found == wanted else f"keys, events and their sum are {found}, not {wanted}"
+    return len(rows), sum(row["events"] for row in rows), sum(row["total"] for row in rows)
 
 
 def bench(options: Any) -> dict[str, Any]:

@@ -23,10 +23,10 @@ SCHEMA = json.dumps(
 START_MS = 1_700_000_040_000
 
 
-def job_text(name: str, per_epoch: int = 500, retention: str = "30d") -> str:
+def job_text(name: str, per_epoch: int = 500, retention: str = "30d", partitions: int = 2) -> str:
     return (
         f"job: {name}\nsource: {{topic: {name}.events, schema: event.avsc, key: key, event_time: at}}\n"
-        f"window: {{kind: tumbling, size: 1m}}\nlateness: 1h\nretention: {retention}\npartitions: 2\n"
+        f"window: {{kind: tumbling, size: 1m}}\nlateness: 1h\nretention: {retention}\npartitions: {partitions}\n"
         f"max_events_per_epoch: {per_epoch}\nshuffle_partitions: 1\n"
         "measures:\n  ticks: {measure: count}\n  total: {measure: sum, field: value}\n"
     )

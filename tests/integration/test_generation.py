@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import psutil
@@ -17,6 +19,15 @@ from confluent_kafka import Producer
 
 import counting
 from commandline import Cli
+from cutwater.adapters import streams
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka import partition_count
+from cutwater.client import committed
+from cutwater.core import topics
+from cutwater.core.cuts import Cut
+from cutwater.core.generations import Generation
+from cutwater.core.job import CORRECTION, TOMBSTONE
+from cutwater.core.records import Milestone
 from harness import wait_until
 
 EVENTS = [*counting.events(3_999), {"key": "k0", "at": counting.START_MS + 600_000, "value": 1}]
@@ -26,7 +37,7 @@ PIECE = 250
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    (tmp_path / "job.yaml").write_text(counting.job_text("counts"))
+    (tmp_path / "job.yaml").write_text(counting.job_text("counts", partitions=4))
     (tmp_path / "event.avsc").write_text(counting.SCHEMA)
     made = Cli(tmp_path)
     done = made.run("up", made.job_file, "--detach")
@@ -66,6 +77,15 @@ def shown(cli: Cli) -> dict[str, Any]:
     return found
 
 
+class Seen(NamedTuple):
+    """One answer of the API."""
+
+    at_s: float
+    """By a clock that never goes back."""
+    generation: str
+    sequence: int
+
+
 class Reader(threading.Thread):
     """Asks for one key all the time."""
 
@@ -73,27 +93,62 @@ class Reader(threading.Thread):
         super().__init__(daemon=True)
         self._url = f"{url}/v1/state/k7"
         self.stop = threading.Event()
-        self.sequences: list[int] = []
+        self.seen: list[Seen] = []
         self.wrong: list[str] = []
 
     def run(self) -> None:
         with httpx.Client(timeout=30) as client:
             while not self.stop.wait(0.02):
-                answer = client.get(self._url)
+                try:
+                    answer = client.get(self._url)
+                except httpx.HTTPError as error:
+                    self.wrong.append(repr(error))
+                    return
                 if answer.status_code != 200:
                     self.wrong.append(answer.text)
-                else:
-                    self.sequences.append(answer.json()["milestone"]["sequence"])
+                    continue
+                milestone = answer.json()["milestone"]
+                generation, _, sequence = milestone["token"].rpartition(":")
+                self.seen.append(Seen(time.monotonic(), generation, int(sequence)))
+
+    def end(self) -> None:
+        """Raises AssertionError where an answer was an error, or went back."""
+        self.stop.set()
+        self.join(60)
+        assert not self.wrong, self.wrong[:3]
+        sequences = [one.sequence for one in self.seen]
+        assert sequences == sorted(sequences)
+
+    def pause_s(self, generation: str) -> float:
+        """How long the last milestone before a generation's first one was the newest that readers had."""
+        begins = next(number for number, one in enumerate(self.seen) if one.generation == generation)
+        before = self.seen[begins - 1]
+        since = next(one for one in self.seen if one.sequence == before.sequence)
+        return self.seen[begins].at_s - since.at_s
 
 
-def test_six_partitions_instead_of_two_under_load_and_back(cli: Cli) -> None:
-    """Readers see sequences grow and no error; view, output and changelog are equal, and right, at the end."""
+@pytest.mark.timeout(1_200)  # three Spark drivers, two of them at a time
+def test_six_partitions_instead_of_four_under_load_and_then_a_rollback(cli: Cli) -> None:
+    """Readers see sequences grow and no error; view, output and changelog are equal, and right, after both."""
     produce(cli, EVENTS[:1_000])
     wait_until(lambda: cli.json("status")["milestone"], "a first milestone")
     reader = Reader(api(cli))
     reader.start()
+    six = six_under_load(cli)
+    assert served(cli) == counting.expected(EVENTS)
+    back = rolled_back(cli)
+    assert served(cli) == counting.expected(EVENTS)
+    reader.end()
+    # Of a rollback it would be mostly the time in which there are no events.
+    print(f"readers had nothing newer for {reader.pause_s(six):.1f} s before {six}")
+    assert cli.run("milestones", "--check").returncode == 0
+    assert_output_is_whole(cli, back)
+
+
+def six_under_load(cli: Cli) -> str:
+    """Events come while a generation of six partitions catches up, and behind it. At the end all are in."""
     claimed = cli.json("generation", "start", "--partitions", "6", "--reason", "a test")
-    generation = claimed["generation"]
+    generation = str(claimed["generation"])
     assert claimed["partitions"] == 6
     made = 1_000
 
@@ -111,13 +166,83 @@ def test_six_partitions_instead_of_two_under_load_and_back(cli: Cli) -> None:
     [told] = cli.json("generation", "promote", generation)
     assert told["state"] == "promoted"
     wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240)
-    reader.stop.set()
-    reader.join(30)
-    assert not reader.wrong, reader.wrong[:3]
-    assert reader.sequences == sorted(reader.sequences)
     assert shown(cli)["token"].startswith(generation)
-    assert served(cli) == counting.expected(EVENTS)
-    assert cli.run("milestones", "--check").returncode == 0
+    assert parts(cli, "g1-local-00000000") == 4
+    assert parts(cli, generation) == 6
+    return generation
+
+
+def rolled_back(cli: Cli) -> str:
+    """To a milestone in the midst of the first generation's: what came behind it is read again, and is lost."""
+    stream = [one for one, _ in streams.milestones(cluster(cli), "counts")]
+    of_first = [one for one in stream if one.generation == stream[0].generation and one.events]
+    middle, lost = of_first[len(of_first) // 2 - 1], [of_first[-1], stream[-1]]
+    assert middle.sequence < lost[0].sequence < lost[1].sequence
+    before = cli.json("generation", "list")
+    planned = cli.json("rollback", "--to", str(middle.token), "--dry-run")
+    assert (planned["claimed"], planned["rewinds_to"]) == (False, middle.sequence)
+    assert cli.json("generation", "list") == before
+    done = cli.json("rollback", "--to", str(middle.token), "--wait", "240")
+    assert (done["generation"], done["rewinds_to"]) == (planned["generation"], middle.sequence)
+    generation = str(done["generation"])
+    wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240)
+    assert shown(cli)["token"].startswith(generation)
+    first = first_of(cli, generation)
+    assert (first.sequence, first.rewinds_to) == (stream[-1].sequence + 1, middle.sequence)
+    for one in lost:
+        answer = httpx.get(f"{api(cli)}/v1/state/k7", params={"at_least": str(one.token)}, timeout=30)
+        assert answer.status_code == 410, answer.text
+        assert f"went back to the state of milestone {middle.sequence}" in answer.text
+    kept = httpx.get(f"{api(cli)}/v1/state/k7", params={"at_least": str(middle.token)}, timeout=30)
+    assert kept.status_code == 200, kept.text
+    return generation
+
+
+def assert_output_is_whole(cli: Cli, back: str) -> None:
+    """As a consumer reads it: no gap; at each milestone its events, each once; what is said again is marked."""
+    stream = {one.sequence: one for one, _ in streams.milestones(cluster(cli), "counts")}
+    newest, before, state = max(stream), 0, dict[tuple[str, int], dict[str, Any]]()
+    marked: Counter[str] = Counter()
+    rewound: list[tuple[str, int]] = []
+    for heard in committed(cli.job_file, cluster(cli), idle_s=60):
+        assert heard.first_sequence == before + 1, "a gap"
+        before, of = heard.token.sequence, stream[heard.token.sequence]
+        assert heard.token == of.token
+        for change in heard.changes:
+            said = state.pop((change.key, change.window_start_ms), None)
+            if change.kind in (CORRECTION, TOMBSTONE):
+                assert heard.rewinds_to, f"{heard.token} corrects without a rollback"
+                marked[change.kind] += 1
+            else:
+                assert said is None or said["ticks"] < change.values["ticks"], f"{heard.token} repeats {change}"
+            if change.kind != TOMBSTONE:
+                state[change.key, change.window_start_ms] = change.values
+        held = sum(row["ticks"] for row in state.values())
+        assert held == of.source_cut.records_since(Cut()), heard.token
+        if heard.rewinds_to:
+            rewound.append((str(of.generation), heard.rewinds_to))
+        if before == newest:
+            break
+    assert before == newest, "the output ends before the commit stream"
+    assert state == counting.expected(EVENTS)
+    assert marked[CORRECTION] > 0, "nothing was gone back behind"
+    assert rewound == [(back, first_of(cli, back).rewinds_to)]
+
+
+def first_of(cli: Cli, generation: str) -> Milestone:
+    """The first milestone of a promoted generation."""
+    stream = streams.milestones(cluster(cli), "counts")
+    return next(one for one, _ in stream if str(one.generation) == generation)
+
+
+def cluster(cli: Cli) -> Cluster:
+    """The stack's brokers."""
+    return Cluster(json.loads((cli.folder / "data/stack.json").read_text())["bootstrap_servers"])
+
+
+def parts(cli: Cli, generation: str) -> int:
+    """Partitions of a generation's changelog."""
+    return partition_count(cluster(cli), topics.changelog("counts", Generation.parse(generation)))
 
 
 def promoted(cli: Cli, number: int) -> str:

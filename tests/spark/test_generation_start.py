@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.core import topics
 from cutwater.core.errors import FencedError
 from cutwater.core.job import PLAIN_KEY_SCHEMA
+from cutwater.core.pacing import REST_MAX_S
 from cutwater.core.records import Withdrawal
 from cutwater.core.verification import RowName
 from cutwater.local.ports import free_ports
@@ -62,15 +64,25 @@ def test_a_generation_goes_on_from_a_milestone(job: Flow) -> None:
 
 @pytest.mark.rotating
 def test_a_candidate_rests_between_epochs(job: Flow) -> None:
-    """A share of the time is left to others while it catches up; what it commits is the same."""
+    """Three quarters of the time are left to others while it catches up; what it commits is the same."""
     port = free_ports(1)[0]
     parent = run_first(job)
     job.produce(events(1_400, 500))
     second = Second(job, parent, 3)
     second.env |= {"CUTWATER_CATCH_UP_SHARE": "0.25", "CUTWATER_DRIVER_PORT": str(port)}
     second.driver()
-    assert_whole(second, second.wait(), "sliding")
-    assert scraped(port)["cutwater_driver_rested_seconds_total"] > 0
+    barriers = second.wait()
+    told = scraped(port)
+    assert_whole(second, barriers, "sliding")
+    # Of an epoch of more than 10 s the rest is cut short.
+    worked = [min(one.written_ms - one.epoch_started_ms, REST_MAX_S * 1000 / 3) for one in barriers]
+    between = [two.epoch_started_ms - one.written_ms for one, two in pairwise(barriers)]
+    assert len(between) > 1, "the test must make several epochs"
+    for spent_ms, left_ms in zip(worked, between, strict=False):
+        assert left_ms >= 2.9 * spent_ms - 10, (worked, between)
+    # Asking whether it is wanted, and Spark's own work between two epochs, take a part of what is left.
+    rested_s, worked_s = told["cutwater_driver_rested_seconds_total"], sum(worked[: len(between)]) / 1000
+    assert rested_s >= 1.5 * worked_s, (rested_s, worked, between)
 
 
 def test_who_is_wanted_rests_no_more() -> None:

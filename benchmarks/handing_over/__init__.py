@@ -1,0 +1,1 @@
+"""What readers saw while a generation took over from another one."""
