@@ -60,7 +60,9 @@ def test_two_regions_from_death_to_failback(tmp_path: Path) -> None:
     assert not told["not_shown"]
     assert sum("equals DuckDB" in one["check"] for one in told["checks"]) == 3
     assert [one for one in told["checks"] if "leave: eu has the job" in one["check"]]
+    assert [one for one in told["checks"] if "eu is a replica of us again" in one["check"]]
     facts = told["facts"]
+    assert facts["differing_rows"] == 0
     assert facts["lost_events"] > 0, "something must have been lost"
     assert facts["lost_milestones"] >= facts["lost_at_least"]["milestones"] > 0
     assert facts["lost_counted"] + facts["lost_late"] == facts["lost_events"]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cutwater.cli.options import JsonOption, settings_for
 from cutwater.cli.output import err, handled, out, print_json
+from cutwater.core.job import Job
 from cutwater.local.extra import require
+from cutwater.verify.pace import Pace
+from cutwater.verify.regions import Request, Side, compare, newest
+
+if TYPE_CHECKING:
+    from cutwater.demo.regions.scene import Verified
+    from cutwater.local.regions import Region
 
 DAYS_MIN, DAYS_MAX = 4, 31
 PER_SECOND_MAX = 5_000
@@ -44,10 +51,20 @@ def demo_regions(
 
     console = err if as_json else out
     telling = Telling(console, str(data_dir))
-    code = run(Wanted(days, rate, job_file, data_dir, keep), settings_for(data_dir), console, telling)
+    wanted = Wanted(days, rate, job_file, data_dir, keep)
+    code = run(wanted, settings_for(data_dir), console, telling, _verified)
     if as_json:
         print_json(telling.as_json())
     return code
+
+
+def _verified(job: Job, there: Region, here: Region) -> Verified:
+    """What `cutwater verify --region` says in the region `here`."""
+    from cutwater.demo.regions.scene import Verified  # as above
+
+    asked = Request(job, Side(there.name, there.cluster), Side(here.name, here.cluster))
+    found = compare(asked, newest(asked), Pace())
+    return Verified(found.milestone.token, found.held[1].rows, found.differing_rows, found.equal)
 
 
 def register(app: typer.Typer) -> None:

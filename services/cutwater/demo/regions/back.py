@@ -90,7 +90,18 @@ def fail_back(scene: Scene, late: list[Late]) -> None:
         take_all(scene, us, late)
         last = scene.until(lambda: scene.newest(us), "the newest milestone of us")
         scene.until(lambda: _arrived(scene, eu, US, last.token), f"{last.token} to arrive in eu")
-        telling.check("eu is a replica of us again", True, f"{last.token} has arrived there")
+        _replica(scene, last)
+
+
+def _replica(scene: Scene, last: Milestone) -> None:
+    """Whether eu's copy of us's changelog is the same, row by row, at a milestone that holds every flight."""
+    found = scene.verify(scene.job, scene.us, scene.eu)
+    scene.telling.fact("differing_rows", found.differing_rows)
+    scene.telling.check(
+        "eu is a replica of us again, by 'verify --region'",
+        found.replicates(last.token),
+        f"{found.token}: {found.rows:,} rows in eu, {found.differing_rows:,} differ",
+    )
 
 
 def _arrived(scene: Scene, here: Region, origin: str, token: Token) -> bool:

@@ -16,7 +16,7 @@ from cutwater.core.errors import UsageError
 from cutwater.demo import flights
 from cutwater.demo.regions import EU, US, back, before, over
 from cutwater.demo.regions.feeder import Feeder
-from cutwater.demo.regions.scene import InterruptedStory, Scene
+from cutwater.demo.regions.scene import InterruptedStory, Scene, Verify
 from cutwater.demo.regions.telling import Telling
 from cutwater.demo.run import INTERRUPTED
 from cutwater.local.disk import require_room
@@ -40,7 +40,7 @@ class Wanted:
     """Leave both regions running afterwards, until Ctrl-C."""
 
 
-def run(wanted: Wanted, settings: Settings, console: Console, telling: Telling) -> int:
+def run(wanted: Wanted, settings: Settings, console: Console, telling: Telling, verify: Verify) -> int:
     """Returns 0 when everything that was checked holds, 1 when anything does not, 130 when interrupted.
 
     Raises CutwaterError, which says the step, where the story does not come to its end.
@@ -53,7 +53,7 @@ def run(wanted: Wanted, settings: Settings, console: Console, telling: Telling) 
     telling.say(f"{len(events):,} events of {wanted.days} days, {wanted.per_second:,} a second")
     feeder = Feeder(job, list(flights.records(events)), wanted.per_second)
     with stop_on_signals() as stop, _regions(wanted, settings, telling) as (us, eu), feeder:
-        scene = Scene(job, events, us, eu, feeder, telling, stop)
+        scene = Scene(job, events, us, eu, feeder, telling, verify, stop)
         try:
             play(scene)
             if wanted.keep:

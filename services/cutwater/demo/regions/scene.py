@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pandas as pd
 
 from cutwater.adapters import replicas
 from cutwater.adapters.generations import promoted
 from cutwater.core.errors import UnavailableError
+from cutwater.core.generations import Token
 from cutwater.core.job import Job
 from cutwater.core.mirrored import Arrival
 from cutwater.core.records import Milestone
@@ -33,6 +34,25 @@ class InterruptedStory(Exception):
     """Ctrl-C or SIGTERM came."""
 
 
+class Verified(NamedTuple):
+    """What `verify --region` finds of the newest milestone that two regions have in common."""
+
+    token: Token
+    rows: int
+    """Of the copy."""
+    differing_rows: int
+    equal: bool
+
+    def replicates(self, least: Token) -> bool:
+        """Is the copy the same, and not empty, at that milestone or a later one?"""
+        newer = (self.token.generation, self.token.sequence) >= (least.generation, least.sequence)
+        return newer and self.equal and self.rows > 0
+
+
+Verify = Callable[[Job, Region, Region], Verified]
+"""Of a job: the region that wrote, and the one that has the copy."""
+
+
 @dataclass(frozen=True)
 class Scene:
     """The stage and its people."""
@@ -44,6 +64,7 @@ class Scene:
     eu: Region
     feeder: Feeder
     telling: Telling
+    verify: Verify
     stop: threading.Event
 
     @property
