@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
+from cutwater.adapters.ends import Ends
 from cutwater.adapters.generations import candidates, told_parent
 from cutwater.adapters.parents import kept_behind, unheld
 from cutwater.adapters.settings import Settings
@@ -30,11 +31,13 @@ from cutwater.core.records import Barrier, Claim, Milestone
 from cutwater.core.seeds import require_state, require_taken
 from cutwater.views.stored_seeds import StoredSeeds, store_of
 from cutwater_spark.checkpoint import Checkpoint, Seed
+from cutwater_spark.progressing import telling, told
 from cutwater_spark.seeding import write_seed
 from cutwater_spark.stored_rows import write_lines, write_stored
 
 SIGNALS_MAX = 10_000
 """So many are looked at behind the parent milestone; its next barrier, where there is one, is among the first."""
+READING = "the parent's state is being read"
 _LINES = "rows.txt"
 
 
@@ -92,7 +95,8 @@ class Seeds:
         """Why it cannot be had there; empty where it is written. Raises where it is not the parent's state."""
         if why := self._unheld(parent):
             return why
-        read = write_seed(self._spark, self._cluster, self._job, parent, folder)
+        with telling(self._log, READING, records_below(self._cluster, parent), self._spark):
+            read = write_seed(self._spark, self._cluster, self._job, parent, folder)
         if why := self._unheld(parent):  # it took its time
             return why
         require_state(parent, read, self._written(folder))
@@ -109,7 +113,7 @@ class Seeds:
         stored = StoredSeeds(store, self._job, parent, settings.snapshot_grace_ms, why)
         with stored.opened(self._fetched, self._log, self._stopped) as (taken, rows):
             lines = self._fetched / _LINES
-            given = write_lines(rows, lines)
+            given = write_lines(told(rows, self._log, READING), lines)
             of = checkpoint.bring(lines, self._attempt)
         reach("seed-brought")
         read = write_stored(self._spark, self._job, of, folder)
@@ -120,6 +124,13 @@ class Seeds:
     def _written(self, folder: str) -> int:
         count: int = self._spark.read.parquet(folder).count()
         return count
+
+
+def records_below(cluster: Cluster, parent: Milestone) -> int:
+    """So many records stand below the milestone's cut at most: compaction and transactions leave gaps."""
+    topic = parent.changelog_cut.entries[0][0].topic
+    kept = Ends(cluster).kept(topic, [place.partition for place, _ in parent.changelog_cut])
+    return sum(max(0, end - kept[place.partition][0]) for place, end in parent.changelog_cut)
 
 
 def floor_of(cluster: Cluster, claim: Claim, parent: Milestone) -> int:

@@ -1,4 +1,4 @@
-"""`generation start` and `rollback` die between two steps and are asked again; what --dry-run leaves alone."""
+"""`generation start` and `rollback` die between two steps and are asked again; dry runs; what is told then."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from candidates_played import Candidate
 from changelogs import Sold, Writing, make_job
 from generations_played import Next
 
@@ -17,6 +18,8 @@ from cutwater.adapters.generations import candidacies
 from cutwater.adapters.kafka import bounds, make_consumer
 from cutwater.adapters.process import now_ms
 from cutwater.core import topics
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.records import Claim, Promotion
 from cutwater.core.replication import UNREPLICATED
@@ -166,3 +169,29 @@ def test_a_promoted_one_cannot_be_given_up_by_a_dry_run_either(job: Asked) -> No
     assert "is promoted" in refused(job.of("abort", generation, "--dry-run"))
     assert "is promoted already" in job.of("promote", generation, "--dry-run").stderr
     assert job.ends() == ends
+
+
+def test_how_long_a_candidate_will_take_is_told(job: Asked) -> None:
+    """In the list, and while its promotion is waited for, once two of its milestones are there."""
+    writing = job.writing
+    begin_ms = now_ms()
+
+    def read(events: int, second: int) -> dict[str, Any]:
+        return {"source_cut": Cut.of_topic("sales", [events]), "committed_ms": begin_ms + second * 1000}
+
+    writing.epoch([], **read(1_000, 0))
+    candidate = Candidate(writing)
+    writing.epoch([], **read(3_000, 20))
+    candidate.epoch([Sold("a", 1, 5)], **read(1_000, 20))
+    [told] = job.json("generation", "list")
+    assert (told["behind"], told["seconds_left"]) == (
+        f"it is 2,000 events behind milestone {writing.last and writing.last.token}",
+        None,
+    )
+    candidate.epoch([Sold("a", 1, 6)], **read(2_000, 25))
+    [told] = job.json("generation", "list")
+    assert (told["events_left"], told["events_per_s"], told["seconds_left"]) == (1_000, 200.0, 10.0)
+    assert told["behind"].endswith("it reads 200 events/s and 100 come: about 10 s left")
+    late = job.of("promote", candidate.generation, "--wait", "1")
+    assert late.returncode == UnavailableError.exit_code
+    assert "about 10 s left" in late.stderr

@@ -12,6 +12,7 @@ from cutwater.cli.claiming import Words, claim, claims_of
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, place_of
 from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.cli.retire import prune
+from cutwater.core.approaching import approach
 from cutwater.core.candidates import Candidate, delayed
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
@@ -176,6 +177,8 @@ def list_(
 ) -> None:
     """Show every generation that was claimed, and how far each candidate is behind.
 
+    Once a candidate has two milestones: how fast it reads, too, and about how long it will take.
+
     Examples:  cutwater generation list  ·  cutwater generation list --json
     """
     place = place_of(job_file, bootstrap_servers, data_dir)
@@ -199,7 +202,7 @@ def _await_promotion(place: Place, generation: Generation, wait_s: float) -> Non
     with err.status(f"promoting {generation}") as status:
         while (last := promoted(place.cluster, place.job.name)) is None or last.generation != generation:
             candidate = claims_of(place).known().require(generation)
-            why = delayed(candidate.newest, candidate.claim, last) if last else "there is no milestone"
+            why = _behind(candidate, last) if last else "there is no milestone"
             if candidate.withdrawn is not None:
                 raise UsageError(f"{generation} was given up: {candidate.withdrawn}")
             if wait_s == 0:
@@ -223,8 +226,16 @@ def _show(place: Place, found: list[Candidate], as_json: bool) -> None:
     out.print(table(f"generations of {place.job.name}: {len(told)} claimed", columns, rows))
 
 
+def _behind(one: Candidate, last: Milestone) -> str | None:
+    """Why it cannot be promoted yet, and how long that will be, where a rate is known."""
+    why, nearer = delayed(one.newest, one.claim, last), approach(one, parent_of(one.claim), last)
+    return f"{why}; {nearer}" if why and nearer else why
+
+
 def _told(one: Candidate, last: Milestone | None) -> dict[str, Any]:
     claim = one.claim
+    follows = last if last and last.generation.number < claim.generation.number else None
+    nearer = approach(one, parent_of(claim), follows) if follows else None
     return {
         "generation": str(claim.generation),
         "state": _state(one, last),
@@ -234,9 +245,10 @@ def _told(one: Candidate, last: Milestone | None) -> dict[str, Any]:
         "claimed": iso(claim.at_ms),
         "reason": one.withdrawn if one.withdrawn is not None else claim.reason,
         "epoch": one.newest.epoch if one.newest else None,
-        "behind": delayed(one.newest, claim, last)
-        if last and last.generation.number < claim.generation.number
-        else None,
+        "behind": _behind(one, follows) if follows else None,
+        "events_left": nearer.events if nearer else None,
+        "events_per_s": round(nearer.reads_per_s, 1) if nearer else None,
+        "seconds_left": round(nearer.left_s, 1) if nearer and nearer.left_s is not None else None,
     }
 
 

@@ -24,6 +24,8 @@ class Candidate:
     claim: Claim
     newest: Milestone | None = None
     """The newest milestone of its own, before it is promoted: numbered within the candidate."""
+    before: Milestone | None = None
+    """Its milestone before the newest."""
     promoting: bool = False
     """Somebody asked for its promotion."""
     withdrawn: str | None = None
@@ -53,7 +55,8 @@ class Candidates:
         if known is None:
             return self
         if isinstance(record, Milestone):
-            return self._with(replace(known, newest=record))
+            again = known.newest is not None and known.newest.epoch == record.epoch
+            return self._with(replace(known, newest=record, before=known.before if again else known.newest))
         if isinstance(record, Promotion):
             return self._with(replace(known, promoting=True))
         if isinstance(record, Decision):
@@ -155,11 +158,15 @@ def delayed(candidate: Milestone | None, claim: Claim, last: Milestone | None) -
     if claim.rewinds_to or claim.origin or last is None:
         return None  # each of its milestones is past its parent, and no other is to be reached
     if not candidate.source_cut.covers(last.source_cut):
-        behind = sum(max(0, offset - candidate.source_cut.offset(place)) for place, offset in last.source_cut)
-        return f"it is {behind:,} events behind milestone {last.token}"
+        return f"it is {events_behind(candidate, last):,} events behind milestone {last.token}"
     if candidate.watermark_ms < last.watermark_ms:
         return f"its watermark is {last.watermark_ms - candidate.watermark_ms} ms behind that of {last.token}"
     return None
+
+
+def events_behind(candidate: Milestone, last: Milestone) -> int:
+    """How many events a candidate has to read up to what `last` has read."""
+    return sum(max(0, offset - candidate.source_cut.offset(place)) for place, offset in last.source_cut)
 
 
 def goes_back_to(claim: Claim, last: Milestone) -> int:
