@@ -258,6 +258,26 @@ def test_a_registry_without_modes_is_said(
     assert here._subjects == {}
 
 
+def test_a_registry_that_takes_the_schema_and_not_its_number_is_found(
+    registries: tuple[StandIn, StandIn], looking: Callable[[], Looking], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written is read back."""
+    there, _ = registries
+    register(there, OTHER, subject="others")
+    register(there, V1)
+    take = StandIn._register
+
+    def numbering(self: StandIn, subject: str, body: Any) -> tuple[int, Any]:
+        self.modes.clear()
+        return take(self, subject, {"schema": body["schema"]})
+
+    monkeypatch.setattr(StandIn, "_register", numbering)
+    mirror = looking()
+    mirror.look()
+    assert f"took {SUBJECT} version 1, number 2 (" in mirror.told.errors()
+    assert f"and shows {SUBJECT} version 1, number 1 (" in mirror.told.errors()
+
+
 def test_real_registries(job: Job, registries: tuple[StandIn, StandIn], tmp_path: Path) -> None:
     """Apicurio's is copied from; copied into it is nothing, since it would give numbers of its own."""
     ours, _ = registries

@@ -2,7 +2,7 @@
 
 They are copied into the registry here with their numbers and versions, before an event that names one of them is
 written: else a driver here could not read the events after a failover, or would read them as something else.
-Looked at when the mirror starts, when an event names a number that was not seen yet, and now and then.
+Looked at before the first write, when an event names a number that was not seen yet, and now and then.
 """
 
 from __future__ import annotations

@@ -115,9 +115,6 @@ class Mirror:
             self._topics |= self.copier.open()
         with start.step("reading the last arrival"):
             self.arriving.open()
-        with start.step("copying the schemas of events"):
-            for topic, gap in self._unreadable([]).items():
-                self.copier.stop(topic, gap)
         with start.step("looking at the topics"):
             self._follow()
             self.copier.looked(LOOKED_S)
