@@ -32,7 +32,7 @@ def promtool(*arguments: str, cwd: Path = CONFIGURATION) -> str:
     """What it prints. Raises with that when it finds something wrong."""
     assert shutil.which("promtool"), "promtool is not installed: it is in Debian's package prometheus; see .ci/run"
     ran = subprocess.run(
-        ["promtool", *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+        ["promtool", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
