@@ -104,8 +104,9 @@ class Handover:
         first = next(one for one in told if isinstance(one, Milestone))
         asked = next(one for one in told if isinstance(one, Promotion))
         starts = stack.verb("history", "--service", "driver")
-        (start,) = (one for one in starts if one["generation"] == str(generation))
-        return Records(claim.at_ms, start, first, asked.at_ms, stack.milestones())
+        start = [one for one in starts if one["generation"] == str(generation)][-1]
+        compared_ms = stack.logged_ms("publisher", "hand-over", generation)
+        return Records(claim.at_ms, start, first, asked.at_ms, stack.milestones(), compared_ms)
 
     def finish(self) -> str | None:
         """No more events; what is not as it should be."""

@@ -25,6 +25,7 @@ PAUSES = (
     ("of the change of generations", ("change", "seconds")),
     ("… until the promotion stands on the stream", ("change", "to_the_promotion_s")),
     ("… from there to the reader", ("change", "behind_it_s")),
+    ("… of that, until the publisher has the two states to compare", ("change", "states_read_s")),
 )
 """A row of the table, and where its figure stands."""
 
@@ -58,6 +59,8 @@ class Records:
     """Of the candidate, before it was promoted."""
     asked_ms: int
     stream: Sequence[Milestone]
+    compared_ms: float | None
+    """When the publisher had the two states to compare, as its log says."""
 
     def promoted_s(self, moments: Moments) -> float:
         """When the promotion stood on the commit stream."""
@@ -72,10 +75,13 @@ def figures(moments: Moments, records: Records, api: OfTheApi, output: OfTheOutp
     milestones = summary([two - one for one, two in pairwise(steady)])
     promoted_s = records.promoted_s(moments)
     readers = {"api": api.seen, "output": output.seen}
+    told_of = {name: _reader(moments, promoted_s, seen) for name, seen in readers.items()}
+    if records.compared_ms is not None:
+        told_of["output"]["change"]["states_read_s"] = moments.at_s(records.compared_ms) - promoted_s
     return {
         "milestones_s": milestones,
         "limit_s": milestones["median"] + LIMIT_MORE_S if milestones else None,
-        "readers": {name: _reader(moments, promoted_s, seen) for name, seen in readers.items()},
+        "readers": told_of,
         "answers_ms": {
             "steady": _slowest_ms(api, moments.steady_s, moments.began_s),
             "catching up": _slowest_ms(api, moments.began_s, moments.asked_s),
@@ -151,7 +157,7 @@ def told(title: str, written: Mapping[str, Any]) -> list[str]:
     ]
     lines += ["", "| s without a newer milestone | API | output |", "|---|---:|---:|"]
     api, output = written["readers"]["api"], written["readers"]["output"]
-    lines += [f"| {name} | {_figure(api, path):.2f} | {_figure(output, path):.2f} |" for name, path in PAUSES]
+    lines += [f"| {name} | {_figure(api, path)} | {_figure(output, path)} |" for name, path in PAUSES]
     slowest = ", ".join(f"{name} {ms:,.0f} ms" for name, ms in written["answers_ms"].items())
     lines += ["", f"The API's slowest answer: {slowest}."]
     whole = sum(one["seconds"] for one in written["steps"])
@@ -168,7 +174,7 @@ def told(title: str, written: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _figure(of: Any, path: Sequence[str]) -> float:
+def _figure(of: Any, path: Sequence[str]) -> str:
     for name in path:
-        of = of[name]
-    return float(of)
+        of = of.get(name) if of is not None else None
+    return "" if of is None else f"{of:.2f}"

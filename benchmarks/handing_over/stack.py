@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.settings import load_settings
 from cutwater.core.errors import UnavailableError
+from cutwater.core.generations import Generation
 from cutwater.core.records import Milestone
 from cutwater.local import running
 
@@ -73,6 +75,13 @@ class Stack:
 
     def milestones(self) -> list[Milestone]:
         return [one for one, _ in streams.milestones(self.cluster, self.job.name)]
+
+    def logged_ms(self, service: str, words: str, generation: Generation) -> float | None:
+        """When a service first said that of a generation in its log; None where it has not."""
+        file = self._data_dir / "logs" / f"{service}.log"
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        said = next((one for one in lines if f"] {words} " in one and str(generation) in one), None)
+        return None if said is None else datetime.fromisoformat(said.split(maxsplit=1)[0]).timestamp() * 1000
 
     def wait(self, asked: Callable[[], T | None], what: str) -> T:
         until = time.monotonic() + PATIENCE_S

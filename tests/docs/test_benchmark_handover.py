@@ -64,7 +64,9 @@ def test_a_pause_is_divided_by_the_promotion_and_told(part: Any) -> None:
     begun_ms = (14 + offset_s) * 1000
     start = {"begun_ms": begun_ms, "took_ms": 3_000, "steps": [{"name": "seeding", "took_ms": 3_000}]}
     first = milestone(NEW, 1, 20.0)
-    records = report.Records((13 + offset_s) * 1000, start, first, (29 + offset_s) * 1000, stream)
+    records = report.Records(
+        (13 + offset_s) * 1000, start, first, (29 + offset_s) * 1000, stream, (33.2 + offset_s) * 1000
+    )
     api = seen(
         part, *((one.committed_ms / 1000 - offset_s + 0.25, one.generation, one.token.sequence) for one in stream)
     )
@@ -77,12 +79,14 @@ def test_a_pause_is_divided_by_the_promotion_and_told(part: Any) -> None:
     assert of["promotion_longest_s"] == of["change"]["seconds"] == pytest.approx(3)
     assert of["change"]["to_the_promotion_s"] == pytest.approx(2.75)
     assert of["change"]["behind_it_s"] == pytest.approx(0.25)
+    assert found["readers"]["output"]["change"]["states_read_s"] == pytest.approx(0.2)
     assert found["answers_ms"] == pytest.approx({"steady": 2, "catching up": 100, "promotion": 30})
     assert sum(one["seconds"] for one in found["steps"]) == pytest.approx(33 - 12)
     written = {"machine": {"cores": 2}, "exact": True, "keys": 5, "rate": 1, "partitions": [4, 6], **found}
     text = "\n".join(report.told("Hand-over", written))
     assert "a pause's limit 6.0." in text
     assert "| **from the verb `promote` on: longest** | 3.00 | 3.00 |" in text
+    assert "| … of that, until the publisher has the two states to compare |  | 0.20 |" in text
     assert "| driver: seeding | 3.0 | 14% |" in text
 
 
