@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from cutwater.adapters import admin, kafka
+from cutwater.adapters import admin, ends, kafka
 from cutwater.mirror import asking, copier, looking, service
 from simulation.processes import Killed, Process, SimEvent
 
@@ -95,6 +95,7 @@ def fibers() -> Iterator[None]:
         for owner, name, instead in (
             (admin, "time", _Clock()),
             (kafka, "time", _Clock()),
+            (ends, "threading", SimpleNamespace(Lock=nullcontext)),  # the simulated client takes several at once
             (copier, "ThreadPoolExecutor", _Pool),
             (copier, "wait", _wait),
             (asking, "threading", SimpleNamespace(Thread=_Thread)),
