@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from cutwater.adapters import wire
-from cutwater.adapters.claiming import Claims
+from cutwater.adapters.claiming import Claims, Words
 from cutwater.adapters.generations import parent_of
 from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.commit_signal.service import CommitSignal
@@ -237,7 +237,7 @@ class Promotions(Several):
                 writer = TransactionalWriter(cluster, topics.claims_id(JOB.name))
                 writer.initialise()
                 asked = (token, None, what == "rollback", "by luck")
-                claim = claims.planned(*asked).claim if again else claims.plan(*asked)
+                claim = claims.planned(Words(*asked)).claim if again else claims.plan(*asked)
                 writer.write(topics.candidates(JOB.name), [wire.encode(claim)])
 
         process.spawn(run)

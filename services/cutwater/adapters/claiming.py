@@ -21,6 +21,17 @@ from cutwater.core.replication import Replication
 from cutwater.core.resuming import Wish, earlier, may_be_gone_on_with
 
 
+class Words(NamedTuple):
+    """What is asked for, as `Claims.plan` takes it."""
+
+    token: str | None
+    partitions: int | None
+    rewinds: bool
+    reason: str
+    another: bool = False
+    """One more, whatever an earlier try of the same words has claimed."""
+
+
 class Planned(NamedTuple):
     """The claim that stands there, or would, once somebody has asked for a generation."""
 
@@ -69,51 +80,42 @@ class Claims:
         back = parent.sequence if rewinds else 0
         return Claim(self._job.name, generation, wire.encode(parent), wanted, back, reason, self._now_ms())
 
-    def planned(self, token: str | None, partitions: int | None, rewinds: bool, reason: str) -> Planned:
+    def planned(self, words: Words) -> Planned:
         """What `ask` would go on with: the claim of an earlier try of the same words, else that of `plan`.
 
         Raises as `plan` does.
         """
+        return self._earlier(words) or Planned(self.plan(*words[:4]))
+
+    def _earlier(self, words: Words) -> Planned | None:
+        if words.another:
+            return None
         last = self._last()
         known = candidates(self._cluster, self._job.name)
-        wish = Wish(self._milestone(token, last) if token else None, partitions, rewinds)
-        again = earlier(wish, known, last, parent_of)
-        if again is not None and may_be_gone_on_with(again, known.promoting_behind(last)):
-            begun = known.require(again.claim.generation).newest is not None
-            return Planned(again.claim, again=True, done=again.done, begun=begun)
-        return Planned(self.plan(token, partitions, rewinds, reason))
+        parent = self._milestone(words.token, last) if words.token else None
+        again = earlier(Wish(parent, words.partitions, words.rewinds), known, last, parent_of)
+        if again is None or not may_be_gone_on_with(again, known.promoting_behind(last)):
+            return None
+        begun = known.require(again.claim.generation).newest is not None
+        return Planned(again.claim, again=True, done=again.done, begun=begun)
 
-    def ask(
-        self,
-        token: str | None,
-        partitions: int | None,
-        rewinds: bool,
-        reason: str,
-        copies: Replication,
-        require: Callable[[Planned], object],
-    ) -> Planned:
-        """Go on with the claim of an earlier try of the same words, else reserve one. Raises as `start` does."""
-        planned = self.planned(token, partitions, rewinds, reason)
-        if planned.done:
-            return planned
-        return self._reserved(lambda: self.planned(token, partitions, rewinds, reason), copies, require)
+    def ask(self, words: Words, copies: Replication, require: Callable[[Planned], object]) -> Planned:
+        """Go on with the claim of an earlier try of the same words, else reserve one, with its changelog.
+
+        `require`: can the parent's state be had? Asked again behind the claim: whoever prunes generations may have
+        looked before it, and removes behind it. Raises UsageError as `plan` does, and as `require`.
+        """
+        again = self._earlier(words)
+        if again is not None and again.done:
+            return again
+        return self._reserved(lambda: self.planned(words), copies, require)
 
     def start(
-        self,
-        token: str | None,
-        partitions: int | None,
-        rewinds: bool,
-        reason: str,
-        copies: Replication,
-        require: Callable[[Planned], object] | None = None,
+        self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication
     ) -> Claim:
-        """Reserve another generation, with its changelog. Raises UsageError as `plan` does, and as `require`.
-
-        `require`: can the parent's state be had? By default the parent's changelog must be there. Asked again
-        behind the claim: whoever prunes generations may have looked before it, and removes behind it.
-        """
-        kept = require or (lambda planned: self.require_kept(planned.claim))
-        return self._reserved(lambda: Planned(self.plan(token, partitions, rewinds, reason)), copies, kept).claim
+        """Reserve another generation. Raises as `ask` does; the parent's changelog must be there."""
+        words = Words(token, partitions, rewinds, reason, another=True)
+        return self.ask(words, copies, lambda planned: self.require_kept(planned.claim)).claim
 
     def _reserved(
         self, plan: Callable[[], Planned], copies: Replication, require: Callable[[Planned], object]

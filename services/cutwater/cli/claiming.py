@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from cutwater.adapters.claiming import Claims, Planned, copies_of
+from cutwater.adapters.claiming import Claims, Planned, Words, copies_of
 from cutwater.adapters.generations import parent_of
 from cutwater.adapters.process import now_ms
 from cutwater.cli.options import Place
@@ -16,16 +14,6 @@ from cutwater.core.records import Claim
 
 def claims_of(place: Place) -> Claims:
     return Claims(place.cluster, place.job, place.settings.region, now_ms)
-
-
-class Words(NamedTuple):
-    """What a verb that claims was asked for."""
-
-    token: str | None
-    partitions: int | None
-    rewinds: bool
-    reason: str
-    another: bool
 
 
 def claim(place: Place, words: Words, dry_run: bool, as_json: bool) -> Claim:
@@ -41,15 +29,14 @@ def claim(place: Place, words: Words, dry_run: bool, as_json: bool) -> Claim:
         except UsageError as error:
             raise UsageError(f"{error}{_claimed_before(planned)}") from None
 
-    claims, asked = claims_of(place), words[:4]
+    claims = claims_of(place)
     if dry_run:
-        planned = Planned(claims.plan(*asked)) if words.another else claims.planned(*asked)
+        planned = claims.planned(words)
         require(planned)
     else:
         # The embedded broker is alone; settings say otherwise only for a user's own.
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
-        start = claims.start(*asked, copies, require) if words.another else None
-        planned = Planned(start) if start else claims.ask(*asked, copies, require)
+        planned = claims.ask(words, copies, require)
     _say_claim(planned, sources[-1] if sources else None, dry_run, as_json)
     return planned.claim
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from cutwater.adapters.claiming import Words
 from cutwater.adapters.generations import parent_of, promoted
-from cutwater.cli.claiming import Words, claim, claims_of
+from cutwater.cli.claiming import claim, claims_of
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, place_of
 from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.cli.retire import prune
