@@ -106,41 +106,24 @@ def foreign(line: Iterable[Generation], hashes: Iterable[bytes]) -> frozenset[Ge
     return frozenset[Generation]().union(*unknown.values())
 
 
-def behind(stream: Iterable[Told], parent: bytes, elsewhere: Collection[Generation]) -> list[Line] | None:
-    """What contradicts a generation that was started from the milestone with this hash, generation by generation.
-
-    `elsewhere`: as `foreign` says. None where the stream does not hold the parent.
-    """
-    lines: list[Line] | None = None
-    before: Generation | None = None
-    for milestone, hash_ in stream:
-        generation = milestone.generation
-        if lines is None:
-            lines = [] if hash_ == parent else None
-        elif generation != before and generation in elsewhere:
-            break
-        elif lines and generation == before:
-            lines[-1] = lines[-1].with_next(milestone)
-        else:
-            lines.append(Line.of(milestone))
-        before = generation
-    return lines
-
-
 class Growing:
-    """How many milestones contradict, by parent: the same as `behind`, for a stream that goes on.
+    """What contradicts generations that were started from milestones of a stream which goes on.
 
-    `elsewhere`: was a generation of the stream started from none of its milestones? Asked where one begins behind
-    a parent.
+    `parents`: the hashes of these milestones. `elsewhere`: was a generation of the stream started from none of its
+    milestones? Asked where one begins behind a parent: there the fork has ended.
     """
 
     def __init__(self, parents: Iterable[bytes], elsewhere: Callable[[Generation], bool]) -> None:
-        self._elsewhere = elsewhere
+        self._awaited, self._elsewhere = set(parents), elsewhere
         self._ended: set[bytes] = set()
         self._before: Generation | None = None
-        self.counts: dict[bytes, int] = {}
-        """Of the parents that have come."""
-        self._awaited = set(parents)
+        self.lines: dict[bytes, list[Line]] = {}
+        """Of the parents that have come: what stands behind them, generation by generation."""
+
+    @property
+    def counts(self) -> dict[bytes, int]:
+        """How many milestones contradict, by parent."""
+        return {parent: sum(line.milestones for line in lines) for parent, lines in self.lines.items()}
 
     @property
     def milestones(self) -> int:
@@ -149,15 +132,32 @@ class Growing:
     def take(self, one: Told) -> None:
         """The next milestone of the stream."""
         generation = one.milestone.generation
-        going = self.counts.keys() - self._ended
+        going = self.lines.keys() - self._ended
         if going and generation != self._before and self._elsewhere(generation):
             self._ended |= going
         else:
             for parent in going:
-                self.counts[parent] += 1
+                self._add(self.lines[parent], one.milestone)
         if one.hash in self._awaited:
-            self.counts.setdefault(one.hash, 0)
+            self.lines.setdefault(one.hash, [])
         self._before = generation
+
+    def _add(self, lines: list[Line], milestone: Milestone) -> None:
+        if lines and milestone.generation == self._before:
+            lines[-1] = lines[-1].with_next(milestone)
+        else:
+            lines.append(Line.of(milestone))
+
+
+def behind(stream: Iterable[Told], parent: bytes, elsewhere: Collection[Generation]) -> list[Line] | None:
+    """What contradicts a generation that was started from the milestone with this hash, generation by generation.
+
+    `elsewhere`: as `foreign` says. None where the stream does not hold the parent.
+    """
+    growing = Growing([parent], elsewhere.__contains__)
+    for one in stream:
+        growing.take(one)
+    return growing.lines.get(parent)
 
 
 def undecided(standing: Iterable[Candidate], origin: str) -> dict[bytes, Generation]:
