@@ -31,6 +31,7 @@ from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.rows import Changed, Finals
 from cutwater.publisher.service import Publisher
 from cutwater.publisher.states import States
+from cutwater.views.bulk import BULK_RECORDS
 from cutwater.views.ranges import Ranges
 from cutwater.views.updates import PART_BYTES, Updates
 
@@ -54,11 +55,12 @@ def make(
     headers: OutputHeaders | None = None,
     part_bytes: int = PART_BYTES,
     generation: Generation = GENERATION,
+    least_records: int = BULK_RECORDS,
 ) -> Publisher:
     """A publisher that is not running yet."""
 
     final = job.output.mode == "final"
-    states = States(folder, job, HOUR_MS if final else None, lasting=final)
+    states = States(folder, job, HOUR_MS if final else None, lasting=final, least_records=least_records)
 
     def source(ranges: Ranges, generation: Generation) -> Any:
         if not final:

@@ -28,6 +28,7 @@ from cutwater.core import topics
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job import Job, Output
 from cutwater.publisher import handing_over
+from cutwater.views.bulk import BULK_RECORDS
 
 MODES = ("updates", "final")
 
@@ -44,13 +45,14 @@ def modes(writing: Writing, mode: str) -> Job:
     return finals(writing.job) if mode == "final" else writing.job
 
 
+@pytest.mark.parametrize("least_records", [1, BULK_RECORDS])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_hand_over_from_4_to_6_partitions_publishes_what_differs(
-    writing: Writing, tmp_path: Path, mode: str
+    writing: Writing, tmp_path: Path, mode: str, least_records: int
 ) -> None:
     """Open windows go on as updates; a closed one that changed is a correction; the rest is not said again."""
     job = modes(writing, mode)
-    with publishing(writing.cluster, job, tmp_path / "store"):
+    with publishing(writing.cluster, job, tmp_path / "store", least_records=least_records):
         writing.epoch(sold(1, 5) + sold(2, 7))
         wait_published(writing.cluster, job, 1)
         writing.epoch(sold(3, 1), watermark_ms=2 * HOUR_MS)
@@ -76,11 +78,14 @@ def test_a_hand_over_from_4_to_6_partitions_publishes_what_differs(
     assert not any(end.rewinds_to for end in ends(writing.cluster, job))
 
 
+@pytest.mark.parametrize("least_records", [1, BULK_RECORDS])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_rollback_takes_back_what_came_after(writing: Writing, tmp_path: Path, mode: str) -> None:
+def test_a_rollback_takes_back_what_came_after(
+    writing: Writing, tmp_path: Path, mode: str, least_records: int
+) -> None:
     """Changed rows come as corrections, vanished ones as tombstones; a window closed again is marked, too."""
     job = modes(writing, mode)
-    with publishing(writing.cluster, job, tmp_path / "store"):
+    with publishing(writing.cluster, job, tmp_path / "store", least_records=least_records):
         open_before, open_after = sold(5, 1, shops=3), sold(5, 2, shops=3)
         writing.epoch(sold(1, 5) + sold(2, 7) + open_before, watermark_ms=2 * HOUR_MS)
         wait_published(writing.cluster, job, 1)

@@ -9,7 +9,6 @@ the publisher's position names from its first part on: whoever takes over goes o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from cutwater.core.chain import breaks
@@ -115,23 +114,3 @@ class Succession:
                 f"at offset {entry.offset} of the commit stream {known.milestone.token} is not as "
                 f"{PUBLISHER.name} knows it: the topic was replaced. Find out why; then {PUBLISHER.anew}."
             )
-
-
-def differences(
-    old: Iterator[tuple[bytes, bytes]],
-    new: Iterator[tuple[bytes, bytes]],
-    same: Callable[[bytes, bytes], bool],
-) -> Iterator[tuple[bytes, bytes | None]]:
-    """Name and value of what is new or other in `new`; None for what is in `old` alone. By the order of names."""
-    one, two = next(old, None), next(new, None)
-    while one or two:
-        if one and (not two or one[0] < two[0]):
-            yield one[0], None
-            one = next(old, None)
-        elif two and (not one or two[0] < one[0]):
-            yield two
-            two = next(new, None)
-        elif one and two:
-            if not same(one[1], two[1]):
-                yield two
-            one, two = next(old, None), next(new, None)

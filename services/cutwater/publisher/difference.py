@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
 
 from cutwater.adapters.avro import HEADER_BYTES
+from cutwater.core.differing import differences
 from cutwater.core.formats import CONFLUENT_HEADER_BYTES, is_confluent
-from cutwater.core.handover import Wording, differences
+from cutwater.core.handover import Wording
 from cutwater.core.output import Published
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step
-from cutwater.publisher.stored import Said, closed, pieces
+from cutwater.publisher.stored import Said, closed_pieces, pieces
 from cutwater.views import layout
 from cutwater.views.pieces import Piece
 from cutwater.views.store import Store
@@ -40,7 +41,7 @@ class Difference:
         self._old, self._new = old, new
         self._wording = wording
         self._begun = begun
-        self._same: Callable[[bytes, bytes], bool] = _never if repeat else _same_row
+        self._same = None if repeat else _same_row
 
     def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
         yield from pieces(islice(self._rows(), self._begun, None))
@@ -49,8 +50,9 @@ class Difference:
         """The stores are closed by whoever has opened them."""
 
     def _rows(self) -> Iterator[Said]:
-        old = closed(self._old[0], *self._old[1]) if self._old else iter(())
-        for storage, value in differences(old, closed(self._new[0], *self._new[1]), self._same):
+        old = closed_pieces(self._old[0], *self._old[1]) if self._old else iter(())
+        new = closed_pieces(self._new[0], *self._new[1])
+        for storage, value in differences(old, new, self._same):
             kind = self._wording.kind(layout.end_of(storage), gone=value is None)
             if kind is not None:
                 yield Said(kind, storage, value or b"")
@@ -63,7 +65,3 @@ def _same_row(one: bytes, two: bytes) -> bool:
 
 def _body(value: bytes) -> bytes:
     return value[CONFLUENT_HEADER_BYTES if is_confluent(value) else HEADER_BYTES :]
-
-
-def _never(_one: bytes, _two: bytes) -> bool:
-    return False

@@ -17,6 +17,7 @@ from cutwater.adapters.framing import OutputHeaders, output_headers_of
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.memory import rare_collections
 from cutwater.adapters.metering import serve
+from cutwater.adapters.native import usable
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.trail import account
@@ -39,6 +40,7 @@ from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.rows import Changed, Finals, Source
 from cutwater.publisher.states import States
 from cutwater.publisher.writer import OutputWriter, Transaction
+from cutwater.views.bulk import workers_by_default
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import Ranges, Stopped
 from cutwater.views.updates import PART_BYTES, PART_ROWS, Updates
@@ -219,7 +221,9 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
     final = job.output.mode == "final"
     root = settings.data_dir / ("finals" if final else "handover") / job.name
     # A segment per window end: the windows that a milestone closes lie together.
-    states = States(root, job, job.window.slide_ms if final else None, lasting=final)
+    segment, native = job.window.slide_ms if final else None, settings.native and usable()
+    workers = settings.restore_workers or workers_by_default()
+    states = States(root, job, segment, lasting=final, workers=workers, native=native)
 
     def source(ranges: Ranges, generation: Generation) -> Source:
         return (

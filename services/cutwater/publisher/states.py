@@ -12,6 +12,7 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.restore import Entry, Jump
 from cutwater.views.applier import Applier
+from cutwater.views.bulk import BULK_RECORDS, Bulk, Unobserved
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import Ranges
 from cutwater.views.store import Store
@@ -20,10 +21,23 @@ from cutwater.views.store import Store
 class States:
     """Folders below one of their own; nobody else writes there."""
 
-    def __init__(self, root: Path, job: Job, segment: int | None = None, lasting: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        job: Job,
+        segment: int | None = None,
+        lasting: bool = False,
+        workers: int = 1,
+        native: bool = False,
+        least_records: int = BULK_RECORDS,
+    ) -> None:
         """`segment`: the length of a time segment in ms, where the usual one does not suit. `lasting`: is the
-        store of the generation that is published kept? Else stores are there for the time of a hand-over."""
+        store of the generation that is published kept? Else stores are there for the time of a hand-over.
+
+        `workers`, `native`, `least_records`: how much is read into one, as `Bulk` says.
+        """
         self._root = root
+        self._workers, self._native, self._least_records = workers, native, least_records
         self._job = job
         self._segment = segment
         self._lasting = lasting
@@ -31,6 +45,20 @@ class States:
     def open(self, generation: Generation) -> Store:
         """Its store, as it was left, or empty."""
         return Store(self._root / str(generation), self._job, generation, segment=self._segment)
+
+    def bulk(self, cluster: Cluster, store: Store, topic: str, stopping: Callable[[], bool]) -> Bulk:
+        """Who loads much of a changelog into one of them."""
+        return Bulk(
+            cluster,
+            self._job,
+            topic,
+            store,
+            Unobserved(),
+            self._workers,
+            stopping,
+            least_records=self._least_records,
+            native=self._native,
+        )
 
     def forget(self, generation: Generation) -> None:
         """Delete its store, which must be closed."""
@@ -90,7 +118,8 @@ class Reading:
     def _read(self, store: Store, entry: Entry, floor_ms: int) -> None:
         topic = topics.changelog(self._job.name, entry.milestone.generation)
         ranges = Ranges(self._cluster, topic, self._stopping)
-        applier = Applier(store, self._job, ranges, self._now_ms, floor_ms=lambda _: floor_ms)
+        bulk = self._states.bulk(self._cluster, store, topic, self._stopping)
+        applier = Applier(store, self._job, ranges, self._now_ms, floor_ms=lambda _: floor_ms, bulk=bulk)
         try:
             try:
                 applier.apply(Jump(entry))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from cutwater.adapters.avro import Codec
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.views import layout
-from cutwater.views.pieces import Piece, pieces_of
+from cutwater.views.pieces import PIECE_ROWS, Piece, pieces_of
 from cutwater.views.store import Store
 
 NOT_READ = -1
@@ -29,12 +29,19 @@ class Said(NamedTuple):
 
 def closed(store: Store, after_ms: int, up_to_ms: int) -> Iterator[tuple[bytes, bytes]]:
     """Storage keys and values of windows with an end in (after, up to], in the store's order."""
+    return chain.from_iterable(closed_pieces(store, after_ms, up_to_ms))
+
+
+def closed_pieces(store: Store, after_ms: int, up_to_ms: int) -> Iterator[list[tuple[bytes, bytes]]]:
+    """The same, many at a time."""
     length, pinned = store.segment_ms, store.pin()
-    first = layout.segment_prefix(layout.first_live(after_ms, length))
-    stop = layout.segment_prefix(layout.first_live(up_to_ms, length) + 1)
-    for storage, value in pinned.rows(first, stop):
-        if after_ms < layout.end_of(storage) <= up_to_ms:
-            yield storage, value
+    first, last = layout.first_live(after_ms, length), layout.first_live(up_to_ms, length)
+    for piece in pinned.pieces(layout.segment_prefix(first), layout.segment_prefix(last + 1), PIECE_ROWS):
+        # Only the first segment and the last one have windows on both sides of a bound.
+        if layout.parse_segment(piece[0][0]) > first and layout.parse_segment(piece[-1][0]) < last:
+            yield piece
+        elif rows := [row for row in piece if after_ms < layout.end_of(row[0]) <= up_to_ms]:
+            yield rows
 
 
 def pieces(rows: Iterable[Said]) -> Iterator[Piece]:

@@ -30,7 +30,7 @@ from cutwater.core.errors import DivergenceError, MachineError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
-from cutwater.views.bulk import BULK_RECORDS, Bulk
+from cutwater.views.bulk import BULK_RECORDS, Bulk, Unobserved
 from cutwater.views.leftovers import ahead_of, remove_ahead
 from cutwater.views.proving import require_schema
 from cutwater.views.ranges import Stopped
@@ -163,7 +163,7 @@ class Ahead:
         require_schema(topic, milestone, crc64(job.state_schema).hex())
         store = self._store = self._store or self._opened(job, settings, holding)
         native = settings.native and usable() and holding.selection is None
-        bulk = Bulk(settings.cluster, job, topic, store, _Nobody(), WORKERS, self._stopping, native=native)
+        bulk = Bulk(settings.cluster, job, topic, store, Unobserved(), WORKERS, self._stopping, native=native)
         self._done = bulk.load(milestone, slices)
         self._log.info(
             "loaded ahead",
@@ -187,10 +187,3 @@ class Ahead:
         if store is not None:
             with suppress(MachineError):  # whoever opens it next is told
                 store.close()
-
-
-class _Nobody:
-    """Nobody waits for what is loaded ahead."""
-
-    def loaded(self, done: Done, records_max: int) -> None:
-        """It is told of at the end."""

@@ -62,7 +62,7 @@ class Applier:
     ) -> None:
         """`floor_ms`: windows that end at or below it are not kept; the milestone's horizon, or less.
 
-        `bulk`: who loads what is much; its floor is the horizon, or the store's lower bound.
+        `bulk`: who loads what is much.
         `evict`: asked at each step, from where on windows are still kept, for the size of the state; None: from
         the store's lower bound on. `gathering`: where the rows of a step go, too.
         """
@@ -147,7 +147,8 @@ class Applier:
         if self._bulk is None or not self._bulk.pays(slices):
             return False
         self._store.begin(entry)
-        done = self._bulk.load(milestone, slices)
+        floor_ms = self._floor_ms(milestone)
+        done = self._bulk.load(milestone, slices, floor_ms)
         self.running.records, self.running.bytes = done.records, done.bytes
         above = self._ranges.between(
             milestone.changelog_cut, milestone, look_above=not fresh(milestone, self._now_ms())
@@ -159,7 +160,7 @@ class Applier:
         if rows > self._proof(milestone).rows:
             rows, digest = self._recount(milestone, rows)
         prove(self._ranges.topic, milestone, rows, digest, self._ranges.partitions)
-        self._store.commit(entry, {}, bulk=True, floor_ms=milestone.horizon_ms)
+        self._store.commit(entry, {}, bulk=True, floor_ms=floor_ms)
         return True
 
     def _in_chunks(self, entry: Entry, jump: bool) -> None:

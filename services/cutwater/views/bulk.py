@@ -55,6 +55,12 @@ class Observer(Protocol):
     def loaded(self, done: Done, records_max: int) -> None: ...
 
 
+class Unobserved:
+    """Nobody waits for what is loaded: it is told of at the end."""
+
+    def loaded(self, done: Done, records_max: int) -> None: ...
+
+
 class Bulk:
     """Loads ranges of one job's changelog into a store."""
 
@@ -89,8 +95,10 @@ class Bulk:
         """Is there enough to be read for workers?"""
         return sum(one.records_max for one in slices) >= self._least_records
 
-    def load(self, milestone: Milestone, slices: Iterable[Slice]) -> Done:
+    def load(self, milestone: Milestone, slices: Iterable[Slice], floor_ms: int | None = None) -> Done:
         """Everything in the slices is in the store, and what was counted of it.
+
+        `floor_ms`: windows that end at or below it are not kept; None for the milestone's horizon.
 
         The store must have begun the milestone, or show none yet. Raises what a worker raised: DivergenceError,
         UnavailableError, MachineError, UsageError; Stopped at the process's end. Another call then goes on where
@@ -106,6 +114,7 @@ class Bulk:
                     f"{milestone.token} ends at {one.end}: delete {self._store.folder}, and the view is built anew"
                 )
         folder = loading_folder(self._store.folder)
+        floor_ms = self._store.floor_ms(milestone.horizon_ms if floor_ms is None else floor_ms)
         parts = divided(left(slices, done), self._workers)
         crew = _Crew(self._cluster, len(parts))
         try:
@@ -116,7 +125,7 @@ class Bulk:
                 raise failure(f"{folder}: {error}. Check that it can be written", error) from None
             self._store.loading(True)
             for part in parts:
-                crew.hire(self._task(milestone, folder, part, len(parts)))
+                crew.hire(self._task(milestone, folder, part, len(parts), floor_ms))
             with told_exactly(self._cluster, self._topic, lambda: needed(slices, done)):
                 for path, more in crew.files(self._stopping):
                     done = done.plus(more)
@@ -129,9 +138,9 @@ class Bulk:
             self._store.loading(False)
         return done
 
-    def _task(self, milestone: Milestone, folder: Path, slices: list[Slice], workers: int) -> Task:
+    def _task(self, milestone: Milestone, folder: Path, slices: list[Slice], workers: int, floor_ms: int) -> Task:
         key_header, value_header = self._headers
-        selection, floor_ms = self._store.selection, self._store.floor_ms(milestone.horizon_ms)
+        selection = self._store.selection
         native = self._native and selection is None  # the module keeps every row
         return Task(
             topic=self._topic,

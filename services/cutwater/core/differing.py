@@ -1,0 +1,59 @@
+"""What differs between two states in the order of their names: millions of rows, and nearly all of them alike."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+
+Rows = Sequence[tuple[bytes, bytes]]
+"""Names and values, at least one, in the order of names. The next ones of a state lie behind these."""
+Same = Callable[[bytes, bytes], bool]
+"""Do two values say the same?"""
+_NAME = itemgetter(0)
+
+
+def differences(
+    old: Iterator[Rows], new: Iterator[Rows], same: Same | None
+) -> Iterator[tuple[bytes, bytes | None]]:
+    """Name and value of what is new or other in `new`; None for what is in `old` alone. By the order of names.
+
+    `same`: is asked of values that are not equal. None: all of `new` is named, whatever is in `old`.
+    """
+    one, two = _Reading(old), _Reading(new)
+    while bounds := [rows.held[-1][0] for rows in (one, two) if rows.look()]:
+        # Up to where both are known: what one has beyond it may stand in the other's next rows.
+        up_to = min(bounds)
+        was, now = one.take(up_to), two.take(up_to)
+        if same is None or was != now:  # of rows that are alike, nothing is done one by one
+            yield from _between(dict(was), dict(now), same)
+
+
+def _between(
+    was: dict[bytes, bytes], now: dict[bytes, bytes], same: Same | None
+) -> Iterator[tuple[bytes, bytes | None]]:
+    names = [name for name, value in now.items() if same is None or was.get(name) != value]
+    names += was.keys() - now.keys()
+    for name in sorted(names):
+        before, after = was.get(name), now.get(name)
+        if same is None or before is None or after is None or not same(before, after):
+            yield name, after
+
+
+class _Reading:
+    """Rows of one state, as many as were not compared yet."""
+
+    def __init__(self, pieces: Iterator[Rows]) -> None:
+        self._pieces = pieces
+        self.held: Rows = ()
+
+    def look(self) -> bool:
+        """Is anything left?"""
+        self.held = self.held or next(self._pieces, ())
+        return bool(self.held)
+
+    def take(self, up_to: bytes) -> Rows:
+        """What is held with names up to this one, which then is not held any more."""
+        at = bisect_right(self.held, up_to, key=_NAME)
+        taken, self.held = self.held[:at], self.held[at:]
+        return taken
