@@ -114,6 +114,24 @@ def test_a_rollback_takes_back_what_came_after(
     assert folded(rows, 0) == expected(after, job)
 
 
+@pytest.mark.parametrize("least_records", [1, BULK_RECORDS])
+@pytest.mark.parametrize("mode", MODES)
+def test_what_changed_before_the_new_horizon_passed_it_is_said(
+    writing: Writing, tmp_path: Path, mode: str, least_records: int
+) -> None:
+    """Windows that closed, and are not part of the state any more: of the published one they were."""
+    job = modes(writing, mode)
+    with publishing(writing.cluster, job, tmp_path / "store", least_records=least_records):
+        writing.epoch(sold(1, 5) + sold(2, 7))
+        wait_published(writing.cluster, job, 1)
+        after = Next(writing, start=1)
+        after.promoted(sold(2, 8) + sold(3, 1), watermark_ms=5 * HOUR_MS, horizon_ms=4 * HOUR_MS)
+        found = read(writing.cluster, job, 2)
+    last = sold(2, 8) + sold(3, 1)
+    wanted = {"final": as_rows(sold(1, 5) + last)} if mode == "final" else {"update": as_rows(last)}
+    assert kinds(found[1]) == wanted
+
+
 def folded_at(writing: Writing, after: Next, job: Job, sequence: int) -> Rows:
     """What a plain reader holds once a milestone is published."""
     wait_published(writing.cluster, job, sequence)
