@@ -27,6 +27,7 @@ from cutwater.core import topics
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job, Output
 from cutwater.core.output import End
+from cutwater.publisher.ahead import Ahead
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.rows import Changed, Finals
 from cutwater.publisher.service import Publisher
@@ -56,6 +57,7 @@ def make(
     part_bytes: int = PART_BYTES,
     generation: Generation = GENERATION,
     least_records: int = BULK_RECORDS,
+    ahead: bool = False,
 ) -> Publisher:
     """A publisher that is not running yet."""
 
@@ -67,6 +69,7 @@ def make(
             return Changed(Updates(job, ranges, clock, part_rows, part_bytes))
         return Finals(job, states.open(generation), ranges, clock)
 
+    log = structlog.get_logger()
     return Publisher(
         cluster,
         job,
@@ -74,11 +77,12 @@ def make(
         source,
         states,
         Metrics(),
-        structlog.get_logger(),
+        log,
         part_rows,
         clock,
         part_bytes=part_bytes,
         headers=headers,
+        ahead=Ahead(cluster, job, states, log, least_records, look_s=0.05) if ahead else None,
     )
 
 

@@ -113,7 +113,7 @@ def test_what_a_broken_off_load_counted_is_of_its_own_milestone(tmp_path: Path) 
     store = Store(tmp_path / "v", job, GENERATION)
     one, other = entry(job, 1).milestone, entry(job, 2).milestone
     done = Done({0: 5, 2: 7}, rows=3, digest=9, records=12, bytes=300)
-    store.load([], one, done)
+    store.load([], one, done, one.horizon_ms)
     assert store.loaded(one) == done
     assert store.loaded(other) == Done({0: 5, 2: 7}, rows=0, digest=0, records=12, bytes=300)
     assert store.loaded(replace(one, sequence=99)) == done, "told again on the commit stream"
@@ -263,7 +263,7 @@ def test_of_what_is_loaded_ahead_passed_windows_go(tmp_path: Path) -> None:
         for key, value in sold.items():
             writer[key] = value
         writer.finish()
-        store.load([path], entry(job, 1, horizon_ms).milestone, Done({0: number}))
+        store.load([path], entry(job, 1, horizon_ms).milestone, Done({0: number}), horizon_ms)
     assert [store._db.get(*one) for one in (old, new)] == [None, *new.values()]
     store.close()
 
@@ -272,7 +272,7 @@ def test_more_is_loaded_than_a_milestone_holds(tmp_path: Path) -> None:
     """Its rows would be shown under the wrong milestone."""
     job, _ = make_job(tmp_path)
     store, nobody = Store(tmp_path / "v", job, GENERATION), Cluster("127.0.0.1:1")
-    store.load([], entry(job, 1).milestone, Done({0: 9}))
+    store.load([], entry(job, 1).milestone, Done({0: 9}), 0)
     with pytest.raises(DivergenceError, match=r"is loaded up to 9, and milestone .* ends at 5"):
         Bulk(nobody, job, "t", store, SimpleNamespace()).load(entry(job, 2).milestone, [Slice(0, 0, 5)])
     store.close()

@@ -181,8 +181,8 @@ class Settings(BaseSettings):
     )
     preload: bool = Field(
         True,
-        description="Load the rows of a candidate before it is promoted, beside what is shown: readers change "
-        "over sooner, for the disk and the memory of a second view meanwhile.",
+        description="Load the rows of a candidate before it is promoted: readers change over sooner, for the disk "
+        "and the memory of a second view meanwhile, and of two where the output is published.",
     )
     view_census_ms: int = Field(
         600_000,

@@ -22,7 +22,7 @@ from cutwater.core.output import NEVER_MS, Published, applied
 from cutwater.core.readers import PUBLISHER
 from cutwater.core.records import Heartbeat, Milestone
 from cutwater.publisher.difference import Difference, Within
-from cutwater.publisher.states import Reading, States
+from cutwater.publisher.states import Reading, States, compared_above_ms
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import Stopped
 from cutwater.views.store import Store
@@ -121,12 +121,7 @@ class HandingOver:
         raise Stopped
 
     def _floor_ms(self, to: Milestone, whole: Milestone | None) -> int:
-        """Windows that end at or below it are not compared: the output has said all of them that it ever will."""
-        if whole is None:
-            return NEVER_MS // 2
-        # In a rewind the target's horizon is the lower one. Else windows that only its horizon has passed may have
-        # changed, or closed, since what is published.
-        return min(to.horizon_ms, whole.horizon_ms, whole.watermark_ms)
+        return NEVER_MS // 2 if whole is None else compared_above_ms(to, whole)
 
     def _old(self, plan: Handover, position: Published, whole: Milestone | None) -> Store | None:
         """The published state; None where it cannot be had any more, which is said in the log."""

@@ -31,6 +31,7 @@ from cutwater.core.output import nothing
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step
 from cutwater.core.trail import Account, unrecorded
+from cutwater.publisher.ahead import Ahead
 from cutwater.publisher.encoding import encoder_for
 from cutwater.publisher.following import Following, milestone_of
 from cutwater.publisher.handing_over import POLL_S, HandingOver
@@ -67,15 +68,18 @@ class Publisher:
         headers: OutputHeaders | None = None,
         account: Account | None = None,
         pipeline: Pipeline | None = None,
+        ahead: Ahead | None = None,
     ) -> None:
         """`generation`: the promoted one; where there is a position, that one's is gone on with.
 
+        `ahead`: loads states before a hand-over needs them; None where that is left to it.
         `headers`: what a registry gave for the output's records; None where no registry is asked.
         """
         self._cluster = cluster
         self._job = job
         self._make_source = make_source
         self._states = states
+        self._ahead = ahead
         self._metrics = metrics
         self._log = log
         self._part_rows = part_rows
@@ -131,6 +135,8 @@ class Publisher:
                 return
             stack.enter_context(closing(source))
             following = stack.enter_context(closing(Following(self._cluster, self._job, position)))
+            if self._ahead is not None and not position.parts:  # else what it would load is needed at once
+                stack.enter_context(self._ahead.beside(lambda: milestone_of(self._position)))
             while not self._stop.is_set() and not following.ended:
                 self._pipeline.check()
                 self._advance(following, source)
@@ -232,7 +238,10 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
             else Changed(Updates(job, ranges, now_ms))
         )
 
-    return Publisher(cluster, job, generation, source, states, metrics, log, headers=headers, account=start)
+    ahead = Ahead(cluster, job, states, log) if settings.preload else None
+    return Publisher(
+        cluster, job, generation, source, states, metrics, log, headers=headers, account=start, ahead=ahead
+    )
 
 
 def main() -> int:

@@ -10,12 +10,23 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.core import topics
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
+from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump
 from cutwater.views.applier import Applier
 from cutwater.views.bulk import BULK_RECORDS, Bulk, Unobserved
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import Ranges
 from cutwater.views.store import Store
+
+
+def compared_above_ms(to: Milestone, whole: Milestone) -> int:
+    """Windows that end at or below it are not compared: the output has said all of them that it ever will.
+
+    `to`: where a hand-over leads; `whole`: what is published.
+    """
+    # In a rewind the target's horizon is the lower one. Else windows that only its horizon has passed may have
+    # changed, or closed, since what is published.
+    return min(to.horizon_ms, whole.horizon_ms, whole.watermark_ms)
 
 
 class States:
@@ -36,37 +47,56 @@ class States:
 
         `workers`, `native`, `least_records`: how much is read into one, as `Bulk` says.
         """
+        self.lasting = lasting
         self._root = root
         self._workers, self._native, self._least_records = workers, native, least_records
         self._job = job
         self._segment = segment
-        self._lasting = lasting
+        self._ahead_above_ms: dict[Generation, int] = {}
+        """Of what was loaded ahead, by this process: windows that end at or below it may not be there."""
 
     def open(self, generation: Generation) -> Store:
         """Its store, as it was left, or empty."""
         return Store(self._root / str(generation), self._job, generation, segment=self._segment)
 
-    def bulk(self, cluster: Cluster, store: Store, topic: str, stopping: Callable[[], bool]) -> Bulk:
-        """Who loads much of a changelog into one of them."""
+    def bulk(
+        self,
+        cluster: Cluster,
+        store: Store,
+        topic: str,
+        stopping: Callable[[], bool],
+        workers: int | None = None,
+    ) -> Bulk:
+        """Who loads much of a changelog into one of them. `workers`: None for as many as there are."""
         return Bulk(
             cluster,
             self._job,
             topic,
             store,
             Unobserved(),
-            self._workers,
+            workers or self._workers,
             stopping,
             least_records=self._least_records,
             native=self._native,
         )
 
+    def ahead(self, generation: Generation, floor_ms: int) -> None:
+        """Its store is loaded before it is needed, with windows that end above `floor_ms`."""
+        self._ahead_above_ms[generation] = max(floor_ms, self._ahead_above_ms.get(generation, floor_ms))
+
+    def goes_on(self, generation: Generation, floor_ms: int) -> bool:
+        """Can what was loaded ahead be gone on with, where windows that end above `floor_ms` are wanted?"""
+        return self._ahead_above_ms.get(generation, floor_ms + 1) <= floor_ms
+
     def forget(self, generation: Generation) -> None:
         """Delete its store, which must be closed."""
+        self._ahead_above_ms.pop(generation, None)
         shutil.rmtree(self._root / str(generation), ignore_errors=True)
 
     def tidy(self, generation: Generation) -> None:
         """No hand-over is under way: delete what only that needs. `generation`: the one that is published."""
-        kept = {self._root / str(generation)} if self._lasting else set()
+        kept = {self._root / str(generation)} if self.lasting else set()
+        self._ahead_above_ms.clear()
         for folder in self._root.iterdir() if self._root.is_dir() else ():
             if folder.is_dir() and folder not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -106,7 +136,8 @@ class Reading:
         if found is not None:
             return found
         generation = entry.milestone.generation
-        self._states.forget(generation)
+        if not self._states.goes_on(generation, floor_ms):
+            self._states.forget(generation)
         store = self._states.open(generation)
         try:
             self._read(store, entry, floor_ms)

@@ -129,7 +129,7 @@ class Bulk:
             with told_exactly(self._cluster, self._topic, lambda: needed(slices, done)):
                 for path, more in crew.files(self._stopping):
                     done = done.plus(more)
-                    self._store.load([Path(path)] if path else [], milestone, done)
+                    self._store.load([Path(path)] if path else [], milestone, done, floor_ms)
                     crew.go_on()
                     self._observer.loaded(done, records_max)
         finally:

@@ -177,8 +177,10 @@ class Store:
             self._db.loading(False)  # a load that was broken off may not have been able to say so
         self._failed = False
 
-    def load(self, files: Sequence[Path], towards: Milestone, done: Done) -> None:
+    def load(self, files: Sequence[Path], towards: Milestone, done: Done, floor_ms: int) -> None:
         """Take sorted files of rows below a milestone's cut, and write down how far the loading has come.
+
+        `floor_ms`: windows that end at or below it are not among them.
 
         The milestone was begun, or nothing is shown of this store yet.
 
@@ -188,7 +190,7 @@ class Store:
             if files:
                 self.written_bytes += sum(file.stat().st_size for file in files)
                 self._db.load(files)
-            live = first_live(towards.horizon_ms, self.segment_ms)
+            live = first_live(floor_ms, self.segment_ms)
             # Of a candidate nothing is committed for long, and its horizon rises all the same.
             passed = self.applied is None and self.applying is None and self._live < live
             drop = (_LOWEST, segment_prefix(live)) if passed else None

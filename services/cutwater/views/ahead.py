@@ -1,0 +1,127 @@
+"""Rows of a candidate, loaded before it is promoted: whoever shows or compares them then has little left to read.
+
+Nothing is shown of them, and nothing is proved. What lies there is as a load leaves it that was broken off,
+without any milestone, and whoever takes the store goes on with it. Its first milestone is proved as if all had
+been read then: the rows of its epoch stand above what was loaded, or were counted for that very epoch.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from typing import Any
+
+from cutwater.adapters.avro import crc64
+from cutwater.adapters.clientlog import QUIET
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import candidacy
+from cutwater.adapters.kafka import partition_count
+from cutwater.adapters.streams import Tail
+from cutwater.core import topics
+from cutwater.core.bulk import Done, Slice, left
+from cutwater.core.candidates import Candidates
+from cutwater.core.errors import MachineError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.records import Milestone
+from cutwater.core.sharing import Partitions
+from cutwater.views.bulk import BULK_RECORDS, Bulk
+from cutwater.views.proving import require_schema
+from cutwater.views.store import Store
+
+LOOK_S = 2.0
+RETRY_S = 20.0
+WORKERS = 1
+"""Nobody waits for it, and somebody asks what is shown."""
+
+
+def watch(
+    cluster: Cluster,
+    job: str,
+    stop: threading.Event,
+    look: Callable[[Candidates], None],
+    log: Any,
+    look_s: float = LOOK_S,
+) -> None:
+    """Look at the candidates every few seconds, until stopped. What goes wrong is logged and tried again."""
+    said = ""
+    while not stop.is_set():
+        try:
+            _follow(cluster, job, stop, look, look_s)
+        except Exception as error:  # whatever it is: nobody depends on what is loaded ahead
+            if str(error) != said:
+                said = str(error)
+                log.warning("candidates are not looked for", error=said)
+            stop.wait(RETRY_S)
+
+
+def _follow(
+    cluster: Cluster, job: str, stop: threading.Event, look: Callable[[Candidates], None], look_s: float
+) -> None:
+    topic, known = topics.candidates(job), Candidates()
+    partition_count(cluster, topic)
+    # Asked every few seconds, and idle nearly always.
+    with closing(Tail(cluster, topic, **{**QUIET, "fetch.wait.max.ms": 500})) as tail:
+        while not stop.wait(look_s):
+            for record in tail.to_end():
+                known = known.after(candidacy(record))
+            look(known)
+
+
+class Preload:
+    """The store of one generation, which is at no milestone yet."""
+
+    def __init__(
+        self,
+        job: Job,
+        generation: Generation,
+        open_store: Callable[[], Store],
+        make_bulk: Callable[[Store, str], Bulk],
+        log: Any,
+        least_records: int = BULK_RECORDS,
+    ) -> None:
+        """`open_store`: is asked once there is anything to load. `make_bulk`: of a store and its changelog.
+
+        `least_records`: fewer are left to whoever takes the store.
+        """
+        self._job, self._generation, self._log = job, generation, log
+        self._open_store, self._make_bulk = open_store, make_bulk
+        self._least_records = least_records
+        self._store: Store | None = None
+        self._done = Done({})
+
+    def up_to(
+        self, milestone: Milestone, partitions: Partitions | None = None, floor_ms: int | None = None
+    ) -> None:
+        """Load all below its cut, where that is much more than there is. Raises as `Bulk.load` does.
+
+        `partitions`: those that are held; None for all. `floor_ms`: as of `Bulk.load`.
+        """
+        cut, began_s = milestone.changelog_cut, time.monotonic()
+        slices = [
+            Slice(place.partition, 0, end)
+            for place, end in cut
+            if partitions is None or place.partition in partitions
+        ]
+        if sum(one.records_max for one in left(slices, self._done)) < self._least_records:
+            return
+        topic = topics.changelog(self._job.name, self._generation)
+        require_schema(topic, milestone, crc64(self._job.state_schema).hex())
+        store = self._store = self._store or self._open_store()
+        self._done = self._make_bulk(store, topic).load(milestone, slices, floor_ms)
+        self._log.info(
+            "loaded ahead",
+            generation=str(self._generation),
+            epoch=milestone.epoch,
+            records=self._done.records,
+            seconds=round(time.monotonic() - began_s, 3),
+        )
+
+    def close(self) -> None:
+        """Somebody else may open the store."""
+        store, self._store = self._store, None
+        if store is not None:
+            with suppress(MachineError):  # whoever opens it next is told
+                store.close()
