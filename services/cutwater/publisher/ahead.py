@@ -21,6 +21,8 @@ from cutwater.views.bulk import BULK_RECORDS, Bulk
 from cutwater.views.ranges import Stopped
 from cutwater.views.store import Store
 
+END_S = 30.0
+"""Longer than any question to the brokers."""
 Whole = Callable[[], Milestone | None]
 """What is published by now; None for nothing."""
 
@@ -40,26 +42,39 @@ class Ahead:
         """`least_records`: fewer are left to the hand-over."""
         self._cluster, self._job, self._states, self._log = cluster, job, states, log
         self._least_records, self._look_s = least_records, look_s
+        self._at_work = threading.Lock()
+        """Held by whoever looks, and loads."""
+        self._threads: list[threading.Thread] = []
 
     @contextmanager
     def beside(self, whole: Whole) -> Iterator[None]:
         """Load while the block runs, which publishes one generation. What was loaded then lies in the states.
 
-        It ends within about a second, or once a question to the brokers has had its time.
+        A load that is under way ends within about a second.
         """
+        self.close()
         stop = threading.Event()
-        thread = threading.Thread(target=self._run, args=(whole, stop), name="ahead", daemon=True)
-        thread.start()
+        loads = _Loads(self._cluster, self._job, self._states, whole, stop, self._log, self._least_records)
+
+        def look(known: Candidates) -> None:
+            with self._at_work:
+                if not stop.is_set():
+                    loads.look(known)
+
+        told = (self._cluster, self._job.name, stop, look, self._log, self._look_s)
+        self._threads.append(threading.Thread(target=watch, args=told, name="ahead", daemon=True))
+        self._threads[0].start()
         try:
             yield
         finally:
             stop.set()
-            thread.join()
+            with self._at_work:  # a question to the brokers may last, and is not waited for
+                loads.close()
 
-    def _run(self, whole: Whole, stop: threading.Event) -> None:
-        loads = _Loads(self._cluster, self._job, self._states, whole, stop, self._log, self._least_records)
-        watch(self._cluster, self._job.name, stop, loads.look, self._log, self._look_s)
-        loads.close()
+    def close(self) -> None:
+        """Nobody looks any more; of an ended block. Waits until a question to the brokers has had its time."""
+        while self._threads:
+            self._threads.pop().join(END_S)
 
 
 class _Loads:

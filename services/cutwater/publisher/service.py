@@ -114,6 +114,8 @@ class Publisher:
             self._pipeline.settle()
         finally:
             self._pipeline.close()
+            if self._ahead is not None:
+                self._ahead.close()
 
     def _tell(self, start: Account, whole: Milestone | None) -> None:
         position, newest = self._position, whole.token if whole else "none"

@@ -35,12 +35,13 @@ def closed(store: Store, after_ms: int, up_to_ms: int) -> Iterator[tuple[bytes, 
 def closed_pieces(store: Store, after_ms: int, up_to_ms: int) -> Iterator[list[tuple[bytes, bytes]]]:
     """The same, many at a time."""
     length, pinned = store.segment_ms, store.pin()
+    after, up_to = layout.end_suffix(after_ms), layout.end_suffix(up_to_ms)
     first, last = layout.first_live(after_ms, length), layout.first_live(up_to_ms, length)
     for piece in pinned.pieces(layout.segment_prefix(first), layout.segment_prefix(last + 1), PIECE_ROWS):
         # Only the first segment and the last one have windows on both sides of a bound.
         if layout.parse_segment(piece[0][0]) > first and layout.parse_segment(piece[-1][0]) < last:
             yield piece
-        elif rows := [row for row in piece if after_ms < layout.end_of(row[0]) <= up_to_ms]:
+        elif rows := [row for row in piece if after < row[0][-layout.END_BYTES :] <= up_to]:
             yield rows
 
 

@@ -33,6 +33,8 @@ from cutwater.views.store import Store
 
 LOOK_S = 2.0
 RETRY_S = 20.0
+MORE = 10
+"""That part of the least number of records is worth another load."""
 WORKERS = 1
 """Nobody waits for it, and somebody asks what is shown."""
 
@@ -84,7 +86,7 @@ class Preload:
     ) -> None:
         """`open_store`: is asked once there is anything to load. `make_bulk`: of a store and its changelog.
 
-        `least_records`: fewer are left to whoever takes the store.
+        `least_records`: fewer in all are left to whoever takes the store, who reads them as fast.
         """
         self._job, self._generation, self._log = job, generation, log
         self._open_store, self._make_bulk = open_store, make_bulk
@@ -105,7 +107,8 @@ class Preload:
             for place, end in cut
             if partitions is None or place.partition in partitions
         ]
-        if sum(one.records_max for one in left(slices, self._done)) < self._least_records:
+        every, more = (sum(one.records_max for one in some) for some in (slices, left(slices, self._done)))
+        if every < self._least_records or more < max(1, self._least_records // MORE):
             return
         topic = topics.changelog(self._job.name, self._generation)
         require_schema(topic, milestone, crc64(self._job.state_schema).hex())

@@ -30,6 +30,7 @@ from cutwater.core.bulk import Done, Task
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.views.gathering import Gathered, Gathering
 from cutwater.views.native_gathering import NativeGathered
+from cutwater.views.ranges import Stopped
 from cutwater.views.rocks import failure
 
 _POLL_S = 0.5
@@ -39,9 +40,16 @@ GONE = 1
 class Worker:
     """Reads slices into files; `tell` is given each, and returns when the next may be written."""
 
-    def __init__(self, task: Task, cluster: Cluster, tell: Callable[[str, Done], None]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        cluster: Cluster,
+        tell: Callable[[str, Done], None],
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._task = task
         self._tell = tell
+        self._stopping = stopping
         self._fetcher = cluster.reader(Fetcher, task.topic)
         self._ends = {one.partition: one.end for one in task.slices}
         self._next = {one.partition: one.first for one in task.slices}
@@ -50,10 +58,12 @@ class Worker:
         self._files = 0
 
     def run(self) -> None:
-        """Raises DivergenceError for a foreign record, UnavailableError when nothing comes for too long."""
+        """Raises Stopped; DivergenceError for a foreign record; UnavailableError where nothing comes for long."""
         self._fetcher.assign(dict(self._next))
         heard = time.monotonic()
         while left := [at for at, end in self._ends.items() if self._next[at] < end]:
+            if self._stopping():
+                raise Stopped
             if self._read():
                 heard = time.monotonic()
             elif time.monotonic() - heard > self._task.stall_s:
@@ -65,6 +75,10 @@ class Worker:
             if self._gathered.full():
                 self._write()
         self._write()
+
+    def close(self) -> None:
+        """Nothing is fetched any more."""
+        self._fetcher.close()
 
     def _read(self) -> bool:
         came = False

@@ -25,6 +25,8 @@ _LONG = struct.Struct(">Q")
 _TIMES = struct.Struct(">QQ")
 SEGMENT_BYTES = len(_WINDOWS) + _LONG.size
 """What comes before the key in a storage key."""
+END_BYTES = _LONG.size
+"""What the window's end takes at the end of a storage key."""
 _MIN, _MAX = -_SIGN, _SIGN - 1
 WINDOWS_START = _WINDOWS
 WINDOWS_END = b"\x02"
@@ -100,6 +102,11 @@ def end_of(storage: bytes) -> int:
     """The end of the window in a storage key, in ms."""
     number: int = _LONG.unpack_from(storage, len(storage) - _LONG.size)[0]
     return number - _SIGN
+
+
+def end_suffix(end_ms: int) -> bytes:
+    """The last bytes of the storage keys of windows with this end: they sort as ends do."""
+    return _LONG.pack(_clamp(end_ms) + _SIGN)
 
 
 def parse(storage: bytes) -> Window:

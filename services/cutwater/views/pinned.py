@@ -46,12 +46,13 @@ class Pinned:
     def piece(self, start: bytes, stop: bytes, most: int) -> list[tuple[bytes, bytes]]:
         """The first of them at once, at most so many."""
         found: list[tuple[bytes, bytes]] = []
+        cursor = self._cursor  # looked up once: there may be millions of rows
         with self._turn:
-            valid = self._seek(start)
-            while valid and len(found) < most and (key := self._cursor.key()) < stop:
-                found.append((key, self._cursor.value()))
-                self._cursor.next()
-                valid = self._valid()
+            cursor.seek(start)
+            while cursor.valid() and len(found) < most and (key := cursor.key()) < stop:
+                found.append((key, cursor.value()))
+                cursor.next()
+            self._valid()
         return found
 
     def _seek(self, start: bytes) -> bool:
