@@ -20,15 +20,19 @@ from cutwater.core.records import Candidacy, Claim, Milestone
 class Candidate(Next):
     """Its milestones stand on the candidates topic, and behind those of `before` once it has taken over."""
 
-    def __init__(self, before: Writing, partitions: int = 4) -> None:
+    def __init__(
+        self, before: Writing, partitions: int = 4, number: int | None = None, back_to: Milestone | None = None
+    ) -> None:
+        """`number`: of its generation, where another one was claimed before. `back_to`: a rollback's milestone."""
         assert before.last is not None
-        super().__init__(before, before.last.sequence, partitions)
+        begun = back_to or before.last
+        super().__init__(before, begun.sequence, partitions, back_to is not None, number)
         self._before = before
         self._promoted = False
         self._claims = TransactionalWriter(self.cluster, topics.claims_id(self.job.name))
         self._claims.initialise()
-        parent = wire.encode(before.last)
-        self.tell(Claim(self.job.name, self.generation, parent, partitions, 0, "a test", now_ms()))
+        parent, back = wire.encode(begun), back_to.sequence if back_to else 0
+        self.tell(Claim(self.job.name, self.generation, parent, partitions, back, "a test", now_ms()))
 
     def tell(self, record: Candidacy) -> None:
         self._claims.write(topics.candidates(self.job.name), [wire.encode(record)])
@@ -51,6 +55,7 @@ class Candidate(Next):
         assert self.last is not None
         assert behind is not None
         told = {"sequence": behind.sequence + 1, "parent_hash": wire.hash_of(behind), **changes}
+        told["rewinds_to"] = self._rewinds_to
         return self.publish(replace(self.last, **told))
 
     def forget(self) -> None:

@@ -21,7 +21,14 @@ from cutwater.core.shards import ShardMap
 class Next(Writing):
     """The generation behind another one's."""
 
-    def __init__(self, before: Writing, start: int, partitions: int = 6, rewinds: bool = False) -> None:
+    def __init__(
+        self,
+        before: Writing,
+        start: int,
+        partitions: int = 6,
+        rewinds: bool = False,
+        number: int | None = None,
+    ) -> None:
         """`start`: the sequence of the milestone that it starts from; `rewinds`: back to its state."""
         assert before.last is not None
         parent = before.last
@@ -29,7 +36,9 @@ class Next(Writing):
         self._rewinds_to = start if rewinds else 0
         self.cluster = before.cluster
         self.job = replace(before.job, shards=ShardMap(before.job.shards.shards, partitions))
-        self.generation = Generation(parent.generation.number + 1, "local", wire.hash_of(parent).hex()[:8])
+        self.generation = Generation(
+            number or parent.generation.number + 1, "local", wire.hash_of(parent).hex()[:8]
+        )
         self.topic = topics.changelog(self.job.name, self.generation)
         owned = topics.owned(self.job.name, self.generation, partitions)
         ensure_topics(self.cluster, [one for one in owned if one.name == self.topic])

@@ -82,7 +82,7 @@ def make(
         clock,
         part_bytes=part_bytes,
         headers=headers,
-        ahead=Ahead(cluster, job, states, log, least_records, look_s=0.05) if ahead else None,
+        ahead=Ahead(cluster, job, states, log, clock, least_records, look_s=0.05) if ahead else None,
     )
 
 

@@ -15,8 +15,11 @@ from structlog.testing import capture_logs
 
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job import Job
-from cutwater.core.records import Withdrawal
+from cutwater.core.records import Promotion, Withdrawal
+from cutwater.publisher import states as states_module
 from cutwater.publisher.states import States
+
+DAY = 24 * HOUR_MS
 
 
 @pytest.fixture
@@ -32,8 +35,12 @@ def modes(writing: Writing, mode: str) -> Job:
 
 
 def wait_loaded(log: list[Any], one: Writing, epoch: int) -> None:
-    wanted = {"event": "loaded ahead", "generation": str(one.generation), "epoch": epoch}
-    until(lambda: any(wanted.items() <= line.items() for line in log), f"{wanted}; log: {log}")
+    until(lambda: any(is_load(line, one, epoch) for line in log), f"{one.generation}, {epoch}, in {log}")
+
+
+def is_load(line: Any, one: Writing, epoch: int | None = None) -> bool:
+    wanted = {"event": "loaded ahead", "generation": str(one.generation)}
+    return wanted.items() <= line.items() and epoch in (None, line["epoch"])
 
 
 @pytest.mark.parametrize("mode", ["updates", "final"])
@@ -96,7 +103,7 @@ def test_a_candidate_that_comes_to_nothing_leaves_nothing(writing: Writing, tmp_
         candidate = Candidate(writing)
         candidate.begin()
         wait_loaded(log, candidate, 0)
-        until(lambda: folder_names(folder) == {str(candidate.generation), str(writing.generation)}, "two stores")
+        until(lambda: ahead_in(folder) == {str(candidate.generation), str(writing.generation)}, "two stores")
         candidate.tell(Withdrawal(job.name, candidate.generation, "a better one", 0))
         until(lambda: not folder_names(folder), "nothing to be left")
         writing.epoch(sold(1, 6, shops=2))  # another parent, so another id
@@ -112,20 +119,103 @@ def test_a_candidate_that_comes_to_nothing_leaves_nothing(writing: Writing, tmp_
     assert folded(rows, 0) == expected(after, job)
 
 
+def test_a_promotion_of_another_one_is_handed_over_to(writing: Writing, tmp_path: Path) -> None:
+    """The published state that was loaded for the first one is gone on with; of that nothing is left."""
+    job, folder = writing.job, tmp_path / "store"
+    with capture_logs() as log, publishing(writing.cluster, job, folder, least_records=1, ahead=True):
+        writing.epoch(sold(1, 5))
+        wait_published(writing.cluster, job, 1)
+        first = Candidate(writing)
+        first.begin()
+        wait_loaded(log, first, 0)
+        wait_loaded(log, writing, 0)
+        second = Candidate(writing, number=3)
+        second.begin(sold(2, 1))
+        second.tell(Promotion(job.name, second.generation, 0))
+        wait_loaded(log, second, 0)
+        assert len([line for line in log if is_load(line, writing)]) == 1
+        until(lambda: ahead_in(folder) == {f"{second.generation}", f"{writing.generation}"}, "the first to go")
+        second.take_over()
+        found = read(writing.cluster, job, 2)
+    assert kinds(found[1]) == {"update": as_rows(sold(2, 1))}
+
+
+def test_a_rollback_to_what_was_before_the_horizon_reads_nothing_stale(writing: Writing, tmp_path: Path) -> None:
+    """The published state is loaded with the windows that the rollback's has."""
+    job, folder = writing.job, tmp_path / "store"
+    with capture_logs() as log, publishing(writing.cluster, job, folder, least_records=1, ahead=True):
+        whole = writing.epoch(sold(1, 5) + sold(2, 7))
+        wait_published(writing.cluster, job, 1)
+        writing.epoch(sold(1, 6, shops=3), watermark_ms=3 * HOUR_MS, horizon_ms=2 * HOUR_MS)
+        wait_published(writing.cluster, job, 2)
+        back = Candidate(writing, back_to=whole)
+        back.begin()
+        wait_loaded(log, back, 0)
+        wait_loaded(log, writing, 1)
+        back.take_over()
+        found = read(writing.cluster, job, 3)
+    assert found[2].rewinds_to == 1
+    assert kinds(found[2]) == {"correction": as_rows(sold(1, 5, shops=3))}
+
+
+def test_killed_between_load_and_promotion_it_reads_all(writing: Writing, tmp_path: Path) -> None:
+    """What a process has loaded that is gone is deleted, and loaded again."""
+    job, folder = writing.job, tmp_path / "store"
+    with capture_logs() as log, publishing(writing.cluster, job, folder, least_records=1, ahead=True):
+        writing.epoch(sold(1, 5))
+        wait_published(writing.cluster, job, 1)
+        candidate = Candidate(writing)
+        candidate.begin(sold(2, 1))
+        wait_loaded(log, candidate, 0)
+    assert ahead_in(folder)
+    candidate.take_over()
+    with publishing(writing.cluster, job, folder, least_records=1):
+        found = read(writing.cluster, job, 2)
+        until(lambda: not folder_names(folder), "nothing to be left")
+    assert kinds(found[1]) == {"update": as_rows(sold(2, 1))}
+
+
+def test_where_the_disk_has_little_room_nothing_is_loaded(
+    writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was gives way; the hand-over reads all."""
+    job, folder = writing.job, tmp_path / "store"
+    with capture_logs() as log, publishing(writing.cluster, job, folder, least_records=1, ahead=True):
+        writing.epoch(sold(1, 5))
+        wait_published(writing.cluster, job, 1)
+        candidate = Candidate(writing)
+        candidate.begin()
+        wait_loaded(log, candidate, 0)
+        monkeypatch.setattr(states_module, "FREE_SHARE", 1.1)
+        candidate.epoch(sold(2, 1))
+        until(lambda: any(line["event"] == "a candidate is not loaded ahead" for line in log), "it to be given up")
+        until(lambda: not folder_names(folder), "what was loaded to go")
+        candidate.take_over()
+        found = read(writing.cluster, job, 2)
+    assert kinds(found[1]) == {"update": as_rows(sold(2, 1))}
+
+
 def folder_names(folder: Path) -> set[str]:
     return {one.name for one in folder.iterdir() if one.is_dir()} if folder.is_dir() else set()
 
 
-def test_what_was_loaded_with_less_is_not_gone_on_with(writing: Writing, tmp_path: Path) -> None:
-    """A hand-over that compares older windows reads all: they were not loaded."""
+def ahead_in(folder: Path) -> set[str]:
+    return {name.removesuffix(".ahead") for name in folder_names(folder) if name.endswith(".ahead")}
+
+
+@pytest.mark.parametrize(
+    ("floor_ms", "later_ms", "taken"), [(5, 0, True), (6, 0, True), (4, 0, False), (5, DAY, False)]
+)
+def test_what_has_less_or_is_old_is_not_gone_on_with(
+    writing: Writing, tmp_path: Path, floor_ms: int, later_ms: int, taken: bool
+) -> None:
+    """Older windows were not loaded; of a day ago a value may be that compaction has taken the next one of."""
     states, generation = States(tmp_path, writing.job), writing.generation
-    assert not states.goes_on(generation, 5)
-    states.ahead(generation, 5)
-    assert states.goes_on(generation, 5)
-    assert states.goes_on(generation, 6)
-    states.ahead(generation, 7)
-    assert not states.goes_on(generation, 6)
-    states.ahead(generation, 3)
-    assert not states.goes_on(generation, 6)
-    states.forget(generation)
-    assert not states.goes_on(generation, 9)
+    states.open_ahead(generation).close()
+    states.loaded_ahead(generation, 5, 1_000)
+    states.loaded_ahead(generation, 3, 2_000)
+    assert states.stale_ahead(generation, 2_000 + DAY)
+    assert not states.stale_ahead(generation, 3_000)
+    states.take_ahead(generation, floor_ms, 2_000 + later_ms)
+    assert folder_names(tmp_path) == ({str(generation)} if taken else set())
+    assert not states.stale_ahead(generation, 2_000 + DAY)

@@ -183,7 +183,7 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield _group("rehydrator")
     yield Acl("publisher", "topic", _changelogs(job), ("Read",), prefixed=True)
     yield Acl("publisher", "topic", topics.milestones(job), ("Read",))
-    yield Acl("publisher", "topic", topics.candidates(job), ("Read",))  # for the same
+    yield Acl("publisher", "topic", topics.candidates(job), ("Read",))  # their rows, as well
     yield Acl("publisher", "topic", topics.output(job), ("Write",))
     yield Acl("publisher", "topic", topics.published(job), ("Read", "Write"))
     yield Acl("publisher", "topic", topics.history(job), ("Write",))

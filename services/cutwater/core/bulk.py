@@ -76,7 +76,7 @@ class Task:
             slices = [Slice(*one) for one in told["slices"]]
             return Task(**{**told, "slices": slices, "selection": Selection.of_object(told.get("selection"))})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise UsageError(f"a worker of a bulk restore is started by its rehydrator ({error})") from None
+            raise UsageError(f"a worker of a bulk restore is started by a service ({error})") from None
 
 
 @dataclass(frozen=True)

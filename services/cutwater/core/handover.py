@@ -50,7 +50,7 @@ class Succession:
 
     def __init__(self, generation: Generation, published: Entry | None, target: int = 0) -> None:
         """`generation`: the one that is left. `target`: of which milestone parts are published; 0 for none."""
-        self._generation = generation
+        self.generation = generation
         self._published = published
         self._target = target
         self._floor = 0
@@ -71,7 +71,7 @@ class Succession:
         if milestone.generation != before:
             self._first = entry
             self._rewinds[milestone.generation] = (milestone.sequence, milestone.rewinds_to)
-        if milestone.sequence == self._target and milestone.generation != self._generation:
+        if milestone.sequence == self._target and milestone.generation != self.generation:
             self._meant = entry
         return None
 
@@ -86,7 +86,7 @@ class Succession:
         state is certainly there, else to the newest.
         """
         to = self._to(now_ms)
-        if to is None or to.milestone.generation == self._generation:
+        if to is None or to.milestone.generation == self.generation:
             return None
         back = [goal for at, goal in self._rewinds.values() if goal and at <= to.milestone.sequence]
         return Handover(to, min(back, default=0))

@@ -9,26 +9,23 @@ from functools import partial
 from typing import Any
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.generations import parent_of
-from cutwater.core.candidates import Candidates
-from cutwater.core.errors import DivergenceError, MachineError, UsageError
+from cutwater.core.candidates import Candidate, Candidates
+from cutwater.core.errors import DiskFullError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.publisher.states import States, compared_above_ms
-from cutwater.views.ahead import LOOK_S, WORKERS, Preload, watch
+from cutwater.views.ahead import LOOK_S, WORKERS, Choice, Preload, watch
 from cutwater.views.bulk import BULK_RECORDS, Bulk
-from cutwater.views.ranges import Stopped
 from cutwater.views.store import Store
 
-END_S = 30.0
-"""Longer than any question to the brokers."""
+END_S = 2.0
 Whole = Callable[[], Milestone | None]
 """What is published by now; None for nothing."""
 
 
 class Ahead:
-    """One candidate at a time: so much more disk is needed, and no more."""
+    """Loads in a thread of its own, while a block runs."""
 
     def __init__(
         self,
@@ -36,15 +33,16 @@ class Ahead:
         job: Job,
         states: States,
         log: Any,
+        now_ms: Callable[[], int],
         least_records: int = BULK_RECORDS,
         look_s: float = LOOK_S,
     ) -> None:
         """`least_records`: fewer are left to the hand-over."""
         self._cluster, self._job, self._states, self._log = cluster, job, states, log
-        self._least_records, self._look_s = least_records, look_s
+        self._now_ms, self._least_records, self._look_s = now_ms, least_records, look_s
         self._at_work = threading.Lock()
         """Held by whoever looks, and loads."""
-        self._threads: list[threading.Thread] = []
+        self._thread: threading.Thread | None = None
 
     @contextmanager
     def beside(self, whole: Whole) -> Iterator[None]:
@@ -52,9 +50,10 @@ class Ahead:
 
         A load that is under way ends within about a second.
         """
-        self.close()
         stop = threading.Event()
-        loads = _Loads(self._cluster, self._job, self._states, whole, stop, self._log, self._least_records)
+        loads = _Loads(
+            self._cluster, self._job, self._states, self._log, self._now_ms, self._least_records, whole, stop
+        )
 
         def look(known: Candidates) -> None:
             with self._at_work:
@@ -62,8 +61,8 @@ class Ahead:
                     loads.look(known)
 
         told = (self._cluster, self._job.name, stop, look, self._log, self._look_s)
-        self._threads.append(threading.Thread(target=watch, args=told, name="ahead", daemon=True))
-        self._threads[0].start()
+        self._thread = threading.Thread(target=watch, args=told, name="ahead", daemon=True)
+        self._thread.start()
         try:
             yield
         finally:
@@ -72,9 +71,9 @@ class Ahead:
                 loads.close()
 
     def close(self) -> None:
-        """Nobody looks any more; of an ended block. Waits until a question to the brokers has had its time."""
-        while self._threads:
-            self._threads.pop().join(END_S)
+        """At the process's end: the last thread has nothing to do any more, and mostly ends at once."""
+        if self._thread is not None:
+            self._thread.join(END_S)
 
 
 class _Loads:
@@ -85,66 +84,61 @@ class _Loads:
         cluster: Cluster,
         job: Job,
         states: States,
+        log: Any,
+        now_ms: Callable[[], int],
+        least_records: int,
         whole: Whole,
         stop: threading.Event,
-        log: Any,
-        least_records: int,
     ) -> None:
         self._cluster, self._job, self._states, self._log = cluster, job, states, log
-        self._whole, self._stop, self._least_records = whole, stop, least_records
-        self._candidate: Generation | None = None
+        self._now_ms, self._least_records, self._whole, self._stop = now_ms, least_records, whole, stop
+        self._choice = Choice(self._keep, self._load, log)
         self._preloads: dict[Generation, Preload] = {}
-        self._given_up: set[Generation] = set()
 
     def look(self, known: Candidates) -> None:
         """Load what has come since, of the candidate that will likely follow."""
         whole = self._whole()
-        if whole is None:
-            return
-        chosen = known.likely_next(whole, parent_of, self._candidate, self._given_up)
-        candidate = chosen.claim.generation if chosen else None
-        if candidate != self._candidate:
-            self._forget()
-            self._candidate = candidate
-        if chosen is None or chosen.newest is None:
-            return
-        try:
-            self._load(chosen.newest, whole)
-        except Stopped:
-            return
-        except (DivergenceError, UsageError, MachineError) as error:
-            # Deleted at the next look. The hand-over finds the same, or has the room by then.
-            self._given_up.add(chosen.claim.generation)
-            self._log.warning("a candidate is not loaded ahead", generation=str(candidate), error=str(error))
+        if whole is not None:
+            self._choice.look(known, whole)
 
     def close(self) -> None:
         """The stores are left to the hand-over."""
         for one in self._preloads.values():
             one.close()
 
-    def _load(self, newest: Milestone, whole: Milestone) -> None:
+    def _keep(self, candidate: Generation | None) -> None:
+        """Of the published state, too, while there is any."""
+        whole = self._whole()
+        kept = {candidate, whole.generation if whole else None} if candidate else set()
+        for generation in self._preloads.keys() - kept:
+            self._preloads.pop(generation).close()
+            self._states.forget_ahead(generation)
+
+    def _load(self, candidate: Candidate, newest: Milestone) -> None:
+        whole = self._whole()
+        if whole is None:
+            return
+        if not self._states.roomy():  # a load that met it was stopped
+            raise DiskFullError("there is too little room on the disk to load states before they are needed")
         floor_ms = compared_above_ms(newest, whole)
-        for milestone in (newest, whole):
-            generation = milestone.generation
-            if generation == whole.generation and self._states.lasting:
-                continue
-            if generation not in self._preloads:
-                self._preloads[generation] = Preload(
-                    self._job,
-                    generation,
-                    partial(self._states.open, generation),
-                    self._bulk,
-                    self._log,
-                    self._least_records,
-                )
-            self._states.ahead(generation, floor_ms)
-            self._preloads[generation].up_to(milestone, floor_ms=floor_ms)
+        self._up_to(newest, floor_ms)
+        if not self._states.lasting:
+            self._up_to(whole, floor_ms)
+
+    def _up_to(self, milestone: Milestone, floor_ms: int) -> None:
+        generation, begun_ms = milestone.generation, self._now_ms()
+        if generation not in self._preloads:
+            self._states.forget_ahead(generation)
+            opened = partial(self._states.open_ahead, generation)
+            self._preloads[generation] = Preload(
+                self._job, generation, opened, self._bulk, self._log, self._least_records
+            )
+        stale = self._states.stale_ahead(generation, begun_ms)
+        if self._preloads[generation].up_to(milestone, floor_ms=floor_ms, however_little=stale):
+            self._states.loaded_ahead(generation, floor_ms, begun_ms)
 
     def _bulk(self, store: Store, topic: str) -> Bulk:
-        return self._states.bulk(self._cluster, store, topic, self._stop.is_set, WORKERS)
+        return self._states.bulk(self._cluster, store, topic, self._stopping, WORKERS)
 
-    def _forget(self) -> None:
-        self.close()
-        for generation in self._preloads:
-            self._states.forget(generation)
-        self._preloads = {}
+    def _stopping(self) -> bool:
+        return self._stop.is_set() or not self._states.roomy()

@@ -59,11 +59,12 @@ class HandingOver:
     ) -> None:
         self._cluster = cluster
         self._job = job
+        self._states = states
         self._final = job.output.mode == "final"
         self._log = log
         self._now_ms = now_ms
         self._stopping = stopping
-        self._reading = Reading(cluster, job, states, now_ms, stopping)
+        self._reading = Reading(cluster, job, states, log, now_ms, stopping)
 
     def left_behind(self, generation: Generation, error: CutwaterError) -> bool:
         """Can the output go on without what could not be read of a generation's changelog?
@@ -113,6 +114,7 @@ class HandingOver:
             plan = succession.plan(self._now_ms()) if feed.at_end else None
             if plan is None:
                 continue
+            self._states.forget_ahead_of_others({plan.to.milestone.generation, succession.generation})
             try:
                 return plan, self._reading.state(plan.to, self._floor_ms(plan.to.milestone, whole))
             except Overtaken as overtaken:

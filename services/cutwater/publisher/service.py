@@ -127,8 +127,6 @@ class Publisher:
     def _follow(self) -> None:
         """Publish the milestones of the position's generation, until stopped or all before another one are out."""
         position = self._position
-        if not position.parts:
-            self._states.tidy(position.generation)
         topic = topics.changelog(self._job.name, position.generation)
         with ExitStack() as stack:
             ranges = stack.enter_context(closing(Ranges(self._cluster, topic, self._stop.is_set)))
@@ -137,12 +135,21 @@ class Publisher:
                 return
             stack.enter_context(closing(source))
             following = stack.enter_context(closing(Following(self._cluster, self._job, position)))
-            if self._ahead is not None and not position.parts:  # else what it would load is needed at once
-                stack.enter_context(self._ahead.beside(lambda: milestone_of(self._position)))
+            quiet = False
             while not self._stop.is_set() and not following.ended:
                 self._pipeline.check()
+                quiet = quiet or self._quiet(stack)
                 self._advance(following, source)
         self._pipeline.settle()
+
+    def _quiet(self, stack: ExitStack) -> bool:
+        """Are no parts out, which may be of a hand-over that needs its states? Then the next one's are loaded."""
+        if self._position.parts:
+            return False
+        self._states.tidy(self._position.generation)
+        if self._ahead is not None:
+            stack.enter_context(self._ahead.beside(lambda: milestone_of(self._position)))
+        return True
 
     def _source(self, ranges: Ranges) -> Source | None:
         """Of the position's generation; None where it can have none any more, and another one was promoted."""
@@ -240,7 +247,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
             else Changed(Updates(job, ranges, now_ms))
         )
 
-    ahead = Ahead(cluster, job, states, log) if settings.preload else None
+    ahead = Ahead(cluster, job, states, log, now_ms) if settings.preload else None
     return Publisher(
         cluster, job, generation, source, states, metrics, log, headers=headers, account=start, ahead=ahead
     )

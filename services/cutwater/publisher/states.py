@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import topics
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
-from cutwater.core.restore import Entry, Jump
+from cutwater.core.restore import MARGIN_MS, Entry, Jump
+from cutwater.core.topics import MIN_COMPACTION_LAG_MS
 from cutwater.views.applier import Applier
 from cutwater.views.bulk import BULK_RECORDS, Bulk, Unobserved
+from cutwater.views.leftovers import ahead_of, drop_ahead, take_ahead
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import Ranges
 from cutwater.views.store import Store
+
+FREE_SHARE = 0.1
+"""Of the disk, which is left free by what is loaded ahead: whoever publishes needs room, too."""
+AHEAD_MS = MIN_COMPACTION_LAG_MS - MARGIN_MS
+"""So old, it may hold a row whose later value compaction has taken, with the tombstone behind that."""
 
 
 def compared_above_ms(to: Milestone, whole: Milestone) -> int:
@@ -27,6 +36,12 @@ def compared_above_ms(to: Milestone, whole: Milestone) -> int:
     # In a rewind the target's horizon is the lower one. Else windows that only its horizon has passed may have
     # changed, or closed, since what is published.
     return min(to.horizon_ms, whole.horizon_ms, whole.watermark_ms)
+
+
+class _Ahead(NamedTuple):
+    floor_ms: int
+    """Windows that end at or below it may not be there."""
+    at_ms: int
 
 
 class States:
@@ -52,12 +67,15 @@ class States:
         self._workers, self._native, self._least_records = workers, native, least_records
         self._job = job
         self._segment = segment
-        self._ahead_above_ms: dict[Generation, int] = {}
-        """Of what was loaded ahead, by this process: windows that end at or below it may not be there."""
+        self._ahead: dict[Generation, _Ahead] = {}
+        """What was loaded, by this process. It lies apart: a store of its generation may be there, and be kept."""
+
+    def _folder(self, generation: Generation) -> Path:
+        return self._root / str(generation)
 
     def open(self, generation: Generation) -> Store:
         """Its store, as it was left, or empty."""
-        return Store(self._root / str(generation), self._job, generation, segment=self._segment)
+        return Store(self._folder(generation), self._job, generation, segment=self._segment)
 
     def bulk(
         self,
@@ -80,23 +98,52 @@ class States:
             native=self._native,
         )
 
-    def ahead(self, generation: Generation, floor_ms: int) -> None:
-        """Its store is loaded before it is needed, with windows that end above `floor_ms`."""
-        self._ahead_above_ms[generation] = max(floor_ms, self._ahead_above_ms.get(generation, floor_ms))
+    def open_ahead(self, generation: Generation) -> Store:
+        """A store for what is loaded before it is needed."""
+        folder = ahead_of(self._folder(generation))
+        return Store(folder, self._job, generation, segment=self._segment)
 
-    def goes_on(self, generation: Generation, floor_ms: int) -> bool:
-        """Can what was loaded ahead be gone on with, where windows that end above `floor_ms` are wanted?"""
-        return self._ahead_above_ms.get(generation, floor_ms + 1) <= floor_ms
+    def roomy(self) -> bool:
+        """Is there room to load something ahead?"""
+        usage = shutil.disk_usage(next(one for one in (self._root, *self._root.parents) if one.is_dir()))
+        return usage.free >= FREE_SHARE * usage.total
+
+    def loaded_ahead(self, generation: Generation, floor_ms: int, at_ms: int) -> None:
+        """All that stood on its changelog at a moment is there, of windows that end above `floor_ms`."""
+        before = self._ahead.get(generation)
+        self._ahead[generation] = _Ahead(max(floor_ms, before.floor_ms) if before else floor_ms, at_ms)
+
+    def stale_ahead(self, generation: Generation, now_ms: int) -> bool:
+        """Is it time to load again, however little that is?"""
+        found = self._ahead.get(generation)
+        return found is not None and now_ms - found.at_ms > AHEAD_MS // 2
+
+    def take_ahead(self, generation: Generation, floor_ms: int, now_ms: int) -> None:
+        """Begin a store with what was loaded ahead, where that has all that windows above `floor_ms` need."""
+        found = self._ahead.pop(generation, None)
+        if found is not None and found.floor_ms <= floor_ms and now_ms - found.at_ms < AHEAD_MS:
+            take_ahead(self._folder(generation))
+        self.forget_ahead(generation)
+
+    def forget_ahead(self, generation: Generation) -> None:
+        """Delete what was loaded ahead, which must be closed."""
+        self._ahead.pop(generation, None)
+        with suppress(OSError):  # it takes room, until `tidy`
+            drop_ahead(self._folder(generation))
+
+    def forget_ahead_of_others(self, kept: Collection[Generation]) -> None:
+        """Delete what was loaded ahead of any other one."""
+        for generation in self._ahead.keys() - kept:
+            self.forget_ahead(generation)
 
     def forget(self, generation: Generation) -> None:
         """Delete its store, which must be closed."""
-        self._ahead_above_ms.pop(generation, None)
-        shutil.rmtree(self._root / str(generation), ignore_errors=True)
+        shutil.rmtree(self._folder(generation), ignore_errors=True)
 
     def tidy(self, generation: Generation) -> None:
         """No hand-over is under way: delete what only that needs. `generation`: the one that is published."""
-        kept = {self._root / str(generation)} if self.lasting else set()
-        self._ahead_above_ms.clear()
+        kept = {self._folder(generation)} if self.lasting else set()
+        self._ahead.clear()
         for folder in self._root.iterdir() if self._root.is_dir() else ():
             if folder.is_dir() and folder not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -118,8 +165,15 @@ class Reading:
     """Brings a store to a milestone from the changelog of its generation."""
 
     def __init__(
-        self, cluster: Cluster, job: Job, states: States, now_ms: Callable[[], int], stopping: Callable[[], bool]
+        self,
+        cluster: Cluster,
+        job: Job,
+        states: States,
+        log: Any,
+        now_ms: Callable[[], int],
+        stopping: Callable[[], bool],
     ) -> None:
+        self._log = log
         self._cluster = cluster
         self._job = job
         self._states = states
@@ -136,8 +190,8 @@ class Reading:
         if found is not None:
             return found
         generation = entry.milestone.generation
-        if not self._states.goes_on(generation, floor_ms):
-            self._states.forget(generation)
+        self._states.forget(generation)
+        self._states.take_ahead(generation, floor_ms, self._now_ms())
         store = self._states.open(generation)
         try:
             self._read(store, entry, floor_ms)
@@ -153,10 +207,12 @@ class Reading:
         applier = Applier(store, self._job, ranges, self._now_ms, floor_ms=lambda _: floor_ms, bulk=bulk)
         try:
             try:
-                applier.apply(Jump(entry))
+                read = applier.apply(Jump(entry))
             except Overtaken as overtaken:
                 if overtaken.looked:
                     raise
-                applier.apply(Jump(entry))  # it got too old while it was read: so look above the cut now
+                read = applier.apply(Jump(entry))  # it got too old while it was read: so look above the cut now
         finally:
             ranges.close()
+        seconds = round(read.seconds, 3)
+        self._log.info("state read", token=str(entry.milestone.token), records=read.records, seconds=seconds)

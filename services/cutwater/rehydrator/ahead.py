@@ -10,25 +10,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from cutwater.adapters.generations import parent_of, with_partitions
+from cutwater.adapters.generations import with_partitions
 from cutwater.adapters.holding import Holding, holding_of
 from cutwater.adapters.native import usable
 from cutwater.adapters.settings import Settings
 from cutwater.core.candidates import Candidate, Candidates
-from cutwater.core.errors import DivergenceError, MachineError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
-from cutwater.views.ahead import LOOK_S, WORKERS, Preload, watch
+from cutwater.views.ahead import LOOK_S, WORKERS, Choice, Preload, watch
 from cutwater.views.bulk import BULK_RECORDS, Bulk, Unobserved
 from cutwater.views.leftovers import ahead_of, remove_ahead
-from cutwater.views.ranges import Stopped
 from cutwater.views.store import Store, folder_of
 from cutwater.views.table import RocksTable
 
 
 class Ahead:
-    """`run` belongs in a thread of its own. One candidate at a time: so much more disk is needed, and no more."""
+    """`run` belongs in a thread of its own."""
 
     def __init__(
         self,
@@ -52,10 +50,9 @@ class Ahead:
         """Held by whoever opens, loads or deletes."""
         self._held, self._stop = threading.Event(), threading.Event()
         self._preload: Preload | None = None
-        self._generation: Generation | None = None
-        """Whose folder is kept."""
-        self._tidied = False
-        self._given_up: set[Generation] = set()
+        self._choice = Choice(self._keep, self._load, log)
+        self._shown = settings.views_dir
+        """The folder of the view that is shown."""
 
     def stop(self) -> None:
         """End `run` within about a second, or once a question to the brokers has had its time."""
@@ -84,33 +81,19 @@ class Ahead:
 
     def _look(self, known: Candidates) -> None:
         with self._at_work:
-            self._choose(known)
+            behind = self._behind()
+            if self._held.is_set() or behind is None:
+                self._close()
+                return
+            if self._full():
+                self._choice.give_up()
+            self._shown = folder_of(self._settings.views_dir, self._job.name, behind.generation)
+            self._choice.look(known, behind)
 
-    def _choose(self, known: Candidates) -> None:
-        behind = self._behind()
-        if self._held.is_set() or behind is None:
-            self._close()
-            return
-        if self._generation is not None and self._full():
-            self._given_up.add(self._generation)
-        chosen = known.likely_next(behind, parent_of, self._generation, self._given_up)
-        generation = chosen.claim.generation if chosen else None
-        if not self._tidied or generation != self._generation:
-            self._close()
-            shown = folder_of(self._settings.views_dir, self._job.name, behind.generation)
-            if removed := remove_ahead(shown, generation):
-                self._log.info("what was loaded ahead is deleted", generations=removed)
-            self._tidied, self._generation = True, generation
-        if chosen is None or chosen.newest is None:
-            return
-        try:
-            self._load(chosen, chosen.newest)
-        except Stopped:
-            return
-        except (DivergenceError, UsageError, MachineError) as error:
-            # It is deleted at the next look. Whoever is to show it finds the same, or has the room by then.
-            self._given_up.add(chosen.claim.generation)
-            self._log.warning("a candidate is not loaded ahead", generation=str(generation), error=str(error))
+    def _keep(self, generation: Generation | None) -> None:
+        self._close()
+        if removed := remove_ahead(self._shown, generation):
+            self._log.info("what was loaded ahead is deleted", generations=removed)
 
     def _load(self, candidate: Candidate, milestone: Milestone) -> None:
         """Everything below the cut of a candidate's milestone, where that is much more than there is already."""

@@ -16,19 +16,20 @@ from typing import Any
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.generations import candidacy
+from cutwater.adapters.generations import candidacy, parent_of
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.streams import Tail
 from cutwater.core import topics
 from cutwater.core.bulk import Done, Slice, left
-from cutwater.core.candidates import Candidates
-from cutwater.core.errors import MachineError
+from cutwater.core.candidates import Candidate, Candidates
+from cutwater.core.errors import DivergenceError, MachineError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.sharing import Partitions
 from cutwater.views.bulk import BULK_RECORDS, Bulk
 from cutwater.views.proving import require_schema
+from cutwater.views.ranges import Stopped
 from cutwater.views.store import Store
 
 LOOK_S = 2.0
@@ -72,6 +73,47 @@ def _follow(
             look(known)
 
 
+class Choice:
+    """Which candidate's rows are loaded. One at a time: so much more disk is needed, and no more."""
+
+    def __init__(
+        self, changed: Callable[[Generation | None], None], load: Callable[[Candidate, Milestone], None], log: Any
+    ) -> None:
+        """`changed`: what was loaded of every other one goes. `load`: a candidate, up to a milestone."""
+        self._changed, self._load, self._log = changed, load, log
+        self._told = False
+        self._generation: Generation | None = None
+        self._given_up: set[Generation] = set()
+
+    def look(self, known: Candidates, behind: Milestone) -> None:
+        """Load what has come since of the one that will likely follow `behind`."""
+        chosen = known.likely_next(behind, parent_of, self._generation, self._given_up)
+        self._change(chosen.claim.generation if chosen else None)
+        if chosen is None or chosen.newest is None:
+            return
+        try:
+            self._load(chosen, chosen.newest)
+        except Stopped:
+            return
+        except (DivergenceError, UsageError, MachineError) as error:
+            # Whoever is to take it finds the same, or has the room by then.
+            self._log.warning(
+                "a candidate is not loaded ahead", generation=str(self._generation), error=str(error)
+            )
+            self.give_up()
+
+    def give_up(self) -> None:
+        """The chosen one is not loaded any more, and what was gives way."""
+        if self._generation is not None:
+            self._given_up.add(self._generation)
+            self._change(None)
+
+    def _change(self, generation: Generation | None) -> None:
+        if not self._told or generation != self._generation:
+            self._changed(generation)
+            self._told, self._generation = True, generation
+
+
 class Preload:
     """The store of one generation, which is at no milestone yet."""
 
@@ -95,11 +137,15 @@ class Preload:
         self._done = Done({})
 
     def up_to(
-        self, milestone: Milestone, partitions: Partitions | None = None, floor_ms: int | None = None
-    ) -> None:
+        self,
+        milestone: Milestone,
+        partitions: Partitions | None = None,
+        floor_ms: int | None = None,
+        however_little: bool = False,
+    ) -> bool:
         """Load all below its cut, where that is much more than there is. Raises as `Bulk.load` does.
 
-        `partitions`: those that are held; None for all. `floor_ms`: as of `Bulk.load`.
+        `partitions`: those that are held; None for all. `floor_ms`: as of `Bulk.load`. Is all there then?
         """
         cut, began_s = milestone.changelog_cut, time.monotonic()
         slices = [
@@ -108,8 +154,9 @@ class Preload:
             if partitions is None or place.partition in partitions
         ]
         every, more = (sum(one.records_max for one in some) for some in (slices, left(slices, self._done)))
-        if every < self._least_records or more < max(1, self._least_records // MORE):
-            return
+        least = 1 if however_little else max(1, self._least_records // MORE)
+        if every < self._least_records or more < least:
+            return more == 0
         topic = topics.changelog(self._job.name, self._generation)
         require_schema(topic, milestone, crc64(self._job.state_schema).hex())
         store = self._store = self._store or self._open_store()
@@ -121,6 +168,7 @@ class Preload:
             records=self._done.records,
             seconds=round(time.monotonic() - began_s, 3),
         )
+        return True
 
     def close(self) -> None:
         """Somebody else may open the store."""

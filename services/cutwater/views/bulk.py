@@ -57,7 +57,7 @@ class Observer(Protocol):
 
 
 class Unobserved:
-    """Nobody waits for what is loaded: it is told of at the end."""
+    """Whoever has it loaded tells of it at the end."""
 
     def loaded(self, done: Done, records_max: int) -> None: ...
 
@@ -93,7 +93,7 @@ class Bulk:
         self._headers = (Codec(WINDOW_KEY_SCHEMA).header.hex(), Codec(job.state_schema).header.hex())
 
     def pays(self, slices: Iterable[Slice]) -> bool:
-        """Is there enough to be read for workers?"""
+        """Is there enough, with what was loaded before, not to be read record by record?"""
         return sum(one.records_max for one in slices) >= self._least_records
 
     def load(self, milestone: Milestone, slices: Iterable[Slice], floor_ms: int | None = None) -> Done:
@@ -112,7 +112,7 @@ class Bulk:
             if done.next.get(one.partition, 0) > one.end:
                 raise DivergenceError(
                     f"{self._topic}/{one.partition} is loaded up to {done.next[one.partition]}, and milestone "
-                    f"{milestone.token} ends at {one.end}: delete {self._store.folder}, and the view is built anew"
+                    f"{milestone.token} ends at {one.end}: delete {self._store.folder}, and it is built anew"
                 )
         folder = loading_folder(self._store.folder)
         floor_ms = self._store.floor_ms(milestone.horizon_ms if floor_ms is None else floor_ms)
@@ -183,6 +183,10 @@ class _Alone:
         worker = Worker(task, self._cluster, lambda path, done: told.append((path, done)), stopping)
         try:
             worker.run()
+        except (CutwaterError, Stopped):
+            raise
+        except Exception as error:  # of a process of its own, too, it is an error of the machine
+            raise MachineError(f"{task.topic} cannot be loaded: {error!r}") from error
         finally:
             worker.close()
         return told

@@ -4,7 +4,7 @@
 
 It reads its task and the brokers from two lines of standard input, writes sorted files into the task's folder, and
 tells of each by a line on standard output. After each it waits for a line, so that files do not pile up; when
-standard input ends, its rehydrator is gone, and so is it. FOLDER is for whoever looks at the processes.
+standard input ends, whoever began it is gone, and so is it. FOLDER is for whoever looks at the processes.
 """
 
 from __future__ import annotations

@@ -67,6 +67,13 @@ def take_ahead(folder: Path) -> None:
         _lock_of(ahead).unlink()
 
 
+def drop_ahead(folder: Path) -> None:
+    """Delete what was loaded ahead of one view. Raises OSError, also where it is open."""
+    ahead = ahead_of(folder)
+    if ahead.is_dir() or _lock_of(ahead).exists():
+        _remove(ahead)
+
+
 def remove_ahead(folder: Path, keep: Generation | None) -> list[str]:
     """Delete what was loaded ahead of generations beside a view's folder, but of `keep`; their names.
 
