@@ -133,10 +133,10 @@ def test_a_promotion_of_another_one_is_handed_over_to(writing: Writing, tmp_path
         second.begin(sold(2, 1))
         second.tell(Promotion(job.name, second.generation, 0))
         wait_loaded(log, second, 0)
-        assert len([line for line in log if is_load(line, writing)]) == 1
         until(lambda: ahead_in(folder) == {f"{second.generation}", f"{writing.generation}"}, "the first to go")
         second.take_over()
         found = read(writing.cluster, job, 2)
+    assert len([line for line in log if is_load(line, writing)]) == 1
     assert kinds(found[1]) == {"update": as_rows(sold(2, 1))}
 
 

@@ -117,9 +117,9 @@ class Bulk:
         folder = loading_folder(self._store.folder)
         floor_ms = self._store.floor_ms(milestone.horizon_ms if floor_ms is None else floor_ms)
         rest = left(slices, done)
-        much = sum(one.records_max for one in rest) // self._least_records
-        parts = divided(rest, min(self._workers, much) or 1)
-        crew = _Crew(self._cluster, len(parts)) if much else _Alone(self._cluster)
+        alone = sum(one.records_max for one in rest) < self._least_records
+        parts = divided(rest, 1 if alone else self._workers)
+        crew = _Alone(self._cluster) if alone else _Crew(self._cluster, len(parts))
         try:
             shutil.rmtree(folder, ignore_errors=True)
             try:
