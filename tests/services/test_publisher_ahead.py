@@ -214,8 +214,12 @@ def test_what_has_less_or_is_old_is_not_gone_on_with(
     """Older windows were not loaded; of a day ago a value may be that compaction has taken the next one of."""
     states, generation = States(tmp_path, writing.job), writing.generation
     states.open_ahead(generation).close()
-    states.loaded_ahead(generation, 5, 1_000)
-    states.loaded_ahead(generation, 3, 2_000)
+    states.loading_ahead(generation, 5, 500)  # and broken off
+    states.loading_ahead(generation, 3, 2_000)
+    assert states.misses_ahead(generation, 4)
+    assert not states.misses_ahead(generation, 5)
+    assert states.stale_ahead(generation, 1_000 + DAY)
+    states.loaded_ahead(generation, 2_000)
     assert states.stale_ahead(generation, 2_000 + DAY)
     assert not states.stale_ahead(generation, 3_000)
     states.take_ahead(generation, floor_ms, 2_000 + later_ms)

@@ -126,16 +126,21 @@ class _Loads:
             self._up_to(whole, floor_ms)
 
     def _up_to(self, milestone: Milestone, floor_ms: int) -> None:
-        generation, begun_ms = milestone.generation, self._now_ms()
+        generation, now_ms = milestone.generation, self._now_ms()
+        if generation in self._preloads and self._states.misses_ahead(generation, floor_ms):
+            self._preloads.pop(generation).close()
         if generation not in self._preloads:
             self._states.forget_ahead(generation)
             opened = partial(self._states.open_ahead, generation)
             self._preloads[generation] = Preload(
                 self._job, generation, opened, self._bulk, self._log, self._least_records
             )
-        stale = self._states.stale_ahead(generation, begun_ms)
+        stale = self._states.stale_ahead(generation, now_ms)
+        # What stands above the cut was written after its milestone, whenever that is loaded.
+        at_ms = min(now_ms, milestone.written_ms)
+        self._states.loading_ahead(generation, floor_ms, at_ms)
         if self._preloads[generation].up_to(milestone, floor_ms=floor_ms, however_little=stale):
-            self._states.loaded_ahead(generation, floor_ms, begun_ms)
+            self._states.loaded_ahead(generation, at_ms)
 
     def _bulk(self, store: Store, topic: str) -> Bulk:
         return self._states.bulk(self._cluster, store, topic, self._stopping, WORKERS)

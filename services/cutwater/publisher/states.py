@@ -108,10 +108,22 @@ class States:
         usage = shutil.disk_usage(next(one for one in (self._root, *self._root.parents) if one.is_dir()))
         return usage.free >= FREE_SHARE * usage.total
 
-    def loaded_ahead(self, generation: Generation, floor_ms: int, at_ms: int) -> None:
-        """All that stood on its changelog at a moment is there, of windows that end above `floor_ms`."""
-        before = self._ahead.get(generation)
-        self._ahead[generation] = _Ahead(max(floor_ms, before.floor_ms) if before else floor_ms, at_ms)
+    def loading_ahead(self, generation: Generation, floor_ms: int, at_ms: int) -> None:
+        """From now on windows that end at or below `floor_ms` may not be there, also where the load is broken off.
+
+        `at_ms`: a moment before which nothing was written that the load does not read.
+        """
+        before = self._ahead.get(generation, _Ahead(floor_ms, at_ms))
+        self._ahead[generation] = before._replace(floor_ms=max(floor_ms, before.floor_ms))
+
+    def loaded_ahead(self, generation: Generation, at_ms: int) -> None:
+        """The load is whole."""
+        self._ahead[generation] = self._ahead[generation]._replace(at_ms=at_ms)
+
+    def misses_ahead(self, generation: Generation, floor_ms: int) -> bool:
+        """Was it loaded without windows that end above `floor_ms`?"""
+        found = self._ahead.get(generation)
+        return found is not None and found.floor_ms > floor_ms
 
     def stale_ahead(self, generation: Generation, now_ms: int) -> bool:
         """Is it time to load again, however little that is?"""
@@ -123,18 +135,19 @@ class States:
         found = self._ahead.pop(generation, None)
         if found is not None and found.floor_ms <= floor_ms and now_ms - found.at_ms < AHEAD_MS:
             take_ahead(self._folder(generation))
-        self.forget_ahead(generation)
+        with suppress(OSError):  # it takes room, until `tidy`
+            self.forget_ahead(generation)
 
     def forget_ahead(self, generation: Generation) -> None:
-        """Delete what was loaded ahead, which must be closed."""
+        """Delete what was loaded ahead, which must be closed. Raises OSError."""
         self._ahead.pop(generation, None)
-        with suppress(OSError):  # it takes room, until `tidy`
-            drop_ahead(self._folder(generation))
+        drop_ahead(self._folder(generation))
 
     def forget_ahead_of_others(self, kept: Collection[Generation]) -> None:
         """Delete what was loaded ahead of any other one."""
         for generation in self._ahead.keys() - kept:
-            self.forget_ahead(generation)
+            with suppress(OSError):
+                self.forget_ahead(generation)
 
     def forget(self, generation: Generation) -> None:
         """Delete its store, which must be closed."""
