@@ -62,5 +62,5 @@ def test_a_task_survives_its_text() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"slices": [[1]]}', "none"])
 def test_a_text_that_is_no_task_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is started by its rehydrator"):
+    with pytest.raises(UsageError, match="is started by a service"):
         Task.of(text)

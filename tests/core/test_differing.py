@@ -44,3 +44,12 @@ def test_where_everything_is_to_be_said_nothing_is_left_out(
 ) -> None:
     wanted = [(name, new.get(name)) for name in sorted({*old, *new})]
     assert list(differences(pieces(old, some), pieces(new, others), None)) == wanted
+
+
+@given(STATES, STATES, SIZES, SIZES)
+def test_the_difference_makes_one_state_the_other(
+    old: dict[bytes, bytes], new: dict[bytes, bytes], some: list[int], others: list[int]
+) -> None:
+    """Applied to the old state it gives the new one."""
+    made = {**old, **dict(differences(pieces(old, some), pieces(new, others), lambda one, two: one == two))}
+    assert {name: value for name, value in made.items() if value is not None} == new

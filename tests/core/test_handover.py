@@ -12,13 +12,12 @@ from cutwater.adapters import wire
 from cutwater.core.chain import ROOT_HASH, link
 from cutwater.core.errors import DivergenceError
 from cutwater.core.generations import Generation
-from cutwater.core.handover import Succession, Wording, differences
+from cutwater.core.handover import Succession, Wording
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
 from protocol_samples import GENERATION, milestone
 
 DAY_MS = 86_400_000
-STATES = st.dictionaries(st.binary(min_size=1, max_size=2), st.binary(max_size=1), max_size=30)
 
 
 def stream(*lengths: int, rewinds: tuple[int, ...] = ()) -> list[Entry]:
@@ -51,16 +50,6 @@ def read(entries: list[Entry], published: int, target: int = 0) -> Succession:
 
 def young(milestone: Milestone) -> int:
     return milestone.written_ms
-
-
-@given(STATES, STATES)
-def test_the_difference_makes_one_state_the_other(old: dict[bytes, bytes], new: dict[bytes, bytes]) -> None:
-    """Applied to the old state it gives the new one; it is in order, and says nothing that was so already."""
-    found = list(differences(iter(sorted(old.items())), iter(sorted(new.items())), lambda one, two: one == two))
-    assert [name for name, _ in found] == sorted({name for name, _ in found})
-    assert all(old.get(name) != value for name, value in found)
-    made = {**old, **dict(found)}
-    assert {name: value for name, value in made.items() if value is not None} == new
 
 
 @pytest.mark.parametrize(
