@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 
 from cutwater.core.rated import EVERY_S, Rate, Rated
 
+MISSES_MAX = 5
+"""So many looks in a row may fail."""
 JOIN_S = 10.0
 _CONSUMERS = "kafka.consumer:type=consumer-fetch-manager-metrics,client-id=*"
 _CONSUMED = "records-consumed-total"
@@ -33,10 +35,16 @@ def telling(
 
     def tell() -> None:
         try:
-            before = _consumed(spark)
+            before, missed, seen = _consumed(spark), 0, 0
             rated = Rated(total, time.monotonic(), every_s)
             while not over.wait(every_s):
-                told = rated.look(_consumed(spark) - before, time.monotonic())
+                try:
+                    seen, missed = max(seen, _consumed(spark) - before), 0
+                except Py4JError:  # a consumer was closed while it was asked, mostly
+                    missed += 1
+                    if missed > MISSES_MAX:
+                        raise
+                told = rated.look(seen, time.monotonic())
                 if told is not None:
                     _say(log, what, told, total, tasks=_tasks(spark))
         except (Py4JError, OSError) as error:

@@ -158,13 +158,16 @@ print("missed", missed, flush=True)
 """
 
 
-def test_who_stood_still_says_that_nobody_answered(broker: Any, unique: Callable[[str], str]) -> None:
+def test_who_stood_still_says_that_nobody_answered(
+    broker: Any, unique: Callable[[str], str], tmp_path: Path
+) -> None:
     """By an error of ours: its time was over when it went on, and the answer has some threads to go through."""
     topic = unique("ends")
     ensure_topics(broker.cluster, [TopicSpec(topic, 1, ())])
-    asker = subprocess.Popen(
-        [sys.executable, "-c", STOPPED, broker.cluster.bootstrap, topic], stdout=subprocess.PIPE, text=True
-    )
+    said = tmp_path / "stderr"
+    with said.open("w") as to:
+        command = [sys.executable, "-X", "faulthandler", "-c", STOPPED, broker.cluster.bootstrap, topic]
+        asker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=to, text=True)
     assert asker.stdout is not None
     with asker:
         assert asker.stdout.readline() == "asks\n"
@@ -174,7 +177,7 @@ def test_who_stood_still_says_that_nobody_answered(broker: Any, unique: Callable
             time.sleep(0.6)
             asker.send_signal(signal.SIGCONT)
             time.sleep(0.2)
-        assert (asker.stdout.read(), asker.wait(30)) == ("missed 2\n", 0)
+        assert (asker.stdout.read(), asker.wait(30)) == ("missed 2\n", 0), said.read_text()
 
 
 FORGETFUL = """
