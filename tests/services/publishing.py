@@ -47,6 +47,11 @@ def finals(job: Job) -> Job:
     return replace(job, output=Output(mode="final"))
 
 
+def in_mode(job: Job, mode: str) -> Job:
+    """The job as it is, or with finals."""
+    return finals(job) if mode == "final" else job
+
+
 def make(
     cluster: Cluster,
     job: Job,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from candidates_played import Candidate
 from changelogs import HOUR_MS, Writing, make_job, until
 from outputs_told import as_rows, expected, folded, kinds, require_contiguous, require_no_repeat, sold, told
-from publishing import create, ends, finals, publishing, read, wait_published
+from publishing import create, ends, in_mode, publishing, read, wait_published
 from structlog.testing import capture_logs
 
 from cutwater.core.errors import DivergenceError
@@ -30,8 +31,20 @@ def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
     made.close()
 
 
-def modes(writing: Writing, mode: str) -> Job:
-    return finals(writing.job) if mode == "final" else writing.job
+@contextmanager
+def eager(writing: Writing, job: Job, folder: Path) -> Iterator[tuple[list[Any], list[BaseException]]]:
+    """A publisher that loads ahead however little, its log, and the errors that ended it."""
+    with capture_logs() as log, publishing(writing.cluster, job, folder, least_records=1, ahead=True) as errors:
+        yield log, errors
+
+
+@contextmanager
+def begun(writing: Writing, job: Job, folder: Path) -> Iterator[list[Any]]:
+    """The same, with a first milestone published."""
+    with eager(writing, job, folder) as (log, _):
+        writing.epoch(sold(1, 5))
+        wait_published(writing.cluster, job, 1)
+        yield log
 
 
 def wait_loaded(log: list[Any], one: Writing, epoch: int) -> None:
@@ -49,8 +62,8 @@ def test_only_the_rest_is_read_at_a_promotion(writing: Writing, tmp_path: Path, 
 
     The horizon passes windows meanwhile that are not published yet.
     """
-    job = modes(writing, mode)
-    with capture_logs() as log, publishing(writing.cluster, job, tmp_path / "store", least_records=1, ahead=True):
+    job = in_mode(writing.job, mode)
+    with eager(writing, job, tmp_path / "store") as (log, _):
         writing.epoch(sold(1, 5) + sold(2, 7))
         wait_published(writing.cluster, job, 1)
         candidate = Candidate(writing, partitions=6)
@@ -84,7 +97,7 @@ def test_what_is_loaded_is_proved_all_the_same(writing: Writing, tmp_path: Path)
 
 def hand_over_to_a_digest_of_something_else(writing: Writing, folder: Path) -> None:
     job = writing.job
-    with capture_logs() as log, publishing(writing.cluster, job, folder, least_records=1, ahead=True) as errors:
+    with eager(writing, job, folder) as (log, errors):
         writing.epoch(sold(1, 5))
         wait_published(writing.cluster, job, 1)
         candidate = Candidate(writing)
@@ -97,9 +110,7 @@ def hand_over_to_a_digest_of_something_else(writing: Writing, folder: Path) -> N
 def test_a_candidate_that_comes_to_nothing_leaves_nothing(writing: Writing, tmp_path: Path) -> None:
     """And the next one is loaded, and handed over to."""
     job, folder = writing.job, tmp_path / "store"
-    with capture_logs() as log, publishing(writing.cluster, job, folder, least_records=1, ahead=True):
-        writing.epoch(sold(1, 5))
-        wait_published(writing.cluster, job, 1)
+    with begun(writing, job, folder) as log:
         candidate = Candidate(writing)
         candidate.begin()
         wait_loaded(log, candidate, 0)
@@ -122,9 +133,7 @@ def test_a_candidate_that_comes_to_nothing_leaves_nothing(writing: Writing, tmp_
 def test_a_promotion_of_another_one_is_handed_over_to(writing: Writing, tmp_path: Path) -> None:
     """The published state that was loaded for the first one is gone on with; of that nothing is left."""
     job, folder = writing.job, tmp_path / "store"
-    with capture_logs() as log, publishing(writing.cluster, job, folder, least_records=1, ahead=True):
-        writing.epoch(sold(1, 5))
-        wait_published(writing.cluster, job, 1)
+    with begun(writing, job, folder) as log:
         first = Candidate(writing)
         first.begin()
         wait_loaded(log, first, 0)
@@ -145,7 +154,7 @@ def test_a_promotion_of_another_one_is_handed_over_to(writing: Writing, tmp_path
 def test_a_rollback_to_what_was_before_the_horizon_reads_nothing_stale(writing: Writing, tmp_path: Path) -> None:
     """The published state is loaded with the windows that the rollback's has."""
     job, folder = writing.job, tmp_path / "store"
-    with capture_logs() as log, publishing(writing.cluster, job, folder, least_records=1, ahead=True):
+    with eager(writing, job, folder) as (log, _):
         whole = writing.epoch(sold(1, 5) + sold(2, 7))
         wait_published(writing.cluster, job, 1)
         writing.epoch(sold(1, 6, shops=3), watermark_ms=3 * HOUR_MS, horizon_ms=2 * HOUR_MS)
@@ -163,9 +172,7 @@ def test_a_rollback_to_what_was_before_the_horizon_reads_nothing_stale(writing: 
 def test_killed_between_load_and_promotion_it_reads_all(writing: Writing, tmp_path: Path) -> None:
     """What a process has loaded that is gone is deleted, and loaded again."""
     job, folder = writing.job, tmp_path / "store"
-    with capture_logs() as log, publishing(writing.cluster, job, folder, least_records=1, ahead=True):
-        writing.epoch(sold(1, 5))
-        wait_published(writing.cluster, job, 1)
+    with begun(writing, job, folder) as log:
         candidate = Candidate(writing)
         candidate.begin(sold(2, 1))
         wait_loaded(log, candidate, 0)
@@ -182,9 +189,7 @@ def test_where_the_disk_has_little_room_nothing_is_loaded(
 ) -> None:
     """What was gives way; the hand-over reads all."""
     job, folder = writing.job, tmp_path / "store"
-    with capture_logs() as log, publishing(writing.cluster, job, folder, least_records=1, ahead=True):
-        writing.epoch(sold(1, 5))
-        wait_published(writing.cluster, job, 1)
+    with begun(writing, job, folder) as log:
         candidate = Candidate(writing)
         candidate.begin()
         wait_loaded(log, candidate, 0)

@@ -21,7 +21,7 @@ from outputs_told import (
     sold,
     told,
 )
-from publishing import create, ends, finals, make, publishing, read, wait_published
+from publishing import create, ends, in_mode, make, publishing, read, wait_published
 
 from cutwater.adapters.admin import admin_client, delete_topics
 from cutwater.core import topics
@@ -41,17 +41,13 @@ def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
     made.close()
 
 
-def modes(writing: Writing, mode: str) -> Job:
-    return finals(writing.job) if mode == "final" else writing.job
-
-
 @pytest.mark.parametrize("least_records", [1, BULK_RECORDS])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_hand_over_from_4_to_6_partitions_publishes_what_differs(
     writing: Writing, tmp_path: Path, mode: str, least_records: int
 ) -> None:
     """Open windows go on as updates; a closed one that changed is a correction; the rest is not said again."""
-    job = modes(writing, mode)
+    job = in_mode(writing.job, mode)
     with publishing(writing.cluster, job, tmp_path / "store", least_records=least_records):
         writing.epoch(sold(1, 5) + sold(2, 7))
         wait_published(writing.cluster, job, 1)
@@ -84,7 +80,7 @@ def test_a_rollback_takes_back_what_came_after(
     writing: Writing, tmp_path: Path, mode: str, least_records: int
 ) -> None:
     """Changed rows come as corrections, vanished ones as tombstones; a window closed again is marked, too."""
-    job = modes(writing, mode)
+    job = in_mode(writing.job, mode)
     with publishing(writing.cluster, job, tmp_path / "store", least_records=least_records):
         open_before, open_after = sold(5, 1, shops=3), sold(5, 2, shops=3)
         writing.epoch(sold(1, 5) + sold(2, 7) + open_before, watermark_ms=2 * HOUR_MS)
@@ -120,7 +116,7 @@ def test_what_changed_before_the_new_horizon_passed_it_is_said(
     writing: Writing, tmp_path: Path, mode: str, least_records: int
 ) -> None:
     """Windows that closed, and are not part of the state any more: of the published one they were."""
-    job = modes(writing, mode)
+    job = in_mode(writing.job, mode)
     with publishing(writing.cluster, job, tmp_path / "store", least_records=least_records):
         writing.epoch(sold(1, 5) + sold(2, 7))
         wait_published(writing.cluster, job, 1)
@@ -143,7 +139,7 @@ def test_a_publisher_that_starts_late_goes_through_both_generations(
     writing: Writing, tmp_path: Path, mode: str
 ) -> None:
     """It was away over the promotion: what is left of the old generation comes first, then the difference."""
-    job = modes(writing, mode)
+    job = in_mode(writing.job, mode)
     writing.epoch(sold(1, 5) + sold(2, 7))
     with publishing(writing.cluster, job, tmp_path / "store"):
         wait_published(writing.cluster, job, 1)
@@ -223,7 +219,7 @@ def test_an_old_changelog_that_is_deleted_does_not_end_the_output(
     Mode `final` has the published state in its own store.
     """
     monkeypatch.setattr(handing_over, "GONE_S", 0.5)
-    job = modes(writing, mode)
+    job = in_mode(writing.job, mode)
     writing.epoch(sold(1, 5) + sold(2, 7), watermark_ms=2 * HOUR_MS)
     with publishing(writing.cluster, job, tmp_path / "store"):
         wait_published(writing.cluster, job, 1)

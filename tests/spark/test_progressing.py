@@ -58,11 +58,11 @@ def test_rows_rate_and_what_is_left_are_told_while_spark_reads(
     assert total == ROWS
     with telling(log, "it is read", total, spark, every_s=0.02):
         read = write_seed(spark, broker.cluster, job, parent, str(tmp_path / "seed"))
-        until(lambda: log.lines and log.lines[-1][1].get("rows") == ROWS, "a line of all rows")
+        until(lambda: log.lines and log.lines[-1][1]["rows"] == ROWS, "a line of all rows")
     assert read.records == ROWS
     assert {what for what, _ in log.lines} == {"it is read"}
     lines = [about for _, about in log.lines]
-    rows = [one["rows"] for one in lines if "rows" in one]
+    rows = [one["rows"] for one in lines]
     assert rows == sorted(rows)
     assert all(one["of_at_most"] == ROWS for one in lines)
     first = next(one for one in lines if one["rows"])

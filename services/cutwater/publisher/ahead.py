@@ -38,8 +38,8 @@ class Ahead:
         look_s: float = LOOK_S,
     ) -> None:
         """`least_records`: fewer are left to the hand-over."""
-        self._cluster, self._job, self._states, self._log = cluster, job, states, log
-        self._now_ms, self._least_records, self._look_s = now_ms, least_records, look_s
+        self._loads = partial(_Loads, cluster, job, states, log, now_ms, least_records)
+        self._watch = partial(watch, cluster, job.name, log=log, look_s=look_s)
         self._at_work = threading.Lock()
         """Held by whoever looks, and loads."""
         self._thread: threading.Thread | None = None
@@ -51,17 +51,14 @@ class Ahead:
         A load that is under way ends within about a second.
         """
         stop = threading.Event()
-        loads = _Loads(
-            self._cluster, self._job, self._states, self._log, self._now_ms, self._least_records, whole, stop
-        )
+        loads = self._loads(whole, stop)
 
         def look(known: Candidates) -> None:
             with self._at_work:
                 if not stop.is_set():
                     loads.look(known)
 
-        told = (self._cluster, self._job.name, stop, look, self._log, self._look_s)
-        self._thread = threading.Thread(target=watch, args=told, name="ahead", daemon=True)
+        self._thread = threading.Thread(target=self._watch, args=(stop, look), name="ahead", daemon=True)
         self._thread.start()
         try:
             yield
