@@ -16,6 +16,7 @@ import counting
 from counting import events
 from cutwater.adapters import streams, wire
 from cutwater.adapters.admin import ensure_topics
+from cutwater.adapters.avro import crc64
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import candidates
 from cutwater.adapters.kafka import TransactionalWriter
@@ -66,7 +67,7 @@ class Driver:
             "rejected": 0,
             "late": 0,
             "skew_ms": 0,
-            "schema_fingerprint": "ab",
+            "schema_fingerprint": crc64(self._side.job.state_schema).hex(),
             "epoch_started_ms": 1,
             "written_ms": now_ms(),
             "partition_rows": (0,) * self._partitions,

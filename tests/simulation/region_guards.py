@@ -302,7 +302,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a lower bound above the loss",
         "I6",
         off(regions, "known_loss", all_behind),
-        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 44),
+        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 250),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
@@ -15,6 +16,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S, failure, patiently
 from cutwater.adapters.reaching import made
 from cutwater.core.cuts import TopicPartition
+from cutwater.core.errors import UnavailableError
 
 
 class Ends:
@@ -26,7 +28,8 @@ class Ends:
 
     def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
         self._patience_s = patience_s
-        self._admin: AdminClient = made(cluster, AdminClient, {})
+        self._make = partial(made, cluster, AdminClient, {})
+        self._admin: AdminClient = self._make()
         # In librdkafka 2.16 two questions at once can end the process: what a client learns of the leaders of one
         # question's partitions answers the other, and frees what that one's thread still sets up.
         self._one_asks = threading.Lock()
@@ -64,7 +67,12 @@ class Ends:
 
         doing = f"reading the ends of {', '.join(named)}"
         spec = of or OffsetSpec.latest()
-        return patiently(doing, lambda: self._ask(places, isolation, spec), look, self._patience_s)
+        try:
+            return patiently(doing, lambda: self._ask(places, isolation, spec), look, self._patience_s)
+        except UnavailableError:
+            with self._one_asks:
+                self._admin = self._make()  # it may have lost its brokers for good: see longread.py
+            raise
 
     def _ask(
         self, places: Sequence[TopicPartition], isolation: IsolationLevel, of: OffsetSpec

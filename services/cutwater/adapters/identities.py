@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, TopicCollection
@@ -11,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S, explain, failure
 from cutwater.adapters.reaching import made
+from cutwater.core.errors import UnavailableError
 
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
@@ -27,12 +29,20 @@ class Identities:
         self._patience_s = patience_s
         # A connection that answers nothing is given up a little later than the question: not after a minute.
         settings = {"log_level": 5, "socket.timeout.ms": int(2_000 * patience_s)}
-        self._admin: AdminClient = made(cluster, AdminClient, settings)
+        self._make = partial(made, cluster, AdminClient, settings)
+        self._admin: AdminClient = self._make()
 
     def of(self, names: Collection[str]) -> dict[str, Identity]:
         """Those that exist. Raises UnavailableError where the brokers do not answer."""
         if not names:
             return {}
+        try:
+            return self._ask(names)
+        except UnavailableError:
+            self._admin = self._make()  # it may have lost its brokers for good: see longread.py
+            raise
+
+    def _ask(self, names: Collection[str]) -> dict[str, Identity]:
         self._admin.poll(0)
         asked = self._admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._patience_s)
         found = {}

@@ -6,20 +6,17 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError
-
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import (
     TIMEOUT_S,
-    assign,
     bounds,
     make_consumer,
     partition_count,
-    raise_read_error,
     read_range,
     read_tail,
 )
+from cutwater.adapters.longread import LongRead
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError
@@ -168,30 +165,23 @@ class Tail:
     """Follows a one-partition topic from its start; `poll` returns what is new, never blocking for long."""
 
     def __init__(self, cluster: Cluster, topic: str, **client: Any) -> None:
-        self._consumer = make_consumer(cluster, **client)
-        low, _ = bounds(self._consumer, topic, 0)
-        self._topic, self._position = topic, low
-        assign(self._consumer, topic, {0: low})
+        self._topic, self._read = topic, LongRead(cluster, topic, **client)
+        low, _ = bounds(self._read.consumer, topic, 0)
+        self._read.begin({0: low})
 
-    def poll(self, most: int = 500) -> Iterator[wire.Record]:
-        """At most `most` new records, waiting up to 50 ms for the first."""
-        for message in self._consumer.consume(most, timeout=0.05):
-            if message.error() is None:
-                self._position = message.offset() + 1
-                yield wire.decode(bytes(message.value()))
-            elif message.error().code() == KafkaError._PARTITION_EOF:
-                self._position = max(self._position, message.offset())  # behind the markers
-            else:
-                raise_read_error(message.error(), message.topic(), message.partition())
+    def poll(self) -> Iterator[wire.Record]:
+        """What is new, waiting up to 50 ms for the first."""
+        for message in self._read.read(0.05):
+            yield wire.decode(bytes(message.value()))
 
     def to_end(self) -> Iterator[wire.Record]:
         """Everything up to where the topic ends now. Raises UnavailableError where that does not come in time."""
-        _, end = bounds(self._consumer, self._topic, 0)
+        _, end = bounds(self._read.consumer, self._topic, 0)
         deadline = time.monotonic() + TIMEOUT_S
-        while self._position < end:
+        while self._read.next(0) < end:
             if time.monotonic() > deadline:
                 raise UnavailableError(f"{self._topic}: not read to its end within {TIMEOUT_S:.0f} s")
             yield from self.poll()
 
     def close(self) -> None:
-        self._consumer.close()
+        self._read.close()

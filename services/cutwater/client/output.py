@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, Message
 
 from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import assign, bounds, look_back, make_consumer, partition_count, raise_read_error
+from cutwater.adapters.kafka import bounds, look_back, partition_count
+from cutwater.adapters.longread import LongRead
 from cutwater.client.decoding import Decoder, OutputDecoder
 from cutwater.client.outage import Outage
 from cutwater.client.values import Change, CommittedMilestone
@@ -34,16 +35,17 @@ def from_output(
     partitions = partition_count(cluster, topic)
     decoder: Decoder = OutputDecoder(job)
     outage = Outage(topic)
-    consumer = make_consumer(cluster, error_cb=outage.heard, **QUIET)  # a program may be long about a milestone
+    read = LongRead(cluster, topic, error_cb=outage.heard, **QUIET)  # a program may be long about a milestone
     try:
-        starts = [_start(consumer, topic, number, decoder, after) for number in range(partitions)]
+        starts = [_start(read.consumer, topic, number, decoder, after) for number in range(partitions)]
         cut_off = [number for number, offset in enumerate(starts) if after is None and offset > 0]
-        reading = _Reading(consumer, topic, starts, decoder)
+        read.begin(dict(enumerate(starts)))
+        reading = _Reading(read, partitions, decoder)
         grouping = Grouping(partitions, cut_off, after.sequence if after else 0)
         waited = time.monotonic()
         while not stop() and (idle_s is None or time.monotonic() - waited < idle_s):
             reading.read_into(grouping)
-            outage.check(consumer)
+            outage.check(read.consumer)
             while found := grouping.whole():
                 yield _milestone(*found, decoder)
                 waited = time.monotonic()
@@ -53,27 +55,20 @@ def from_output(
                     "source='changelog' with a store of your own"
                 )
     finally:
-        consumer.close()
+        read.close()
 
 
 class _Reading:
     """The partitions of the output, read side by side."""
 
-    def __init__(self, consumer: Consumer, topic: str, starts: list[int], decoder: Decoder) -> None:
-        self._consumer = consumer
-        self._topic = topic
+    def __init__(self, read: LongRead, partitions: int, decoder: Decoder) -> None:
+        self._read = read
         self._decoder = decoder
-        self._paused: set[int] = set()
-        self._partitions = range(len(starts))
-        assign(consumer, topic, dict(enumerate(starts)))
+        self._partitions = range(partitions)
 
     def read_into(self, grouping: Grouping) -> None:
-        first = self._consumer.poll(POLL_S)
-        for message in [] if first is None else [first, *self._consumer.consume(BATCH, timeout=0)]:
-            if message.error() is not None:
-                if message.error().code() != KafkaError._PARTITION_EOF:
-                    raise_read_error(message.error(), self._topic, message.partition())
-            elif message.key() is None:
+        for message in self._read.read(POLL_S):
+            if message.key() is None:
                 grouping.end(message.partition(), self._decoder.end(message.value()))
             else:
                 grouping.row(message.partition(), message.value())
@@ -82,11 +77,7 @@ class _Reading:
     def _hold_back(self, grouping: Grouping) -> None:
         """A partition that is far ahead would fill the memory with what cannot be whole yet."""
         full = grouping.held > AHEAD_ROWS
-        wanted = {number for number in self._partitions if full and grouping.ahead(number)}
-        if wanted != self._paused:
-            self._consumer.resume([TopicPartition(self._topic, number) for number in self._paused - wanted])
-            self._consumer.pause([TopicPartition(self._topic, number) for number in wanted - self._paused])
-            self._paused = wanted
+        self._read.hold({number for number in self._partitions if full and grouping.ahead(number)})
 
 
 def _milestone(end: End, rows: list[bytes], decoder: Decoder) -> CommittedMilestone:

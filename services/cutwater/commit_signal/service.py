@@ -14,21 +14,15 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer
 
 from cutwater.adapters import wire
 from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.generations import candidates, parent_of, promoted
-from cutwater.adapters.kafka import (
-    TransactionalWriter,
-    assign,
-    make_consumer,
-    partition_count,
-    raise_read_error,
-    read_tail,
-)
+from cutwater.adapters.kafka import TransactionalWriter, partition_count, read_tail
+from cutwater.adapters.longread import LongRead
 from cutwater.adapters.metering import serve
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.returning import Returning, returning
@@ -113,16 +107,16 @@ class CommitSignal:
         """Returns when stopped; raises CutwaterError when the protocol or a newer signaller forbids going on."""
         topic = topics.barriers(self._job)
         brokers = Brokers(self._cluster, topic, self._log, self._metrics, self._now_ms, self._clock_s)
-        consumer = make_consumer(self._cluster, error_cb=brokers.troubled)
+        read = LongRead(self._cluster, topic, clock_s=self._clock_s, error_cb=brokers.troubled)
         try:
             while not self._stop.is_set():
                 with self._account as start:
-                    duty = self._take_over(consumer, start)
+                    duty = self._take_over(read.consumer, start)
                 if duty is None:
                     return
-                assign(consumer, topic, {0: duty.state.position})
+                read.begin({0: duty.state.position})
                 try:
-                    self._follow(consumer, duty, brokers)
+                    self._follow(read, duty, brokers)
                 except FencedError:
                     if duty.promoting is not None or not self._giving_way():
                         raise
@@ -130,7 +124,7 @@ class CommitSignal:
                     if duty.promoting is not None:
                         duty.promoting.close()
         finally:
-            consumer.close()
+            read.close()
 
     def _take_over(self, consumer: Consumer, start: Account) -> Duty | None:
         """None when stopped before."""
@@ -237,24 +231,22 @@ class CommitSignal:
                 return False
         return True
 
-    def _follow(self, consumer: Consumer, duty: Duty, brokers: Brokers) -> None:
+    def _follow(self, read: LongRead, duty: Duty, brokers: Brokers) -> None:
         while not self._stop.is_set():
-            message = consumer.poll(POLL_S)
-            written = False
-            if message is None:
-                duty.writer.listen()
-                if brokers.look(consumer):
-                    self._require_place(duty)
-            elif message.error() is not None:
-                if message.error().code() != KafkaError._PARTITION_EOF:
-                    raise_read_error(message.error(), message.topic(), message.partition())
-            else:
+            silent = True
+            for message in read.read(POLL_S):
+                silent = False
                 brokers.heard()
                 before = duty.state.last
                 duty.state = self._take(duty, bytes(message.value()), message.offset())
-                written = duty.state.last is not before
-            if duty.promoting is not None:
-                self._look(duty, duty.promoting, written)
+                self._look(duty, written=duty.state.last is not before)
+                if self._stop.is_set():
+                    return
+            if silent:
+                duty.writer.listen()
+                if brokers.look(read.consumer):
+                    self._require_place(duty)
+                self._look(duty)
 
     def _require_place(self, duty: Duty) -> None:
         """Raises FencedError where another generation was promoted: an idle signaller would not hear of it.
@@ -275,10 +267,11 @@ class CommitSignal:
         if last is not None and last.generation != self._generation and not before:
             raise FencedError(f"generation {last.generation} was promoted at sequence {last.sequence}")
 
-    def _look(self, duty: Duty, promoting: Promoting, written: bool) -> None:
+    def _look(self, duty: Duty, written: bool = False) -> None:
         """A candidate that is promoted goes on in the same place of the barriers, on the commit stream."""
-        done = promoting.look(duty.state, written)
-        if done is None:
+        promoting = duty.promoting
+        done = promoting.look(duty.state, written) if promoting else None
+        if promoting is None or done is None:
             return
         duty.state, duty.writer, duty.topic, duty.promoting = (*done, topics.milestones(self._job), None)
         promoting.close()

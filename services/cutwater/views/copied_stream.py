@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from confluent_kafka import KafkaError
-
 from cutwater.adapters import wire
 from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import assign, bounds, make_consumer, raise_read_error
+from cutwater.adapters.kafka import bounds
+from cutwater.adapters.longread import LongRead
 from cutwater.core import mirrored
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
 from cutwater.core.landing import Landing
@@ -17,8 +16,6 @@ from cutwater.core.mirrored import Arrival
 from cutwater.core.records import Heartbeat
 from cutwater.core.restore import Entry, Missed
 from cutwater.views.stream import Feed, MilestoneFeed
-
-_BATCH = 200
 
 
 class CopiedStream:
@@ -58,20 +55,19 @@ class CopiedFeed:
         self.topic = stream.topic
         self._stream = stream
         self._landing = Landing()
-        self._arrivals_read = False
-        self._consumer = make_consumer(cluster, **QUIET)
+        self._arrivals = LongRead(cluster, stream.arrivals, **QUIET)
         try:
-            low, _ = bounds(self._consumer, stream.arrivals, 0)
+            low, _ = bounds(self._arrivals.consumer, stream.arrivals, 0)
             stream.require_same_copy(low)
             first = low if known is None or known.arrived is None else known.arrived
-            assign(self._consumer, stream.arrivals, {0: first})
+            self._arrivals.begin({0: first})
             self._milestones = MilestoneFeed(cluster, stream.topic, known.offset if known else None)
         except BaseException:
-            self._consumer.close()
+            self._arrivals.close()
             raise
 
     def close(self) -> None:
-        self._consumer.close()
+        self._arrivals.close()
         self._milestones.close()
 
     @property
@@ -81,7 +77,7 @@ class CopiedFeed:
     @property
     def at_end(self) -> bool:
         """Were both topics read to their ends, as they were at some moment?"""
-        return self._milestones.at_end and self._arrivals_read and self._landing.even
+        return self._milestones.at_end and self._arrivals.at_end and self._landing.even
 
     def poll(self, timeout_s: float) -> Iterator[Entry | Missed | Heartbeat]:
         """What is new, waiting for a moment where nothing is. Raises as `MilestoneFeed.poll` does."""
@@ -97,20 +93,13 @@ class CopiedFeed:
         yield from landing.ready()
 
     def _read_arrivals(self, timeout_s: float) -> None:
-        first = self._consumer.poll(timeout_s)
-        messages = [] if first is None else [first, *self._consumer.consume(_BATCH, timeout=0)]
-        found: list[tuple[int, Arrival]] = []
-        for message in messages:
-            error = message.error()
-            if error is None:
-                found.append((message.offset() or 0, self._arrival(bytes(message.value() or b""))))
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._arrivals_read = True
-            else:
-                raise_read_error(error, message.topic(), message.partition())
+        found = [
+            (message.offset() or 0, self._arrival(bytes(message.value() or b"")))
+            for message in self._arrivals.read(timeout_s)
+        ]
         if not found:
             return
-        self._stream.require_same_copy(bounds(self._consumer, self._stream.arrivals, 0)[0])
+        self._stream.require_same_copy(bounds(self._arrivals.consumer, self._stream.arrivals, 0)[0])
         self._stream.read_to(found[-1][0])
         for offset, arrival in found:
             self._landing.arrival(offset, arrival)

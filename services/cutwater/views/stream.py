@@ -10,14 +10,14 @@ from confluent_kafka import KafkaError, Message
 from cutwater.adapters import wire
 from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import assign, bounds, make_consumer, raise_read_error, unanswered
+from cutwater.adapters.kafka import bounds, unanswered
+from cutwater.adapters.longread import LongRead
 from cutwater.core import topics
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
 from cutwater.core.readers import CLIENT, VIEW, Reader
 from cutwater.core.records import Heartbeat, Milestone, Release
 from cutwater.core.restore import Entry, Missed
 
-_BATCH = 200
 _PROBE_S = 1.0
 
 
@@ -64,14 +64,12 @@ class MilestoneFeed:
         self.topic = topic
         self.trouble = ""
         """What keeps the broker from answering; empty when nothing does."""
-        self.at_end = False
-        """Was the end of the stream, as it was at some moment, reached?"""
         # A user's program may be long about a milestone; the services ask all the time.
         quiet = QUIET if reader is CLIENT else {}
         # Without this callback a consumer says nothing when its brokers go away.
-        self._consumer = make_consumer(cluster, error_cb=self._troubled, **quiet)
+        self._read = LongRead(cluster, topic, error_cb=self._troubled, **quiet)
         try:
-            low, high = bounds(self._consumer, topic, 0)
+            low, high = bounds(self._read.consumer, topic, 0)
             if first is not None and first >= high:
                 raise DivergenceError(
                     f"{topic} ends at offset {high}, and {reader.name} has read {first}: the topic was "
@@ -79,37 +77,34 @@ class MilestoneFeed:
                 )
             self.start = low if first is None else max(first, low)
             """Where the reading begins: behind `first` where the stream was pruned past it."""
-            assign(self._consumer, topic, {0: self.start})
+            self._read.begin({0: self.start})
         except BaseException:
-            self._consumer.close()
+            self._read.close()
             raise
 
+    @property
+    def at_end(self) -> bool:
+        """Was the end of the stream, as it was at some moment, reached?"""
+        return self._read.at_end
+
     def close(self) -> None:
-        self._consumer.close()
+        self._read.close()
 
     def poll(self, timeout_s: float) -> Iterator[Entry | Heartbeat]:
-        """What is new, at most a few hundred records; waits up to `timeout_s` for the first."""
+        """What is new, at most some hundred records; waits up to `timeout_s` for the first."""
         if self.trouble:
             self._probe()
-        first = self._consumer.poll(timeout_s)
-        messages = [] if first is None else [first, *self._consumer.consume(_BATCH, timeout=0)]
-        for message in messages:
-            error = message.error()
-            if error is None:
-                record = self._record(message)
-                if not isinstance(record, Release):  # a reader shows the last milestone before it
-                    yield record
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self.at_end = True
-            else:
-                raise_read_error(error, message.topic(), message.partition())
+        for message in self._read.read(timeout_s):
+            record = self._record(message)
+            if not isinstance(record, Release):  # a reader shows the last milestone before it
+                yield record
 
     def _troubled(self, error: KafkaError) -> None:
         self.trouble = error.str()
 
     def _probe(self) -> None:
         """An idle stream gives no sign when the broker is back: ask for one."""
-        if unanswered(self._consumer, self.topic, _PROBE_S) is None:
+        if unanswered(self._read.consumer, self.topic, _PROBE_S) is None:
             self.trouble = ""
 
     def _record(self, message: Message) -> Entry | Heartbeat | Release:
