@@ -49,7 +49,7 @@ $(CLASSES): $(STAMP)
 	@echo "Writing down the classes that Spark loads, once: each of the tests' drivers starts in half the time"
 	@$(BIN)/python -m cutwater_spark.classes $@ >$(VENV)/classes.log 2>&1 || { tail -5 $(VENV)/classes.log; exit 1; }
 
-test: $(STAMP) $(CLASSES) ## Run the tests, on real brokers and real Spark (PART=2/4: of the costliest a quarter only)
+test: $(STAMP) $(CLASSES) ## Run the tests, on real brokers and real Spark (PART=2/6: of the costliest a sixth only)
 	CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=tests/containers $(if $(PART),--part $(PART)) --durations=20 --durations-min=20; \
 	  code=$$?; mkdir -p build; echo $$code >build/test.code; exit $$code
 

@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--part", default="", help="of the tests marked 'rotating' a part only: 2/4 is the second quarter"
+        "--part", default="", help="of the tests marked 'rotating' a part only: 2/6 is the second sixth"
     )
 
 

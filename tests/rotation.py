@@ -10,12 +10,12 @@ MARK = "rotating"
 
 
 class Rotation:
-    """Of the marked tests only those of one part are run: `--part 2/4` is the second quarter."""
+    """Of the marked tests only those of one part are run: `--part 2/6` is the second sixth."""
 
     def __init__(self, config: pytest.Config) -> None:
         found = re.fullmatch(r"([1-9]\d?)/([1-9]\d?)", config.getoption("--part"))
         if not found or int(found[1]) > int(found[2]):
-            raise pytest.UsageError("--part: write 2/4 for the second quarter")
+            raise pytest.UsageError("--part: write 2/6 for the second sixth")
         self._part, self._parts = int(found[1]) - 1, int(found[2])
         self._left_out = self._rotating = 0
 

@@ -26,7 +26,7 @@ from harness import wait_until
 from nobrokers import Forgetful, forgetful_broker
 
 ASK_S, SILENT_S = 0.5, 2.0
-READERS, BUSY, TRIES = 16, 4, 20
+READERS, BUSY, TRIES = 16, 3, 20
 """A client is cut off by a race of its own threads: among many on a busy machine some lose it."""
 
 
