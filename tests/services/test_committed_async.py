@@ -14,9 +14,9 @@ import pytest
 from changelogs import Sold, Writing, make_job
 from publishing import create, pieces, publishing, read, wait_published
 
+from cutwater.adapters import longread
 from cutwater.client import CommittedMilestone, committed_async
 from cutwater.client import changelog as changelog_module
-from cutwater.client import output as output_module
 from cutwater.client.committed import THREAD
 
 PATIENCE_S = 60
@@ -40,7 +40,7 @@ class Consumers:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made: list[Any] = []
-        for module in (output_module, changelog_module):
+        for module in (longread, changelog_module):
             monkeypatch.setattr(module, "make_consumer", self._make(module.make_consumer))
 
     def _make(self, real: Any) -> Any:

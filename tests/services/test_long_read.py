@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from itertools import chain, pairwise, repeat
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,9 @@ from cutwater.adapters.ends import Ends
 from cutwater.adapters.identities import Identities
 from cutwater.adapters.kafka import TransactionalWriter, unanswered
 from cutwater.adapters.longread import LongRead
+from cutwater.adapters.reaching import another
 from cutwater.core.cuts import TopicPartition
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.topics import TopicSpec
 from harness import wait_until
 from nobrokers import Forgetful, forgetful_broker
@@ -69,7 +71,7 @@ def cut_off_by_a_restart(broker: Forgetful, clients: list[Consumer], topic: str)
     wait_until(lambda: broker.told > told, "an answer without brokers")
     time.sleep(0.5)
     broker.forgets = False
-    deaf = (all(unanswered(client, topic, ASK_S) is not None for _ in range(4)) for client in clients)
+    deaf = (all(unanswered(client, topic, ASK_S) is not None for _ in range(8)) for client in clients)
     return next((at for at, one in enumerate(deaf) if one), None)
 
 
@@ -101,7 +103,7 @@ def test_what_was_held_is_held_by_the_next_client(broker: Forgetful, topic: str)
 
 def test_a_silence_begins_when_it_is_noticed(broker: Forgetful, topic: str) -> None:
     """A program that is long about a record did not wait for the next: its client stays."""
-    clock = iter([0.0, 1.0, 1.9, 2.1])
+    clock = chain([0.0, 1.0, 1.9, 2.1], repeat(2.1))
     with closing(LongRead(broker.cluster, topic, SILENT_S, lambda: next(clock))) as read:
         read.begin({0: 0})
         first = read.consumer
@@ -129,7 +131,58 @@ def test_who_asks_for_ends_or_identities_asks_through_another_client(broker: For
     broker.forgets = False
     assert ends._admin is not clients[0]
     assert identities._admin is not clients[1]
-    assert (ends.written([place]), identities.of([topic])) == ({place: 0}, known)
+    wait_until(lambda: answered(lambda: ends.written([place])) == {place: 0}, "the end")
+    wait_until(lambda: answered(lambda: identities.of([topic])) == known, "the identity")
+
+
+def answered(ask: Callable[[], object]) -> object:
+    try:
+        return ask()
+    except UnavailableError:
+        return None
+
+
+def test_a_slow_way_is_given_longer_each_time(broker: Forgetful, topic: str) -> None:
+    """What takes longer than a silence would begin anew for ever."""
+    now_s, changed = 0.0, [0.0]
+    with closing(LongRead(broker.cluster, topic, SILENT_S, lambda: now_s)) as read:
+        read.begin({0: 0})
+        with broker.away():
+            while now_s < 24 * SILENT_S:
+                before = read.consumer
+                assert not list(read.read(0.0))
+                if read.consumer is not before:
+                    changed.append(now_s)
+                now_s += SILENT_S / 2
+        broker.forgets = False
+    pauses = [after - before for before, after in pairwise(changed)]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] > 4 * pauses[0]
+
+
+def test_one_partition_is_silent_and_others_are_not(broker: Forgetful, topic: str) -> None:
+    with closing(LongRead(broker.cluster, topic, SILENT_S)) as read:
+        read.begin({0: 0, 1: 0})
+        first = read.consumer
+        first.pause([Place(topic, 1)])
+        write(broker.cluster, topic, b"b", partition=1)
+        found: list[bytes] = []
+
+        def comes() -> bool:
+            write(broker.cluster, topic, b"a")
+            found.extend(message.value() for message in read.read(0.1))
+            return b"b" in found
+
+        wait_until(comes, "what the other one holds")
+        assert read.consumer is not first
+
+
+def test_settings_that_are_refused_now_leave_the_client_as_it_is(broker: Forgetful) -> None:
+    def refuse() -> None:
+        raise UsageError("the certificate is just being replaced")
+
+    one = object()
+    assert another(one, refuse) is one
 
 
 def write(cluster: Cluster, topic: str, *values: bytes, partition: int = 0) -> None:

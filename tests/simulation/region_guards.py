@@ -286,7 +286,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "own events that count twice after a failback",
         "I2",
         off(failing_over, "begins_at", own_begins_anew),
-        Season({"claims": 4}, _BACK, 700, 44),
+        Season({"claims": 4}, _BACK, 700, 95),
         frozenset({REPEATED}),
     ),
     RegionGuard(
@@ -302,7 +302,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a lower bound above the loss",
         "I6",
         off(regions, "known_loss", all_behind),
-        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 250),
+        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 44),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -382,7 +382,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "events that count twice or never, because the offsets of a copy mean others",
         "I2",
         off(resyncing, "_require_unread"),
-        Season({"claims": 1}, {**_GOES_ON, "resync": 3.0}, first=14),
+        Season({"claims": 1}, {**_GOES_ON, "resync": 3.0}, first=77),
         _UNFOUNDED,
     ),
     RegionGuard(
@@ -414,7 +414,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a generation that begins in a copy that is given up",
         "I2",
         off(FailingOver, "_standing", lambda _self, found: found),
-        Season({"claims": 2}, {**_RESYNCS, "failover": 20.0}, first=9),
+        Season({"claims": 2}, {**_RESYNCS, "failover": 20.0}, first=103),
         _UNFOUNDED,
     ),
 )

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S, failure, patiently
-from cutwater.adapters.reaching import made
+from cutwater.adapters.reaching import another, made
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError
 
@@ -71,7 +71,7 @@ class Ends:
             return patiently(doing, lambda: self._ask(places, isolation, spec), look, self._patience_s)
         except UnavailableError:
             with self._one_asks:
-                self._admin = self._make()  # it may have lost its brokers for good: see longread.py
+                self._admin = another(self._admin, self._make)
             raise
 
     def _ask(

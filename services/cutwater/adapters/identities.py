@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S, explain, failure
-from cutwater.adapters.reaching import made
+from cutwater.adapters.reaching import another, made
 from cutwater.core.errors import UnavailableError
 
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
@@ -39,12 +39,13 @@ class Identities:
         try:
             return self._ask(names)
         except UnavailableError:
-            self._admin = self._make()  # it may have lost its brokers for good: see longread.py
+            self._admin = another(self._admin, self._make)
             raise
 
     def _ask(self, names: Collection[str]) -> dict[str, Identity]:
-        self._admin.poll(0)
-        asked = self._admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._patience_s)
+        admin = self._admin  # another thread may replace it meanwhile
+        admin.poll(0)
+        asked = admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._patience_s)
         found = {}
         for name, future in asked.items():
             error = failure(future, f"describing topic {name}", 2 * self._patience_s)

@@ -3,7 +3,8 @@
 A broker that is just back can answer that there are no brokers, itself included. librdkafka then drops those that
 it knows, has none left to ask, and is cut off for good without a word (2.10 to 2.16: its issue 5301). And it can
 leave a partition with a broker that leads it no more, whose refusals it keeps to itself (its pull request 5593).
-Only another client mends either. So after a long silence one is made: an idle topic costs a connection each time.
+Only another client mends either. So where a partition is silent for long one is made, which tells where that ends
+at once. One that does not, since the way is slow, is given longer each time.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import assign, make_consumer, raise_read_error
+from cutwater.adapters.reaching import another
 
-SILENT_S = 20.0
+SILENT_S = 15.0
+"""Less than a program waits for brokers that are away: it would be told of an outage that is over."""
+PATIENCE_MAX = 8
+"""Times as much, for a client whose predecessor was replaced in vain."""
 _BATCH = 1_000
 
 
@@ -42,12 +47,15 @@ class LongRead:
         self._next: dict[int, int] = {}
         self._held: set[int] = set()
         self._ended: set[int] = set()
-        self._since_s: float | None = None
-        """When this silence was noticed first."""
+        self._since_s: dict[int, float] = {}
+        """When a partition's silence was noticed first."""
+        self._patience_s: dict[int, float] = {}
+        """Of those that are silent since a client was replaced."""
 
     def begin(self, firsts: Mapping[int, int]) -> None:
         """Read each of these partitions, from an offset on."""
-        self._next, self._held, self._ended = dict(firsts), set(), set()
+        self.hold(set())  # a pause outlives an assignment
+        self._next, self._ended = dict(firsts), set()
         assign(self.consumer, self._topic, self._next)
 
     @property
@@ -66,12 +74,10 @@ class LongRead:
         """
         # consume() waits until its batch is full or the time is over: so wait for the first record only.
         first = self.consumer.poll(timeout_s)
-        if first is None:
-            self._heard_nothing()
-            return
-        self._since_s = None
-        for message in (first, *self.consumer.consume(_BATCH, timeout=0)):
+        for message in () if first is None else (first, *self.consumer.consume(_BATCH, timeout=0)):
             partition, offset, error = message.partition(), message.offset(), message.error()
+            self._since_s.pop(partition, None)
+            self._patience_s.pop(partition, None)
             if error is None:
                 self._next[partition] = offset + 1
                 yield message
@@ -80,6 +86,7 @@ class LongRead:
                 self._ended.add(partition)
             else:
                 raise_read_error(error, self._topic, partition)
+        self._look_for_silence()
 
     def hold(self, partitions: set[int]) -> None:
         """Read no more of these, and of all others."""
@@ -91,14 +98,25 @@ class LongRead:
     def close(self) -> None:
         self.consumer.close()
 
-    def _heard_nothing(self) -> None:
+    def _look_for_silence(self) -> None:
         now_s = self._clock_s()
-        if self._since_s is None:
-            self._since_s = now_s
-        elif now_s - self._since_s > self._silent_s:
-            self._since_s = None
-            self.consumer.close()
-            self.consumer = self._make()
-            assign(self.consumer, self._topic, self._next)
-            held, self._held = self._held, set()
-            self.hold(held)
+        self._since_s = {at: self._since_s.get(at, now_s) for at in self._next if at not in self._held}
+        silent = {at for at, since_s in self._since_s.items() if now_s - since_s > self._patience_of(at)}
+        if silent:
+            self._patience_s |= {
+                at: min(2 * self._patience_of(at), PATIENCE_MAX * self._silent_s) for at in silent
+            }
+            self._replace()
+
+    def _patience_of(self, partition: int) -> float:
+        return self._patience_s.get(partition, self._silent_s)
+
+    def _replace(self) -> None:
+        self._since_s = {}
+        lost, self.consumer = self.consumer, another(self.consumer, self._make)
+        if self.consumer is lost:
+            return
+        lost.close()
+        assign(self.consumer, self._topic, self._next)
+        held, self._held = self._held, set()
+        self.hold(held)

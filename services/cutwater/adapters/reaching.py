@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -74,6 +75,17 @@ def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> Cluster
                     f"({error.args[0].str()}): {refusals or advice}"
                 ) from None
         look_s = min(2 * look_s, _LOOK_S_MAX)
+
+
+def another(one: Any, make: Callable[[], Any]) -> Any:
+    """A client in the place of one that may be cut off for good.
+
+    The same one where its settings, which were taken before, are refused now: files that are just being replaced.
+    """
+    try:
+        return make()
+    except UsageError:
+        return one
 
 
 def made(cluster: Cluster, kind: Any, settings: dict[str, Any], **options: Any) -> Any:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError
-
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.ends import Ends
-from cutwater.adapters.kafka import TransactionalWriter, assign, bounds, make_consumer, raise_read_error
+from cutwater.adapters.kafka import TransactionalWriter, bounds
+from cutwater.adapters.longread import LongRead
 from cutwater.adapters.replicas import Positions, last_arrival
 from cutwater.core import mirrored, topics
 from cutwater.core.arrivals import Ledger
@@ -26,9 +25,6 @@ from cutwater.core.readers import MIRROR
 from cutwater.core.restore import Entry
 from cutwater.mirror.metrics import Metrics
 from cutwater.views.stream import MilestoneFeed
-
-POSITIONS = 2_000
-"""Taken at a time."""
 
 
 class Arriving:
@@ -52,8 +48,8 @@ class Arriving:
         self._writer = TransactionalWriter(cluster, mirrored.arrivals_id(job, region)) if writes else None
         self._fold = Positions()
         self._feed: MilestoneFeed | None = None
-        self._positions: Consumer | None = None
-        self._read, self._until = 0, 1
+        self._positions: LongRead | None = None
+        self._until = 1
         self.ledger = Ledger(job, region, self._target, self._copied)
         self.began_behind: Arrival | None = None
         """The newest arrival at the start, whoever announced it."""
@@ -70,11 +66,11 @@ class Arriving:
         self.ledger = Ledger(self._job, self._region, self._target, self._copied, arrived)
         place = mirrored.milestones_from(self._job, self._region)
         self._feed = MilestoneFeed(self._cluster, place, last.stream_offset if last else None, MIRROR)
-        self._positions = make_consumer(self._cluster)
         topic = mirrored.positions(self._job)
-        low, _ = bounds(self._positions, topic, 0)
-        assign(self._positions, topic, {0: low})
-        self._read, self._until = low, Ends(self._cluster).of(topic, 1)[0]
+        self._positions = LongRead(self._cluster, topic)
+        low, _ = bounds(self._positions.consumer, topic, 0)
+        self._positions.begin({0: low})
+        self._until = Ends(self._cluster).of(topic, 1)[0]
 
     def require_own(self) -> None:
         """Raise FencedError where another mirror announces arrivals now."""
@@ -105,14 +101,8 @@ class Arriving:
             self._announce(self._writer, list(self.ledger.arrivals(now)))
 
     def _take_positions(self) -> None:
-        for message in self._positions.consume(POSITIONS, timeout=0) if self._positions else ():
-            if message.error() is None:
-                self._read = message.offset() + 1
-                self._take_position(bytes(message.key() or b""), message.value())
-            elif message.error().code() == KafkaError._PARTITION_EOF:
-                self._read = max(self._read, message.offset())  # behind the markers
-            else:
-                raise_read_error(message.error(), message.topic(), message.partition())
+        for message in self._positions.read(0.0) if self._positions else ():
+            self._take_position(bytes(message.key() or b""), message.value())
 
     def _take_position(self, key: bytes, value: bytes | None) -> None:
         one = self._fold.take(key, value)
@@ -124,7 +114,7 @@ class Arriving:
     @property
     def _knows(self) -> bool:
         """Are the positions read that stood there at the start? Older ones may be of a copy given up since."""
-        return self._read >= self._until
+        return self._positions is not None and self._positions.next(0) >= self._until
 
     @property
     def paused(self) -> bool:

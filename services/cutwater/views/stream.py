@@ -91,7 +91,7 @@ class MilestoneFeed:
         self._read.close()
 
     def poll(self, timeout_s: float) -> Iterator[Entry | Heartbeat]:
-        """What is new, at most some hundred records; waits up to `timeout_s` for the first."""
+        """What is new, at most a thousand records; waits up to `timeout_s` for the first."""
         if self.trouble:
             self._probe()
         for message in self._read.read(timeout_s):
