@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from cutwater.adapters.api_versions import exactly
 from cutwater.adapters.cluster import Cluster
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
@@ -108,18 +109,8 @@ def _number(frame: bytes, at: int) -> tuple[int, int]:
 def _frames(of: socket.socket, other: socket.socket) -> Iterator[bytes]:
     """Until either side is gone; then the other one is, too."""
     with suppress(OSError), of, other:
-        while size := _exactly(of, 4):
-            yield _exactly(of, struct.unpack(">i", size)[0])
-
-
-def _exactly(of: socket.socket, count: int) -> bytes:
-    found = b""
-    while len(found) < count:
-        more = of.recv(count - len(found))
-        if not more:
-            raise OSError("gone")
-        found += more
-    return found
+        while True:
+            yield exactly(of, struct.unpack(">i", exactly(of, 4))[0])
 
 
 def _send(to: socket.socket, frame: bytes) -> None:

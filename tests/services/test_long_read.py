@@ -177,7 +177,7 @@ def test_one_partition_is_silent_and_others_are_not(broker: Forgetful, topic: st
         assert read.consumer is not first
 
 
-def test_settings_that_are_refused_now_leave_the_client_as_it_is(broker: Forgetful) -> None:
+def test_settings_that_are_refused_now_leave_the_client_as_it_is() -> None:
     def refuse() -> None:
         raise UsageError("the certificate is just being replaced")
 

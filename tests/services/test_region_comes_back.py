@@ -248,6 +248,7 @@ def test_a_stack_is_ready_while_its_driver_waits(apart: Regions, linked: Linked)
     told = " ".join(said(us, "up").split())
     assert "driver and commit-signal wait: region eu does not answer" in told
     assert f"CUTWATER_GO_ON_BEHIND={FIRST}:2" in told
+    assert httpx.get(f"{found.api_url}/healthz", timeout=5).status_code == 200
     shown = httpx.get(
         f"{found.api_url}/v1/milestone", params={"at_least": f"{FIRST}:2", "wait_ms": 30_000}, timeout=40
     )

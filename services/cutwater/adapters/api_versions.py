@@ -41,13 +41,14 @@ def _ask(cluster: Cluster, host: str, port: int, timeout_s: float) -> bytes:
         context = cluster.ssl_context() if cluster.security.tls else None
         channel = context.wrap_socket(plain, server_hostname=host) if context else plain
         channel.sendall(struct.pack(">i", len(header + body)) + header + body)
-        (size,) = struct.unpack(">i", _exactly(channel, 4))
+        (size,) = struct.unpack(">i", exactly(channel, 4))
         if not 0 < size <= _ANSWER_BYTES_MAX:
             raise ValueError(f"an answer of {size} bytes is no Kafka")
-        return _exactly(channel, size)
+        return exactly(channel, size)
 
 
-def _exactly(channel: socket.socket, count: int) -> bytes:
+def exactly(channel: socket.socket, count: int) -> bytes:
+    """So many bytes. Raises OSError where the other side ends before."""
     data = b""
     while len(data) < count:
         part = channel.recv(count - len(data))

@@ -270,8 +270,10 @@ class CommitSignal:
     def _look(self, duty: Duty, written: bool = False) -> None:
         """A candidate that is promoted goes on in the same place of the barriers, on the commit stream."""
         promoting = duty.promoting
-        done = promoting.look(duty.state, written) if promoting else None
-        if promoting is None or done is None:
+        if promoting is None:
+            return
+        done = promoting.look(duty.state, written)
+        if done is None:
             return
         duty.state, duty.writer, duty.topic, duty.promoting = (*done, topics.milestones(self._job), None)
         promoting.close()
