@@ -11,7 +11,7 @@ from cutwater.core.chain import ROOT_HASH, link
 from cutwater.core.commit import SignalState, step
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.generations import Generation
-from cutwater.core.mirrored import Arrival, Mirrored, Steering
+from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering
 from cutwater.core.output import End, Published
 from cutwater.core.records import (
     Barrier,
@@ -259,5 +259,6 @@ RECORDS = st.one_of(
         **dict.fromkeys(("watermark_ms", "committed_ms", "arrived_ms"), TIMES_MS),
     ),
     st.builds(Steering, job=NAMES, origin=NAMES, paused=st.booleans(), at_ms=TIMES_MS),
+    st.builds(Renewal, job=NAMES, origin=NAMES, topic=NAMES, at_ms=TIMES_MS),
 )
 """Any record of the protocol, with any values that its schema can hold."""

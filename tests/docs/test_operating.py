@@ -29,6 +29,7 @@ def test_every_transactional_id_is_on_the_page() -> None:
     ids |= {one.replace(str(generation), "<generation>") for one in own}
     slot = mirrored.slot_id(job, "<origin>", 0).replace(".0", ".<slot>")
     ids |= {slot, mirrored.arrivals_id(job, "<origin>"), mirrored.operator_id(job, "<origin>")}
+    ids |= {mirrored.renewal_id(job, "<origin>")}
     assert ids == {one for one in re.findall(r"`([^`]+)`", row) if one.startswith("<job>")}
 
 

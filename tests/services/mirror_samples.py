@@ -5,15 +5,17 @@ from __future__ import annotations
 from cutwater.adapters import wire
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
-from cutwater.core.mirrored import Arrival, Mirrored, Steering
+from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering
 
 _WHEN = 1_700_000_000_000
 
 
 def golden_mirror_record(name: str) -> wire.Record:
-    """A partition up to 1,500, the arrival of milestone 8, a pause."""
+    """A partition up to 1,500, the arrival of milestone 8, a pause, a copy that is begun anew."""
     if name == "steering":
         return Steering("flights", "us", True, _WHEN)
+    if name == "renewal":
+        return Renewal("flights", "us", "flights.events", _WHEN)
     if name == "arrival":
         return Arrival(
             job="flights",

@@ -110,7 +110,7 @@ def test_a_copy_that_was_begun_anew_is_not_taken_for_the_old_one(
     topic = writing.topic
 
     def anew() -> None:
-        resync(broker.cluster, writing.job.name, ORIGIN, topic)
+        resync(broker.cluster, writing.job.name, ORIGIN, topic, now_ms)
 
     with copied_after(broker, writing, tmp_path, 2) as view:
         view.wait_for(2)

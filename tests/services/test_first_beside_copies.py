@@ -17,6 +17,7 @@ from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.kafka import Batch, TransactionalWriter
+from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings, environment
 from cutwater.core import mirrored, topics
 from cutwater.core.errors import UsageError
@@ -80,9 +81,9 @@ def test_the_copied_stream_given_up(broker: Any, tmp_path: Path) -> None:
     here = Standby(broker.cluster, make_job(tmp_path)[0].name)
     rows = Place(topics.changelog(here.job, Generation(1, "us")), 0, "id", 1)
     here.copied(replace(begun(here.job, "us", rows, 0, 0, 0), next=5, records=5))
-    resync(here.cluster, here.job, "us", topics.milestones(here.job))
+    resync(here.cluster, here.job, "us", topics.milestones(here.job), now_ms)
     here.require_refused("copied here from us")
-    resync(here.cluster, here.job, "us", rows.topic)
+    resync(here.cluster, here.job, "us", rows.topic, now_ms)
     require_may_begin(here.cluster, here.job, FIRST)
 
 
@@ -139,5 +140,5 @@ def test_a_region_with_milestones_of_its_own_goes_on(broker: Any, tmp_path: Path
     require_may_begin(broker.cluster, job.name, Generation(1, ORIGIN))
     for topic in (topics.changelog(job.name, writing.generation), job.topic):
         with pytest.raises(UsageError, match="is no copy"):
-            resync(broker.cluster, job.name, ORIGIN, topic)
+            resync(broker.cluster, job.name, ORIGIN, topic, now_ms)
     writing.close()

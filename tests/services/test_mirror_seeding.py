@@ -16,6 +16,7 @@ from mirroring import (
     Events,
     arrivals,
     environment_of,
+    make,
     mirroring,
     positions,
     read_all,
@@ -32,7 +33,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.objects import Objects
 from cutwater.cli.main import app
 from cutwater.core.cuts import TopicPartition
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.mirror_gaps import LOST
 from cutwater.mirror import snapshot_rows
 from cutwater.mirror.seeding import Seeding
@@ -116,12 +117,12 @@ def test_a_log_that_lost_rows_is_repaired_from_a_snapshot(stage: Stage, monkeypa
     assert (writing.topic, 0) in positions(own, writing.job), "nothing was touched"
     assert "give --yes; nothing was deleted" in " ".join(stage.resync().stderr.split())
     mark = stage.folder / "mark"
-    # The positions go first, in one transaction: this one is of rows.
-    crash = {"CUTWATER_CRASH_POINT": "transaction-open@2", "CUTWATER_CRASH_MARK": str(mark)}
+    # The renewal comes first, then the positions go, each in one transaction: this one is of rows.
+    crash = {"CUTWATER_CRASH_POINT": "transaction-open@3", "CUTWATER_CRASH_MARK": str(mark)}
     assert call(own, writing.cluster, *stage.verb, "--yes", **crash).returncode == -9
     assert mark.exists()
-    with mirroring(own, writing.cluster, writing.job) as mirror:
-        wait_stopped(mirror, writing.topic, LOST)
+    with pytest.raises(UnavailableError, match=f"begins the copy of {writing.topic}"):
+        make(own, writing.cluster, writing.job).run()
     assert arrivals(own, writing.job) == []
     monkeypatch.setattr(snapshot_rows, "RECORDS", 23)
     written: list[int] = []

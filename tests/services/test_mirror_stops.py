@@ -207,7 +207,7 @@ def test_resync_begins_a_copy_anew(broker: Any, writing: Writing, events: Events
     running = Running(make(broker.cluster, writing.cluster, writing.job))
     try:
         wait_stopped(running, events.topic, LOST)
-        resync(broker.cluster, writing.job.name, "local", events.topic)
+        resync(broker.cluster, writing.job.name, "local", events.topic, now_ms)
         epoch(writing, events, 3)
         until(lambda: running.error is not None, "the mirror to be fenced")
     finally:
@@ -226,4 +226,4 @@ def test_resync_of_what_is_not_copied(broker: Any, writing: Writing, events: Eve
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
         wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
         with pytest.raises(UsageError, match="nothing of other is copied from local"):
-            resync(broker.cluster, writing.job.name, "local", "other")
+            resync(broker.cluster, writing.job.name, "local", "other", now_ms)

@@ -14,7 +14,7 @@ from cutwater.adapters.process import now_ms
 from cutwater.core import mirrored
 from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.replication import UNREPLICATED
-from cutwater.mirror.resync import copied_topics, give_up, resync, standing
+from cutwater.mirror.resync import given_up, resync, standing
 
 
 def failing_over(broker: Any, writing: Writing) -> FailingOver:
@@ -24,8 +24,8 @@ def failing_over(broker: Any, writing: Writing) -> FailingOver:
     return one
 
 
-def test_what_a_mirror_announces_meanwhile_goes_too(broker: Any, writing: Writing, events: Events) -> None:
-    """Started between two steps, it finds the old positions and announces by them: nothing of that stays."""
+def test_no_mirror_works_beside_it(broker: Any, writing: Writing, events: Events) -> None:
+    """Whoever is started between two steps leaves again; what the running one said before it was fenced goes."""
     own, job, begun = broker.cluster, writing.job, list[Running]()
     with mirroring(own, writing.cluster, job) as mirror:
         wait_arrived(mirror, own, job, epoch(writing, events, 1))
@@ -33,18 +33,62 @@ def test_what_a_mirror_announces_meanwhile_goes_too(broker: Any, writing: Writin
     def meanwhile(step: str) -> None:
         if step == "fenced the mirror":
             begun.append(Running(make(own, writing.cluster, job)))
-            wait_arrived(begun[0], own, job, epoch(writing, events, 2))
+            epoch(writing, events, 2)
+            until(lambda: begun[0].error is not None, "the mirror to find that a copy is begun anew")
 
-    try:
-        resync(own, job.name, ORIGIN, events.topic, meanwhile)
-        assert arrivals(own, job) == []
-        epoch(writing, events, 3)
-        until(lambda: begun[0].error is not None, "the mirror to find that it is fenced")
-    finally:
-        with pytest.raises(FencedError):
-            begun[0].end()
+    resync(own, job.name, ORIGIN, events.topic, now_ms, meanwhile)
+    with pytest.raises(UnavailableError, match=f"begins the copy of {events.topic} from {ORIGIN} anew"):
+        begun[0].end()
+    assert arrivals(own, job) == []
     with mirroring(own, writing.cluster, job) as mirror:
-        require_held(writing, own, wait_arrived(mirror, own, job, 3))
+        require_held(writing, own, wait_arrived(mirror, own, job, 2))
+
+
+@pytest.mark.parametrize("step", ["fenced the mirror", "removed", "deleted"])
+def test_one_that_was_broken_off_is_run_again(broker: Any, writing: Writing, events: Events, step: str) -> None:
+    """Nobody works by what it has left: neither a mirror, nor who would claim a generation."""
+    own, job = broker.cluster, writing.job
+    with mirroring(own, writing.cluster, job) as mirror:
+        wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    going_on = failing_over(broker, writing)
+    found = going_on.look()
+
+    def die(said: str) -> None:
+        if said.startswith(step):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        resync(own, job.name, ORIGIN, events.topic, now_ms, die)
+    mirror = Running(make(own, writing.cluster, job))
+    until(lambda: mirror.error is not None, "the mirror to find that a copy is begun anew")
+    with pytest.raises(UnavailableError, match="resync' again"):
+        mirror.end()
+    with pytest.raises(UnavailableError, match="resync' again"):
+        going_on.claim(found, UNREPLICATED)
+    assert standing(own, job.name, ORIGIN, events.topic).begun
+    resync(own, job.name, ORIGIN, events.topic, now_ms)
+    assert not standing(own, job.name, ORIGIN, events.topic).begun
+    with mirroring(own, writing.cluster, job) as again:
+        require_held(writing, own, wait_arrived(again, own, job, 1))
+
+
+def test_of_two_the_first_ends(broker: Any, writing: Writing, events: Events) -> None:
+    """It stood still for so long that somebody began another one, and deletes nothing of what that one made."""
+    own, job = broker.cluster, writing.job
+    with mirroring(own, writing.cluster, job) as mirror:
+        wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    made: list[mirrored.Arrival] = []
+
+    def meanwhile(step: str) -> None:
+        if step == "fenced the mirror":
+            resync(own, job.name, ORIGIN, events.topic, now_ms)
+            with mirroring(own, writing.cluster, job) as another:
+                made.append(wait_arrived(another, own, job, 1))
+
+    with pytest.raises(FencedError):
+        resync(own, job.name, ORIGIN, events.topic, now_ms, meanwhile)
+    assert arrivals(own, job) == made
+    require_held(writing, own, made[0])
 
 
 def test_positions_that_a_mirror_wrote_a_moment_ago_go_too(broker: Any, writing: Writing, events: Events) -> None:
@@ -55,14 +99,14 @@ def test_positions_that_a_mirror_wrote_a_moment_ago_go_too(broker: Any, writing:
     assert (copy.known, copy.exists) == ([], False)
     with mirroring(own, writing.cluster, job) as mirror:
         wait_arrived(mirror, own, job, epoch(writing, events, 1))
-    give_up(own, job.name, ORIGIN, copy, lambda _: None)
-    assert events.topic not in copied_topics(own, job.name, ORIGIN)
+    with given_up(own, job.name, ORIGIN, copy, now_ms, lambda _: None):
+        assert standing(own, job.name, ORIGIN, events.topic) == (*copy[:4], True)
     with mirroring(own, writing.cluster, job) as mirror:
         require_held(writing, own, wait_arrived(mirror, own, job, 1))
 
 
 def test_no_generation_begins_in_a_copy_that_is_given_up(broker: Any, writing: Writing, events: Events) -> None:
-    """Whoever has read the arrival before finds no positions, and then no arrival."""
+    """Whoever has read the arrival before is refused, and then finds none."""
     own, job = broker.cluster, writing.job
     with mirroring(own, writing.cluster, job) as mirror:
         wait_arrived(mirror, own, job, epoch(writing, events, 1))
@@ -71,11 +115,11 @@ def test_no_generation_begins_in_a_copy_that_is_given_up(broker: Any, writing: W
 
     def meanwhile(step: str) -> None:
         if step.startswith("removed") and step.endswith("positions"):
-            with pytest.raises(UsageError, match="somebody has begun to give the copy up"):
+            with pytest.raises(UnavailableError, match=f"begins the copy of {events.topic}"):
                 going_on.claim(found, UNREPLICATED)
             met.append(step)
 
-    resync(own, job.name, ORIGIN, events.topic, meanwhile)
+    resync(own, job.name, ORIGIN, events.topic, now_ms, meanwhile)
     assert met == [f"removed {job.shards.partitions} positions"]
     with pytest.raises(UnavailableError, match="is gone"):
         going_on.claim(found, UNREPLICATED)
@@ -91,8 +135,8 @@ def test_a_copy_that_a_generation_begins_in_stays(broker: Any, writing: Writing,
     claim = going_on.claim(going_on.look(), UNREPLICATED)
     for topic in (events.topic, writing.topic):
         with pytest.raises(UsageError, match=f"{claim.generation} was claimed here"):
-            resync(own, job.name, ORIGIN, topic)
+            resync(own, job.name, ORIGIN, topic, now_ms)
     assert arrivals(own, job) == [found]
     going_on.claims.abort(claim.generation, "a test")
-    resync(own, job.name, ORIGIN, writing.topic)
+    resync(own, job.name, ORIGIN, writing.topic, now_ms)
     assert arrivals(own, job) == []

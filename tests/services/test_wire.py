@@ -29,7 +29,7 @@ from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.formats import confluent_header
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
-from cutwater.core.mirrored import Arrival, Mirrored, Steering
+from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering
 from cutwater.core.output import End, Published
 from cutwater.core.records import (
     Barrier,
@@ -67,6 +67,7 @@ TYPES: dict[str, type[wire.Record]] = {
     "mirrored": Mirrored,
     "arrival": Arrival,
     "steering": Steering,
+    "renewal": Renewal,
 }
 
 
@@ -76,7 +77,7 @@ def golden_record(name: str) -> wire.Record:
         "alert": golden_alert,
         "end": golden_end,
         "published": lambda: golden_published(bytes.fromhex(GOLDEN["records"]["milestone"])),
-        **{one: partial(golden_mirror_record, one) for one in ("mirrored", "arrival", "steering")},
+        **{one: partial(golden_mirror_record, one) for one in ("mirrored", "arrival", "steering", "renewal")},
     }
     if name in others:
         return others[name]()

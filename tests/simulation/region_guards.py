@@ -23,7 +23,7 @@ from cutwater.core.mirrored import Arrival, from_origin
 from cutwater.core.origins import Origin
 from cutwater.core.records import Milestone
 from cutwater.core.returning import Stood
-from cutwater.mirror import looking, slot, watching
+from cutwater.mirror import copier, looking, slot, watching
 from cutwater.mirror import resync as resyncing
 from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.copier import Copier
@@ -31,6 +31,7 @@ from cutwater.mirror.slot import Slot
 from simulation import regions
 from simulation.checker import (
     ABORTED_READ,
+    DIVERGENCE,
     FALSE_ALARM,
     FORKED,
     LOST_WRITE,
@@ -159,6 +160,15 @@ def any_of_the_name() -> Iterator[None]:
 def nothing(*_asked: object) -> None: ...
 
 
+@contextmanager
+def beside_renewals() -> Iterator[None]:
+    """Mirrors go on by what stands there."""
+    with ExitStack() as held:
+        held.enter_context(patch.object(copier, "require_settled", nothing))
+        held.enter_context(patch.object(Arriving, "_require_settled", nothing))
+        yield
+
+
 def to_the_end(stream: Any, parent: bytes, _elsewhere: object) -> Any:
     return behind(stream, parent, frozenset())
 
@@ -204,6 +214,9 @@ _RESYNCS = {
     "switchover": 0.0,
     **dict.fromkeys(("leap", "compact", "link:cut", "link:slow", "stall", "unknown"), 0.0),
 }
+RESYNCED = Season({"claims": 1}, {**_GOES_ON, "resync": 3.0}, first=121)
+CLAIMED = Season({"claims": 2}, {**_RESYNCS, "failover": 20.0}, first=103)
+"""Copies are begun anew again and again, between failovers."""
 _NOT_WHOLE = frozenset({LOST_WRITE, PARTIAL, ABORTED_READ})
 
 _UNFOUNDED = frozenset({*_NOT_WHOLE, REPEATED, WRONG_LOSS, FALSE_ALARM, STUCK})
@@ -358,7 +371,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a region that comes back as a fork because the link is broken",
         "I6",
         off(Stood, "may_be_left"),
-        Season({"claims": 1}, _COMES_BACK),
+        Season({"claims": 1}, _COMES_BACK, first=105),
         frozenset({FORKED}),
     ),
     RegionGuard(
@@ -382,8 +395,16 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "events that count twice or never, because the offsets of a copy mean others",
         "I2",
         off(resyncing, "_require_unread"),
-        Season({"claims": 1}, {**_GOES_ON, "resync": 3.0}, first=77),
+        RESYNCED,
         _UNFOUNDED,
+    ),
+    RegionGuard(
+        "mirrors wait for the end of a renewal",
+        "arrivals and positions of a copy that somebody deletes just then",
+        "I5",
+        beside_renewals,
+        Season({"claims": 1}, RESYNCED.weights),
+        frozenset({*_UNFOUNDED, DIVERGENCE}),
     ),
     RegionGuard(
         "a topic made anew is another one",
@@ -414,7 +435,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a generation that begins in a copy that is given up",
         "I2",
         off(FailingOver, "_standing", lambda _self, found: found),
-        Season({"claims": 2}, {**_RESYNCS, "failover": 20.0}, first=103),
+        CLAIMED,
         _UNFOUNDED,
     ),
 )

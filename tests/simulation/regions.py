@@ -16,6 +16,7 @@ from typing import Any
 from cutwater.adapters import wire
 from cutwater.adapters.failing_over import FailingOver, Found, release
 from cutwater.adapters.generations import told_parent
+from cutwater.adapters.replicas import Positions
 from cutwater.adapters.retiring import Retiring
 from cutwater.client.changelog import from_changelog
 from cutwater.commit_signal.service import CommitSignal
@@ -76,7 +77,9 @@ class _Counted(_Silent):
         if topic in self._world.disturbed.get(Process.running, ()):
             self._world.faults["stopped by a resync"] += 1
             return
-        if self._world.lines.is_gap(self._region, topic, cause):
+        if self._world.lines.is_gap(self._region, topic, cause) or topic in self._world.trodden.get(
+            self._region, ()
+        ):
             self._world.faults[f"stopped: {cause}"] += 1
             self._world.gaps.setdefault(self._region, set()).add(topic)
             return
@@ -114,10 +117,14 @@ class Regions(Several):
         """Slots in which a zombie has gone on: a driver that finds its rows ends the generation."""
         self.given_up: dict[str, str] = {}
         """By region the topic whose copy somebody has begun to give up, and did not come to the end of it."""
+        self.trodden: dict[str, set[str]] = {}
+        """By region topics that somebody was giving up who stood still: another one may have come to the end."""
         self.pruned: set[str] = set()
         """Who worked for generations that were removed: nobody starts him again."""
         self.gaps: dict[str, set[str]] = {}
         """By region the topics whose copies stand still, and rightly."""
+        self.asked: dict[Process, str] = {}
+        """Of each who begins a copy anew: of which topic."""
         self.disturbed: dict[Process, set[str]] = {}
         """Mirrors, and who goes on here, that have lived while copies were given up, and of what."""
         self.mirrors: dict[str, Mirror] = {}
@@ -219,6 +226,8 @@ class Regions(Several):
             slot = list(self.stalled)[self.luck() % len(self.stalled)]
             self.faults[f"zombie {slot.split()[0]}"] += 1
             self.foreign.add(slot)
+            if slot.endswith(" resync"):
+                self.trodden.setdefault(slot.split()[1], set()).add(self.asked[self.stalled[slot]])
             self.go(self.stalled, slot, 1 + self.luck() % 30)
 
     def _do_unknown(self, what: str) -> None:
@@ -324,11 +333,11 @@ class Regions(Several):
         slot, there = f"ask {name} resync", self.other(name).name
         process = self.live[slot] = Process(slot, self.luck)
         cluster: Any = SimCluster(self.by_name[name].log, process)
-        self.given_up[name] = topic
+        self.given_up[name] = self.asked[process] = topic
         for where in (self.live, self.stalled):
             for one in [where[each] for each in where if each.split()[1] == name]:
                 self._disturb(one, name)
-        process.spawn(lambda: resync(cluster, JOB.name, there, topic))
+        process.spawn(lambda: resync(cluster, JOB.name, there, topic, lambda: self.now_ms))
         self.faults["resync"] += 1
 
     def _disturb(self, one: Process, name: str) -> None:
@@ -413,6 +422,8 @@ class Regions(Several):
         """A driver refuses a seed that compaction may have overtaken: is there anything above it at all?"""
         _, name, which = slot.split()
         claim = next(one for one in self.lines.claims(name) if str(one.generation) == which)
+        if not self.known(self.by_name[name]).by_id[claim.generation].open:
+            return  # it was given up meanwhile, and so may be what it begins with
         log = self.by_name[name].log
         if not any(True for place, cut in claim.changelog_cut for _ in log.committed(place, cut)):
             raise Anomaly(FALSE_ALARM, f"{slot} has stopped, and nothing stands above its seed: {error}")
@@ -559,17 +570,19 @@ class Regions(Several):
 
     def drain(self) -> None:
         """No more faults: all is copied, what was committed has arrived or was passed over, losses add up."""
-        for where in (self.stalled, {one: self.live[one] for one in self.live if one.startswith("ask")}):
-            for slot in list(where):
-                where.pop(slot).kill()
-                self.live.pop(slot, None)
+        for slot in list(self.stalled):
+            self.stalled.pop(slot).kill()
+        for slot in [one for one in self.live if one.startswith("ask")]:
+            self.live.pop(slot).kill()
         for link in self.links.values():
             link.cut = link.slow = False
-        for name in list(self.given_up):
-            self._finish_resync(name)
+        for name in self.by_name:
+            self._finish_resyncs(name)
         self._mend_gaps()
         for number in range(ROUNDS_MAX):
             self._round(number)
+            if any(self.gaps.get(name, set()) & topics for name, topics in self.trodden.items()):
+                self._mend_gaps()
             if number > 3 and self._quiet():
                 break
         else:
@@ -588,6 +601,20 @@ class Regions(Several):
             for topic in sorted(self.gaps.pop(name, ())):
                 self.given_up[name] = topic
                 self._finish_resync(name)
+
+    def _finish_resyncs(self, name: str) -> None:
+        """Of all topics: whoever stood still may have begun before, and behind, one that came to the end."""
+        for topic in self._renewed(name):
+            self.given_up[name] = topic
+            self._finish_resync(name)
+        self._finish_resync(name)
+
+    def _renewed(self, name: str) -> list[str]:
+        log, topic = self.by_name[name].log, mirrored.positions(JOB.name)
+        found = Positions()
+        for one in log.committed((topic, 0)) if topic in log.topics else ():
+            found.take(one.key or b"", one.value)
+        return sorted(found.renewed(self.other(name).name))
 
     def _finish_resync(self, name: str) -> None:
         """The mirror has been ended, and nothing else runs meanwhile."""

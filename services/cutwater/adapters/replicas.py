@@ -13,7 +13,7 @@ from cutwater.core import mirrored
 from cutwater.core.chain import link
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import DivergenceError
-from cutwater.core.mirrored import Arrival, Mirrored, Steering, place_of
+from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering, place_of, renewed
 from cutwater.core.records import Milestone, Release
 
 
@@ -23,17 +23,21 @@ class Positions:
     def __init__(self) -> None:
         self.copies: dict[str, dict[TopicPartition, Mirrored]] = {}
         self.steering: dict[str, Steering] = {}
+        self._renewals: dict[str, set[str]] = {}
 
     @property
     def every(self) -> list[Mirrored]:
         """Of all origins."""
         return [one for places in self.copies.values() for one in places.values()]
 
-    def take(self, key: bytes, value: bytes | None) -> Mirrored | Steering | None:
-        """The next record of the topic; None where it takes a position away."""
+    def renewed(self, origin: str) -> frozenset[str]:
+        """Topics of an origin whose copies somebody begins anew, or has begun and broken off."""
+        return frozenset(self._renewals.get(origin, ()))
+
+    def take(self, key: bytes, value: bytes | None) -> Mirrored | Steering | Renewal | None:
+        """The next record of the topic; None where it takes something away."""
         if not value:
-            origin, place = place_of(key)
-            self.copies.get(origin, {}).pop(place, None)
+            self._take_away(key)
             return None
         one = wire.decode(value)
         if isinstance(one, Mirrored):
@@ -42,7 +46,17 @@ class Positions:
         if isinstance(one, Steering):
             self.steering[one.origin] = one
             return one
+        if isinstance(one, Renewal):
+            self._renewals.setdefault(one.origin, set()).add(one.topic)
+            return one
         return None
+
+    def _take_away(self, key: bytes) -> None:
+        if (ended := renewed(key)) is not None:
+            self._renewals.get(ended[0], set()).discard(ended[1])
+            return
+        origin, place = place_of(key)
+        self.copies.get(origin, {}).pop(place, None)
 
 
 def records(cluster: Cluster, job: str) -> Iterator[tuple[bytes, bytes | None]]:

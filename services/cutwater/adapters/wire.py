@@ -12,7 +12,7 @@ from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import ProtocolError
 from cutwater.core.generations import Generation
-from cutwater.core.mirrored import Arrival, Mirrored, Steering
+from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering
 from cutwater.core.output import End, Published
 from cutwater.core.records import (
     Barrier,
@@ -44,6 +44,7 @@ Record = (
     | Mirrored
     | Arrival
     | Steering
+    | Renewal
 )
 
 _TYPES: dict[str, type[Record]] = {
@@ -63,6 +64,7 @@ _TYPES: dict[str, type[Record]] = {
     "mirrored": Mirrored,
     "arrival": Arrival,
     "steering": Steering,
+    "renewal": Renewal,
 }
 
 

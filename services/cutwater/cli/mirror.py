@@ -49,10 +49,12 @@ def status(
     found = replicas.positions(settings.cluster, job)
     steering, copies = found.steering.get(region), found.copies.get(region, {})
     paused = bool(steering and steering.paused)
-    rows = [_plain(job, one) for _, one in sorted(copies.items())]
+    rows, renewed = [_plain(job, one) for _, one in sorted(copies.items())], sorted(found.renewed(region))
     if as_json:
-        print_json({"origin": region, "paused": paused, "partitions": rows})
+        print_json({"origin": region, "paused": paused, "begun_anew": renewed, "partitions": rows})
         return
+    if renewed:
+        say(f"the copy of {', '.join(renewed)} is begun anew, or that was broken off: 'cutwater mirror resync'")
     columns = ("topic", "partition", "copied to", "next", "records", "bytes", "newest", "written")
     out.print(table(f"copied from {region}{', paused' if paused else ''}", columns, [_row(one) for one in rows]))
 
@@ -108,15 +110,17 @@ def resync(
     """Give up the copy of a topic, so that the mirror begins it anew: from the start of the origin's log, or with
     the rows of a snapshot in place of what that log has lost.
 
-    The running mirror is fenced and leaves: start it again afterwards. Until milestones arrive anew, this region
-    has no arrival. Broken off anywhere, the same command begins again.
+    The running mirror is fenced and leaves, and one that is started meanwhile leaves, too: start it again
+    afterwards. Until milestones arrive anew, this region has no arrival. Broken off anywhere, the same command
+    begins again; until it does, no mirror works and nothing is claimed.
 
     With --from-snapshot the newest snapshot of the generation is taken whose milestone stands on the origin's
     commit stream and whose cut the origin's log still holds; where there is none, nothing is deleted. The
     milestones behind the snapshot's arrive, and it itself does not.
 
     Exit 2: nothing of the topic is copied, no snapshot fits, or nobody said yes. 3: the disk does not take the
-    snapshot. 4: the brokers of a region or the store do not answer. 6: a mirror was started meanwhile.
+    snapshot. 4: the brokers of a region or the store do not answer. 6: a generation was claimed meanwhile, or
+    somebody else begins a copy anew.
 
     Examples:  cutwater mirror resync job.yaml --topic flights.events  ·  cutwater mirror resync job.yaml
     --topic flights.events --origin us --yes  ·  cutwater mirror resync job.yaml
@@ -135,7 +139,7 @@ def resync(
         tell_given_up(copy, as_json)
         return
     _confirm(_named(settings, job, region, topic), yes)
-    resyncing.resync(settings.cluster, job, region, topic, say)
+    resyncing.resync(settings.cluster, job, region, topic, now_ms, say)
     if as_json:
         print_json({"topic": topic, "snapshot": None})
     else:

@@ -1,4 +1,4 @@
-"""May the copy of a topic be given up? Not while a generation here stands on it.
+"""May the copy of a topic be given up? Not while a generation here stands on it. And who waits for the new one.
 
 A generation that went on from another region reads that region's events as a copy, and began with the rows of a
 changelog that is one. Its cuts, and Spark's own offsets, are of this very copy: in one that is made anew the same
@@ -7,9 +7,9 @@ offsets are other events, and nobody would notice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.records import Milestone
 
@@ -32,3 +32,16 @@ def require_unread(target: str, at_work: Milestone | None, coming: Mapping[Gener
                 f"{generation} was claimed here, and begins with what stands in {target}: wait until it is "
                 f"promoted, or 'cutwater generation abort {generation}' first. Nothing was deleted"
             )
+
+
+def require_settled(origin: str, renewed: Collection[str]) -> None:
+    """Raise UnavailableError while copies of an origin are begun anew, or where that was broken off.
+
+    By positions, arrivals and copies as they stand meanwhile nobody copies, announces or claims anything.
+    `renewed`: the topics of the origin.
+    """
+    if renewed:
+        raise UnavailableError(
+            f"somebody begins the copy of {', '.join(sorted(renewed))} from {origin} anew: wait until he has come "
+            "to the end of it. Where it was broken off, run 'cutwater mirror resync' again"
+        )

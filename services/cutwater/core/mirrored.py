@@ -19,6 +19,8 @@ SOURCE_OFFSET, SOURCE_TIMESTAMP = "source-offset", "source-timestamp"
 """Headers of copied events and rows: where the record stood in the origin, and when (ms), in decimal digits."""
 HEADER_ROOM = 1_024
 """By how much a copied record may be larger than its original."""
+_RENEWAL = "renewal:"
+"""No topic has a colon in its name."""
 SEGMENT_BYTES = 16 * 1024 * 1024
 POSITION_BYTES_MAX = 16 * 1024 * 1024
 
@@ -85,6 +87,24 @@ class Steering:
 
 
 @dataclass(frozen=True)
+class Renewal:
+    """Somebody begins the copy of a topic anew: no mirror works until he has come to the end of it.
+
+    It stands among the positions, and is taken away at the end.
+    """
+
+    job: str
+    origin: str
+    topic: str
+    """Its name in the origin."""
+    at_ms: int
+
+    @property
+    def key(self) -> bytes:
+        return f"{self.origin}/{_RENEWAL}{self.topic}".encode()
+
+
+@dataclass(frozen=True)
 class Arrival:
     """In a replica: milestone M is readable here. Cuts are of the topics here."""
 
@@ -113,6 +133,12 @@ def place_of(key: bytes) -> tuple[str, TopicPartition]:
     origin, _, rest = key.decode(errors="replace").partition("/")
     topic, _, partition = rest.rpartition("/")
     return origin, TopicPartition(topic, int(partition) if partition.isdecimal() else -1)
+
+
+def renewed(key: bytes) -> tuple[str, str] | None:
+    """Origin and topic of a renewal, by its key; None for that of something else."""
+    origin, _, rest = key.decode(errors="replace").partition("/")
+    return (origin, rest.removeprefix(_RENEWAL)) if rest.startswith(_RENEWAL) else None
 
 
 def from_origin(topic: str, origin: str) -> str:
@@ -155,6 +181,11 @@ def arrivals_id(job: str, origin: str) -> str:
 def operator_id(job: str, origin: str) -> str:
     """The transactional id of what an operator says."""
     return f"{ids(job, origin)}operator"
+
+
+def renewal_id(job: str, origin: str) -> str:
+    """The transactional id that fences an earlier try to begin a copy anew."""
+    return f"{ids(job, origin)}renewal"
 
 
 def transactional_ids(job: str, origin: str) -> list[str]:

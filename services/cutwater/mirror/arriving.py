@@ -18,8 +18,9 @@ from cutwater.adapters.longread import LongRead
 from cutwater.adapters.replicas import Positions, last_arrival
 from cutwater.core import mirrored, topics
 from cutwater.core.arrivals import Ledger
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.giving_up import require_settled
 from cutwater.core.mirrored import Arrival, Mirrored, place_of
 from cutwater.core.readers import MIRROR
 from cutwater.core.restore import Entry
@@ -60,6 +61,8 @@ class Arriving:
         """Fence an older writer, and go on behind the last arrival."""
         if self._writer:
             self._writer.initialise()
+        # First: behind a renewal that has ended by now there are other arrivals than before it.
+        self._until = Ends(self._cluster).of(mirrored.positions(self._job), 1)[0]
         self.began_behind = last = last_arrival(self._cluster, self._job, self._region)
         # Who announces nothing knows nothing of what has arrived since.
         arrived = last if self._writer else None
@@ -70,7 +73,6 @@ class Arriving:
         self._positions = LongRead(self._cluster, topic)
         low, _ = bounds(self._positions.consumer, topic, 0)
         self._positions.begin({0: low})
-        self._until = Ends(self._cluster).of(topic, 1)[0]
 
     def require_own(self) -> None:
         """Raise FencedError where another mirror announces arrivals now."""
@@ -84,8 +86,14 @@ class Arriving:
             self._positions.close()
 
     def listen(self) -> None:
-        """Take what slots and operators have said since."""
+        """Take what slots and operators have said since.
+
+        Raises FencedError where somebody has begun to make a copy of the origin anew: this process is the next
+        that he fences, and announces nothing meanwhile.
+        """
         self._take_positions()
+        if self._knows:
+            self._require_settled()
         self._metrics.stands(self.ledger)
 
     def step(self) -> None:
@@ -99,6 +107,12 @@ class Arriving:
         now = self._now_ms()
         if self._writer and self._knows:
             self._announce(self._writer, list(self.ledger.arrivals(now)))
+
+    def _require_settled(self) -> None:
+        try:
+            require_settled(self._region, self._fold.renewed(self._region))
+        except UnavailableError as error:
+            raise FencedError(f"{error}; this mirror leaves") from None
 
     def _take_positions(self) -> None:
         for message in self._positions.read(0.0) if self._positions else ():

@@ -16,6 +16,7 @@ from cutwater.core import topics
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.giving_up import require_settled
 from cutwater.core.mirror_gaps import GONE, REFUSED, Gap
 from cutwater.core.mirrored import SLOTS, Mirrored, slot_of
 from cutwater.core.mirroring import Read
@@ -85,7 +86,10 @@ class Copier:
         """Are the slots this process's own?"""
 
     def open(self) -> set[str]:
-        """Fence older owners of the slots, then read how far they came; the topics that they copied."""
+        """Fence older owners of the slots, then read how far they came; the topics that they copied.
+
+        Raises UnavailableError while a copy of the origin is begun anew.
+        """
         for slot in self._slots.values():
             slot.open()
         self._looking.known = self._positions()
@@ -264,9 +268,14 @@ class Copier:
             one.fetcher.close()
 
     def _positions(self) -> dict[TopicPartition, Mirrored]:
-        """The newest of each partition of this origin that this process holds."""
-        found = replicas.positions(self._own, self._job).copies.get(self._region, {})
-        return {place: one for place, one in found.items() if slot_of(*place) in self._slots}
+        """The newest of each partition of this origin that this process holds.
+
+        Raises UnavailableError while a copy of the origin is begun anew.
+        """
+        found = replicas.positions(self._own, self._job)
+        require_settled(self._region, found.renewed(self._region))
+        copies = found.copies.get(self._region, {})
+        return {place: one for place, one in copies.items() if slot_of(*place) in self._slots}
 
 
 def _read(taken: Iterable[Taken]) -> list[Read]:

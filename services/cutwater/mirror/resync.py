@@ -2,38 +2,32 @@
 
 What it does not let, a snapshot may: `cutwater.mirror.seeding` begins the same way.
 
-The order makes it safe to die anywhere. The running mirror is fenced first. Then the positions go, all at once and
-by the id that claims are written with: who claims a generation here has done so before, and this is refused or
-ended, or does it later, and finds no positions. The mirror is fenced again: one that was started meanwhile may
-have gone on. Then the arrivals go, since their cuts are of the copy that is given up; then the copy. Whoever finds
-records without a position stops, and this is run again.
+The order makes it safe to die anywhere. First a renewal is written among the positions, by the id that claims are
+written with: who claims a generation here has done so before, and this is refused or ended, or asks later, and is
+refused. As long as it stands there, a mirror that is started leaves again; the running one is fenced behind it.
+Then the topic's positions go; then the arrivals, since their cuts are of the copy that is given up; then the copy.
+Last goes the renewal. Whoever broke this off runs it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from cutwater.adapters import replicas, wire
 from cutwater.adapters.admin import delete_topics, described
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.copying import CopyingWriter
 from cutwater.adapters.deletion import empty
 from cutwater.adapters.generations import candidates, parent_of, promoted
 from cutwater.adapters.kafka import Batch, TransactionalWriter
 from cutwater.adapters.streams import release
 from cutwater.core import mirrored, topics
-from cutwater.core.errors import FencedError, UsageError
+from cutwater.core.errors import UsageError
 from cutwater.core.giving_up import require_unread
 from cutwater.core.mirror_seeds import generation_of
-from cutwater.core.mirrored import Mirrored, Steering
-
-
-def copied_topics(cluster: Cluster, job: str, region: str) -> dict[str, list[Mirrored]]:
-    """What is copied of an origin: each topic's positions."""
-    found: dict[str, list[Mirrored]] = {}
-    for one in replicas.positions(cluster, job).copies.get(region, {}).values():
-        found.setdefault(one.topic, []).append(one)
-    return found
+from cutwater.core.mirrored import Mirrored, Renewal, Steering
 
 
 class Standing(NamedTuple):
@@ -46,6 +40,8 @@ class Standing(NamedTuple):
     known: list[Mirrored]
     """The positions of its partitions."""
     exists: bool
+    begun: bool = False
+    """Has somebody begun to give it up?"""
 
 
 def standing(cluster: Cluster, job: str, region: str, topic: str) -> Standing:
@@ -57,8 +53,9 @@ def standing(cluster: Cluster, job: str, region: str, topic: str) -> Standing:
     _require_other(cluster, job, region)
     target = mirrored.target(job, topic, region)
     _require_unread(cluster, job, target)
-    known = copied_topics(cluster, job, region).get(topic, [])
-    return Standing(topic, target, known, bool(described(cluster, [target])))
+    found = replicas.positions(cluster, job)
+    exists = bool(described(cluster, [target]))
+    return Standing(topic, target, _of(found, region, topic), exists, begun=topic in found.renewed(region))
 
 
 def _require_other(cluster: Cluster, job: str, region: str) -> None:
@@ -86,14 +83,19 @@ def _require_unread(cluster: Cluster, job: str, target: str) -> None:
 
 def require_any(copy: Standing, region: str) -> None:
     """Raises UsageError where nothing of a topic is here."""
-    if not copy.known and not copy.exists:
+    if not (copy.known or copy.exists or copy.begun):
         raise UsageError(
             f"nothing of {copy.topic} is copied from {region}; 'cutwater mirror status' lists what is"
         )
 
 
 def resync(
-    cluster: Cluster, job: str, region: str, topic: str, say: Callable[[str], Any] = lambda _: None
+    cluster: Cluster,
+    job: str,
+    region: str,
+    topic: str,
+    now_ms: Callable[[], int],
+    say: Callable[[str], Any] = lambda _: None,
 ) -> None:
     """Give up the copy of a topic (by its name in the origin); a mirror that is started then copies it anew.
 
@@ -101,35 +103,44 @@ def resync(
     """
     copy = standing(cluster, job, region, topic)
     require_any(copy, region)
-    give_up(cluster, job, region, copy, say)
+    with given_up(cluster, job, region, copy, now_ms, say):
+        pass
 
 
-def give_up(cluster: Cluster, job: str, region: str, copy: Standing, say: Callable[[str], Any]) -> None:
+@contextmanager
+def given_up(
+    cluster: Cluster, job: str, region: str, copy: Standing, now_ms: Callable[[], int], say: Callable[[str], Any]
+) -> Iterator[CopyingWriter]:
     """Fence the mirror, and remove positions, arrivals and the copy, as far as they are there.
 
-    Raises UsageError where a generation stands on the copy, FencedError where a mirror is started meanwhile, or a
-    generation claimed: run this again.
+    No mirror works before what is done with it has ended well; the writer is of whoever does it. Raises UsageError
+    where a generation stands on the copy, FencedError where one is claimed meanwhile, or somebody else begins a
+    copy anew: run this again.
     """
+    renewing = CopyingWriter(cluster, mirrored.renewal_id(job, region))
+    claiming = TransactionalWriter(cluster, topics.claims_id(job))
+    renewal = Renewal(job, region, copy.topic, now_ms())
+    for one in (renewing, claiming):
+        one.initialise()
+    _require_unread(cluster, job, copy.target)
+    _place(claiming, job, [{"key": renewal.key, "value": wire.encode(renewal)}])
     _fence(cluster, job, region)
     say("fenced the mirror")
-    alone = TransactionalWriter(cluster, topics.claims_id(job))
-    alone.initialise()
-    _require_unread(cluster, job, copy.target)
-    say(f"removed {_forget(alone, cluster, job, region, copy.topic)} positions")
-    _fence(cluster, job, region)
-    _forget(alone, cluster, job, region, copy.topic)
+    known = _of(replicas.positions(cluster, job), region, copy.topic)
+    _place(renewing, job, [{"key": one.key} for one in known])
+    say(f"removed {len(known)} positions")
+    renewing.require_own(mirrored.positions(job))
     empty(cluster, mirrored.arrivals(job, region))
     say("removed the arrivals, whose cuts were of this copy among others")
     if delete_topics(cluster, [copy.target]):
         say(f"deleted {copy.target}")
-    if copied_topics(cluster, job, region).get(copy.topic):
-        # What it says was copied is deleted: nobody may announce arrivals by it.
-        _fence(cluster, job, region)
-        _forget(alone, cluster, job, region, copy.topic)
-        empty(cluster, mirrored.arrivals(job, region))
-        raise FencedError(
-            f"a mirror was started meanwhile, and began to copy {copy.topic}: end it, and run this again"
-        )
+    yield renewing
+    _place(renewing, job, [{"key": renewal.key}])
+
+
+def _of(found: replicas.Positions, region: str, topic: str) -> list[Mirrored]:
+    """The positions of one topic."""
+    return [one for place, one in found.copies.get(region, {}).items() if place.topic == topic]
 
 
 def _fence(cluster: Cluster, job: str, region: str) -> None:
@@ -142,12 +153,10 @@ def steer(cluster: Cluster, job: str, region: str, paused: bool, now_ms: int) ->
     writer = TransactionalWriter(cluster, mirrored.operator_id(job, region))
     writer.initialise()
     one = Steering(job, region, paused, now_ms)
-    writer.write_all([Batch(mirrored.positions(job), 0, [{"key": one.key, "value": wire.encode(one)}])])
+    _place(writer, job, [{"key": one.key, "value": wire.encode(one)}])
 
 
-def _forget(alone: TransactionalWriter, cluster: Cluster, job: str, region: str, topic: str) -> int:
-    """Remove the positions of a topic that are there now, all or none; how many these were."""
-    known = copied_topics(cluster, job, region).get(topic, [])
-    if known:
-        alone.write_all([Batch(mirrored.positions(job), 0, [{"key": one.key} for one in known])])
-    return len(known)
+def _place(writer: TransactionalWriter, job: str, records: list[dict[str, bytes]]) -> None:
+    """Among the positions. One without a value takes away what has its key."""
+    if records:
+        writer.write_all([Batch(mirrored.positions(job), 0, records)])

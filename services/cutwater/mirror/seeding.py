@@ -2,7 +2,7 @@
 
 Everything that can be refused is refused before anything is given up: the snapshot is chosen, fetched, checked and
 opened first. Then the copy is given up as by `resync`, and the snapshot's rows are written in its place, with the
-positions last. Whoever finds rows without a position stops, and this is run again.
+positions last. Until then no mirror works here; whoever broke this off runs it again.
 
 Where views share the partitions, a snapshot is several: one of each, of the same milestone.
 """
@@ -19,6 +19,8 @@ from cutwater.adapters import wire
 from cutwater.adapters.admin import cluster_id
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.copying import CopyingWriter
+from cutwater.adapters.ends import Ends
 from cutwater.adapters.identities import Identity
 from cutwater.adapters.objects import Objects
 from cutwater.adapters.streams import newest_milestone
@@ -35,7 +37,7 @@ from cutwater.core.sharing import Partitions
 from cutwater.core.snapshots import File, Manifest, Unusable, share_name, shares_of
 from cutwater.core.topic_check import FoundTopic
 from cutwater.mirror.origin import Origin, ensure
-from cutwater.mirror.resync import Standing, give_up, standing
+from cutwater.mirror.resync import Standing, given_up, standing
 from cutwater.mirror.snapshot_rows import Seed, SnapshotRows
 from cutwater.views.pages import Part
 from cutwater.views.restoring import Restorer, stands_on
@@ -152,7 +154,7 @@ class Seeding:
         """Give the copy up, and begin it from the newest snapshot that fits and is whole; what was done.
 
         `rows` hears how many more rows are written. May be broken off anywhere and run again. Raises as `plan`
-        does; FencedError where a mirror is started meanwhile.
+        does; FencedError where a generation is claimed meanwhile, or somebody else begins a copy anew.
         """
         for plan in self._plans():
             with ExitStack() as held:
@@ -163,10 +165,10 @@ class Seeding:
                     plan.passed_over[plan.seed.milestone.sequence] = str(why)
                     continue
                 say(f"the snapshot of {plan.seed.milestone.token} is here and whole")
-                give_up(self._own, self._job.name, self._region, plan.standing, say)
-                copy = copy_of(plan.found, self._topic, self._job.name, self._region)
-                ensure(self._own, copy, self._replication)
-                self._write(plan, views, rows)
+                with given_up(self._own, self._job.name, self._region, plan.standing, self._now_ms, say) as writer:
+                    copy = copy_of(plan.found, self._topic, self._job.name, self._region)
+                    ensure(self._own, copy, self._replication)
+                    self._write(writer, plan, views, rows)
             break
         shutil.rmtree(self._folder, ignore_errors=True)
         return plan
@@ -314,9 +316,11 @@ class Seeding:
             if reason := unfit(milestone, view.lower_ms(milestone), self._topic, kept):
                 raise _Unfit(reason)
 
-    def _write(self, plan: Plan, views: list[View], rows: Callable[[int], Any]) -> None:
+    def _write(self, writer: CopyingWriter, plan: Plan, views: list[View], rows: Callable[[int], Any]) -> None:
         shards = self._job.shards.shards
-        writing = SnapshotRows(self._own, self._job.name, self._region, shards, plan.seed, self._now_ms)
+        writing = SnapshotRows(
+            writer, Ends(self._own), self._job.name, self._region, shards, plan.seed, self._now_ms
+        )
         place = ShardMap(shards, plan.seed.identity.partitions)
         for view, part in zip(views, plan.parts, strict=True):
             # Of a partition that two of them hold, one is taken.

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from cutwater.adapters import wire
 from cutwater.adapters.avro import Codec
-from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.copying import Copied, Copies, CopyingWriter, Headers
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.hashing import key_hash
@@ -18,7 +17,7 @@ from cutwater.core import mirrored
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UsageError
 from cutwater.core.job import PLAIN_KEY_SCHEMA
-from cutwater.core.mirrored import SLOTS, Mirrored, slot_of
+from cutwater.core.mirrored import Mirrored
 from cutwater.core.mirroring import Place, begun, require_alone, seeded
 from cutwater.core.proof import WRITER_HEADER, Writer
 from cutwater.core.records import Milestone
@@ -43,24 +42,25 @@ class Seed(NamedTuple):
 
 
 class SnapshotRows:
-    """Writes them under the slots' own transactional ids: a mirror that is started meanwhile fences this one.
-
-    A row goes where its key's shard says, as in the origin. The last transaction of each slot says its positions.
-    """
+    """Writes them where their keys' shards say, as in the origin. The last transaction says the positions."""
 
     def __init__(
-        self, own: Cluster, job: str, region: str, shards: int, seed: Seed, now_ms: Callable[[], int]
+        self,
+        writer: CopyingWriter,
+        ends: Ends,
+        job: str,
+        region: str,
+        shards: int,
+        seed: Seed,
+        now_ms: Callable[[], int],
     ) -> None:
-        """`shards`: the job's. Raises UsageError where the topic is not empty."""
+        """`writer`: nobody else writes here. `shards`: the job's. Raises UsageError where something is here."""
         self._job, self._region, self._seed, self._now_ms = job, region, seed, now_ms
-        self._ends = Ends(own)
+        self._writer, self._ends = writer, ends
         self._keys = Codec(PLAIN_KEY_SCHEMA)
         self._shards = ShardMap(shards, seed.identity.partitions)
-        writer = Writer.of_snapshot(seed.milestone.generation, seed.milestone.epoch)
-        self._headers: Headers = [(WRITER_HEADER, writer.header)]
-        self._slots = {one: CopyingWriter(own, mirrored.slot_id(job, region, one)) for one in range(SLOTS)}
-        for one in self._slots.values():
-            one.initialise()
+        said = Writer.of_snapshot(seed.milestone.generation, seed.milestone.epoch)
+        self._headers: Headers = [(WRITER_HEADER, said.header)]
         self._bases = self._ends.of(seed.topic, seed.identity.partitions)
         """The offset here that the next row gets."""
         if any(self._bases.values()):
@@ -89,13 +89,11 @@ class SnapshotRows:
         return self._write(last=True)
 
     def _write(self, last: bool = False) -> int:
-        for slot, writer in self._slots.items():
-            partitions = [one for one in self._bases if slot_of(self._seed.topic, one) == slot]
-            copies = [Copies(self._seed.topic, one, self._held[one]) for one in partitions if one in self._held]
-            if copies or (last and partitions):
-                writer.copy(copies, partial(self._proved, partitions if last else [], copies))
-            for one in copies:
-                self._bases[one.partition] = self._local[one.partition] + 1  # the transaction's marker
+        copies = [Copies(self._seed.topic, one, rows) for one, rows in self._held.items()]
+        if copies or last:
+            self._writer.copy(copies, partial(self._proved, list(self._bases) if last else [], copies))
+        for one in copies:
+            self._bases[one.partition] = self._local[one.partition] + 1  # the transaction's marker
         written, self._held_rows, self._held_bytes = self._held_rows, 0, 0
         self._held.clear()
         return written
