@@ -9,9 +9,10 @@ import pytest
 
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.failover import require_placed
 from cutwater.core.generations import Generation
 from cutwater.core.giving_up import require_settled, require_unread
-from cutwater.core.mirrored import Mirrored, Renewal, Steering, place_of, renewed
+from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering, place_of, renewed
 from protocol_samples import milestone
 
 COPY, ROWS = TopicPartition("shop.events.from-us", 0), TopicPartition("shop.changelog.g1-us-00000000", 1)
@@ -52,3 +53,15 @@ def test_the_key_of_a_renewal_is_nobody_elses(topic: str) -> None:
     position: Any = Mirrored(**blank)
     assert renewed(position.key) is None
     assert renewed(Steering("shop", "us", True, 0).key) is None
+
+
+def test_a_claim_needs_the_positions_of_all_that_it_stands_on() -> None:
+    arrival = Arrival("shop", "us", Generation(1, "us"), 1, b"", 0, READS.source_cut, READS.changelog_cut, 0, 0, 0)
+    stream = TopicPartition("shop.milestones.from-us", 0)
+    every = {COPY, ROWS, stream}
+    require_placed(arrival, stream.topic, every)
+    for missing in every:
+        with pytest.raises(
+            UsageError, match=f"how far {missing.topic}/{missing.partition} is copied is not known"
+        ):
+            require_placed(arrival, stream.topic, every - {missing})

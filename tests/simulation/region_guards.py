@@ -215,7 +215,7 @@ _RESYNCS = {
     **dict.fromkeys(("leap", "compact", "link:cut", "link:slow", "stall", "unknown"), 0.0),
 }
 RESYNCED = Season({"claims": 1}, {**_GOES_ON, "resync": 3.0}, first=121)
-CLAIMED = Season({"claims": 2}, {**_RESYNCS, "failover": 20.0}, first=103)
+CLAIMED = Season({"claims": 2}, {**_RESYNCS, "failover": 20.0}, first=69)
 """Copies are begun anew again and again, between failovers."""
 _NOT_WHOLE = frozenset({LOST_WRITE, PARTIAL, ABORTED_READ})
 

@@ -15,7 +15,6 @@ from cutwater.adapters.crashing import reach
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.generations import milestone_in, promoted, told_parent
 from cutwater.adapters.kafka import TransactionalWriter, partition_count
-from cutwater.adapters.replicas import Positions
 from cutwater.core import mirrored, topics
 from cutwater.core.candidates import PARENT_DIGITS, Candidates
 from cutwater.core.chain import link
@@ -29,6 +28,7 @@ from cutwater.core.failover import (
     copied_up_to,
     forked_at,
     known_loss,
+    require_placed,
     resumed,
 )
 from cutwater.core.generations import Generation
@@ -90,8 +90,7 @@ class FailingOver:
         milestone = milestone_in(parent)
         newest = replicas.newest_milestone(cluster, job, origin) or milestone
         heard_ms = max(newest.committed_ms, replicas.last_heard_ms(cluster, job, origin))
-        copied = self._copies(self._positions())
-        return Found(arrival, parent, milestone, newest, heard_ms, copied, self.released())
+        return Found(arrival, parent, milestone, newest, heard_ms, self._copied(), self.released())
 
     def arrival(self) -> Arrival | None:
         """The newest one. Raises UsageError where no mirror has run."""
@@ -100,6 +99,11 @@ class FailingOver:
                 f"no mirror has run at {self._cluster.bootstrap}: nothing of job {self._job.name} is copied there"
             )
         return replicas.last_arrival(self._cluster, self._job.name, self._origin)
+
+    def require_settled(self) -> None:
+        """Raise UnavailableError while a copy is begun anew: no mirror brings anything meanwhile."""
+        here = replicas.positions(self._cluster, self._job.name)
+        require_settled(self._origin, here.renewed(self._origin))
 
     def released(self) -> Release | None:
         """The release that ends the copied stream, where one does."""
@@ -171,25 +175,25 @@ class FailingOver:
     def _standing(self, found: Found) -> Found:
         """The same as it is now, once nobody else claims: somebody may have begun to give a copy up meanwhile.
 
-        He has ended whoever claimed before. Raises UnavailableError while he has not come to the end of it, and
-        where the arrival is another one.
+        He has ended whoever claimed before, and removed positions, then arrivals. Raises UnavailableError where
+        the arrival is another one, UsageError as `require_placed`.
         """
-        here = self._positions()
-        require_settled(self._origin, here.renewed(self._origin))
-        newest = self.arrival()
+        copied, newest = self._copied(), self.arrival()
         if newest != found.arrival:
             now = f"is {newest.token} now" if newest else "is gone"
             raise UnavailableError(
                 f"the arrival {found.arrival.token}, which this began with, {now}: a mirror runs, or somebody "
                 "begins a copy anew ('cutwater mirror resync'). Nothing was claimed; ask again"
             )
-        return found._replace(copied=self._copies(here))
+        targets = {
+            TopicPartition(mirrored.target(self._job.name, one.topic, self._origin), one.partition)
+            for one in copied
+        }
+        require_placed(newest, mirrored.milestones_from(self._job.name, self._origin), targets)
+        return found._replace(copied=copied)
 
-    def _positions(self) -> Positions:
-        return replicas.positions(self._cluster, self._job.name)
-
-    def _copies(self, here: Positions) -> list[Mirrored]:
-        return list(here.copies.get(self._origin, {}).values())
+    def _copied(self) -> list[Mirrored]:
+        return list(replicas.positions(self._cluster, self._job.name).copies.get(self._origin, {}).values())
 
     def _last(self) -> Milestone | None:
         """The newest milestone of this region; None also where only a mirror has run here."""

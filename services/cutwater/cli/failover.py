@@ -112,7 +112,8 @@ def switchover(
     Releases the job there (unless 'cutwater release' has), waits until its last milestone has arrived, claims a
     generation, and asks for its promotion. The mirror goes on meanwhile, and brings what is still produced there.
 
-    Exit 2: there is no mirror, or no milestone. 4: not arrived, or not promoted, in time; run it again.
+    Exit 2: there is no mirror, or no milestone. 4: a copy is begun anew and nothing was released; or not arrived,
+    or not promoted, in time: run it again.
 
     Examples:  cutwater switchover job.yaml --origin us --dry-run  ·  cutwater switchover job.yaml --origin us
     """
@@ -121,6 +122,8 @@ def switchover(
     with steps.step("looking at both regions"):
         found = one.look()
         made = _released(settings, job, found)
+        if made is None:
+            one.require_settled()  # else the job would rest there, and wait for what nobody brings
     if dry_run:
         _plan(one, settings, job, found, steps, as_json, to_come=not found.planned)
         return

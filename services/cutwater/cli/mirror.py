@@ -112,15 +112,15 @@ def resync(
 
     The running mirror is fenced and leaves, and one that is started meanwhile leaves, too: start it again
     afterwards. Until milestones arrive anew, this region has no arrival. Broken off anywhere, the same command
-    begins again; until it does, no mirror works and nothing is claimed.
+    begins again; until it does, no mirror of that origin works.
 
     With --from-snapshot the newest snapshot of the generation is taken whose milestone stands on the origin's
     commit stream and whose cut the origin's log still holds; where there is none, nothing is deleted. The
     milestones behind the snapshot's arrive, and it itself does not.
 
     Exit 2: nothing of the topic is copied, no snapshot fits, or nobody said yes. 3: the disk does not take the
-    snapshot. 4: the brokers of a region or the store do not answer. 6: a generation was claimed meanwhile, or
-    somebody else begins a copy anew.
+    snapshot. 4: the brokers of a region or the store do not answer. 6: somebody claims, promotes or
+    prunes meanwhile, or begins a copy anew: run it again.
 
     Examples:  cutwater mirror resync job.yaml --topic flights.events  ·  cutwater mirror resync job.yaml
     --topic flights.events --origin us --yes  ·  cutwater mirror resync job.yaml

@@ -6,7 +6,7 @@ arrived; what the origin committed behind it is a fork from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -59,6 +59,21 @@ def copied_up_to(positions: Iterable[Mirrored], source: str, origin: str) -> Cut
     """How far the origin's source is copied, in its own offsets; by the place here."""
     name = from_origin(source, origin)
     return Cut.of({TopicPartition(name, one.partition): one.next for one in positions if one.topic == source})
+
+
+def require_placed(arrival: Arrival, stream: str, copied: Collection[TopicPartition]) -> None:
+    """Raise UsageError where a copy that an arrival stands on has begun to be given up: its positions go first.
+
+    `stream`: the copy of the commit stream. `copied`: the partitions here of which there are positions.
+    """
+    cuts = (arrival.source_cut, arrival.changelog_cut)
+    stands_on = [TopicPartition(stream, 0), *(place for cut in cuts for place, _ in cut)]
+    if unknown := [place for place in stands_on if place not in copied]:
+        named = ", ".join(f"{one.topic}/{one.partition}" for one in unknown)
+        raise UsageError(
+            f"how far {named} is copied is not known: somebody has begun to give the copy up. Run "
+            "'cutwater mirror resync' again, start the mirror, and wait for an arrival. Nothing was claimed"
+        )
 
 
 def forked_at(line: Iterable[Generation], own: Mapping[str, int], job: str) -> int:

@@ -37,8 +37,8 @@ def require_unread(target: str, at_work: Milestone | None, coming: Mapping[Gener
 def require_settled(origin: str, renewed: Collection[str]) -> None:
     """Raise UnavailableError while copies of an origin are begun anew, or where that was broken off.
 
-    By positions, arrivals and copies as they stand meanwhile nobody copies, announces or claims anything.
-    `renewed`: the topics of the origin.
+    By positions, arrivals and copies as they stand meanwhile no mirror copies or announces anything. `renewed`:
+    the topics of the origin.
     """
     if renewed:
         raise UnavailableError(

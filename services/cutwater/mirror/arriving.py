@@ -116,6 +116,8 @@ class Arriving:
 
     def _take_positions(self) -> None:
         for message in self._positions.read(0.0) if self._positions else ():
+            if message.offset() >= self._until:
+                self._require_settled()  # also where a renewal came to its end before this process has heard of it
             self._take_position(bytes(message.key() or b""), message.value())
 
     def _take_position(self, key: bytes, value: bytes | None) -> None:

@@ -2,11 +2,11 @@
 
 What it does not let, a snapshot may: `cutwater.mirror.seeding` begins the same way.
 
-The order makes it safe to die anywhere. First a renewal is written among the positions, by the id that claims are
-written with: who claims a generation here has done so before, and this is refused or ended, or asks later, and is
-refused. As long as it stands there, a mirror that is started leaves again; the running one is fenced behind it.
-Then the topic's positions go; then the arrivals, since their cuts are of the copy that is given up; then the copy.
-Last goes the renewal. Whoever broke this off runs it again.
+The order makes it safe to die anywhere. First a renewal is written among the positions: as long as it stands
+there, a mirror that is started leaves again; the running one is fenced behind it. Then the topic's positions go,
+all at once and by the id that claims are written with: who claims a generation here has done so before, and this
+is refused or ended, or does it later, and finds no positions. Then the arrivals go, since their cuts are of the
+copy that is given up; then the copy. Last goes the renewal. Whoever broke this off runs it again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Standing(NamedTuple):
     known: list[Mirrored]
     """The positions of its partitions."""
     exists: bool
-    begun: bool = False
+    begun: bool
     """Has somebody begun to give it up?"""
 
 
@@ -99,9 +99,14 @@ def resync(
 ) -> None:
     """Give up the copy of a topic (by its name in the origin); a mirror that is started then copies it anew.
 
-    A mirror that runs is fenced and leaves. Raises UsageError where nothing of it is here.
+    A mirror that runs is fenced and leaves. Raises UsageError where nothing of it is here, or a generation stands
+    on it.
     """
-    copy = standing(cluster, job, region, topic)
+    try:
+        copy = standing(cluster, job, region, topic)
+    except UsageError:
+        _withdraw(cluster, job, region, topic)
+        raise
     require_any(copy, region)
     with given_up(cluster, job, region, copy, now_ms, say):
         pass
@@ -119,23 +124,41 @@ def given_up(
     """
     renewing = CopyingWriter(cluster, mirrored.renewal_id(job, region))
     claiming = TransactionalWriter(cluster, topics.claims_id(job))
-    renewal = Renewal(job, region, copy.topic, now_ms())
     for one in (renewing, claiming):
         one.initialise()
     _require_unread(cluster, job, copy.target)
-    _place(claiming, job, [{"key": renewal.key, "value": wire.encode(renewal)}])
+    renewal = Renewal(job, region, copy.topic, now_ms())
+
+    def note() -> None:
+        """That it is begun, and still by this process: nothing else shuts it out of what deletes."""
+        _place(renewing, job, [{"key": renewal.key, "value": wire.encode(renewal)}])
+
+    note()
     _fence(cluster, job, region)
     say("fenced the mirror")
     known = _of(replicas.positions(cluster, job), region, copy.topic)
-    _place(renewing, job, [{"key": one.key} for one in known])
+    if known:
+        _place(claiming, job, [{"key": one.key} for one in known])
     say(f"removed {len(known)} positions")
-    renewing.require_own(mirrored.positions(job))
+    note()
     empty(cluster, mirrored.arrivals(job, region))
     say("removed the arrivals, whose cuts were of this copy among others")
+    note()
     if delete_topics(cluster, [copy.target]):
         say(f"deleted {copy.target}")
     yield renewing
     _place(renewing, job, [{"key": renewal.key}])
+
+
+def _withdraw(cluster: Cluster, job: str, region: str, topic: str) -> None:
+    """The renewal of an earlier try, which a generation that was claimed since forbids to go on.
+
+    That one found every position, so nothing of the copy had gone.
+    """
+    if replicas.has_mirror(cluster, job) and topic in replicas.positions(cluster, job).renewed(region):
+        writer = TransactionalWriter(cluster, mirrored.renewal_id(job, region))
+        writer.initialise()
+        _place(writer, job, [{"key": Renewal(job, region, topic, 0).key}])
 
 
 def _of(found: replicas.Positions, region: str, topic: str) -> list[Mirrored]:
@@ -158,5 +181,4 @@ def steer(cluster: Cluster, job: str, region: str, paused: bool, now_ms: int) ->
 
 def _place(writer: TransactionalWriter, job: str, records: list[dict[str, bytes]]) -> None:
     """Among the positions. One without a value takes away what has its key."""
-    if records:
-        writer.write_all([Batch(mirrored.positions(job), 0, records)])
+    writer.write_all([Batch(mirrored.positions(job), 0, records)])

@@ -65,7 +65,8 @@ class SnapshotRows:
         """The offset here that the next row gets."""
         if any(self._bases.values()):
             raise UsageError(
-                f"somebody wrote into {seed.topic} since it was made: end the mirror, and run this again"
+                f"somebody wrote into {seed.topic} since it was made, and no mirror of this version does: end who "
+                "it was, and run this again"
             )
         self._local = dict(self._bases)
         """The offset that follows the last row."""
