@@ -95,7 +95,7 @@ def test_a_throttle_holds_the_rate(broker: Any, writing: Writing) -> None:
     assert time.monotonic() - began >= 0.5 * size / 10_000 - 2, "a piece goes at once, what follows it waits"
 
 
-def test_resync_asks_first(broker: Any, writing: Writing, tmp_path: Path) -> None:
+def test_resync_asks_first_and_is_told_until_it_has_ended(broker: Any, writing: Writing, tmp_path: Path) -> None:
     own, origin, job, path = broker.cluster, writing.cluster, writing.job, tmp_path / f"{writing.job.name}.yaml"
     events = Events(writing)
     writing.epoch([Sold("a", 1, 1)], source_cut=events.cut())
@@ -106,7 +106,16 @@ def test_resync_asks_first(broker: Any, writing: Writing, tmp_path: Path) -> Non
     assert refused.returncode == 2
     assert "give --yes; nothing was deleted" in refused.stderr.replace("\n", " ")
     assert len(arrivals(own, job)) == 1
+    # Behind the note and the removal of positions.
+    crash = {"CUTWATER_CRASH_POINT": "transaction-open@3", "CUTWATER_CRASH_MARK": str(tmp_path / "mark")}
+    assert call(own, origin, *words, "--yes", **crash).returncode == -9
+    show = ("mirror", "status", str(path))
+    assert json.loads(call(own, origin, *show, "--json").stdout)["begun_anew"] == [writing.topic]
+    assert f"the copy of {writing.topic} is begun anew, or that was broken off" in call(own, origin, *show).stderr
+    told = json.loads(call(own, origin, *words, "--dry-run", "--json").stdout)
+    assert (told["positions"], told["begun_anew"]) == (0, True)
     done = call(own, origin, *words, "--yes")
     assert done.returncode == 0, done.stderr
+    assert json.loads(call(own, origin, *show, "--json").stdout)["begun_anew"] == []
     with mirroring(own, origin, job) as mirror:
         wait_arrived(mirror, own, job, 1)

@@ -109,10 +109,16 @@ def _counting() -> Iterator[_Report]:
 
 def tell_given_up(copy: Standing, as_json: bool) -> None:
     """What `resync` without a snapshot would do."""
-    told = {"deletes": copy.target if copy.exists else None, "positions": len(copy.known)}
+    told = {
+        "deletes": copy.target if copy.exists else None,
+        "positions": len(copy.known),
+        "begun_anew": copy.begun,
+    }
     if as_json:
         print_json({"topic": copy.topic, "dry_run": True, **told, "snapshot": None})
         return
+    if copy.begun:
+        out.print("somebody has begun this already: where he has not come to the end of it, this does")
     what = f"deleted would be {copy.target}" if copy.exists else f"{copy.target} is not there"
     out.print(f"{what}, and {len(copy.known)} positions; {copy.topic} is then copied from the start of its log")
 

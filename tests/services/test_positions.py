@@ -1,0 +1,20 @@
+"""The fold over the positions topic, without a broker."""
+
+from __future__ import annotations
+
+from cutwater.adapters import wire
+from cutwater.adapters.replicas import Positions
+from cutwater.core.mirrored import Renewal
+
+
+def test_each_renewal_stands_until_it_is_taken_away() -> None:
+    found, here = Positions(), Renewal("shop", "us", "shop.events", 5)
+    there, other = Renewal("shop", "eu", "shop.events", 5), Renewal("shop", "us", "shop.milestones", 7)
+    for one in (here, there, other, here):
+        assert found.take(one.key, wire.encode(one)) == one
+    assert found.renewed("us") == {"shop.events", "shop.milestones"}
+    for _ in range(2):
+        assert found.take(here.key, None) is None
+        assert (found.renewed("us"), found.renewed("eu")) == ({"shop.milestones"}, {"shop.events"})
+    assert found.renewed("apac") == frozenset()
+    assert not found.every
