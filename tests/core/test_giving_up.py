@@ -36,11 +36,12 @@ def test_events_and_rows_of_who_is_about_to_begin(place: TopicPartition) -> None
 
 
 def test_nobody_works_by_what_stands_beside_a_copy_that_is_begun_anew() -> None:
-    require_settled("us", ())
+    require_settled("us", {})
     with pytest.raises(
-        UnavailableError, match=r"the copy of shop.events, shop.milestones from us anew.*resync' again"
+        UnavailableError,
+        match=r"events \(since 1970-01-01T00:00:05Z\), shop.miles.*from us anew.*--withdraw.*resync' again",
     ):
-        require_settled("us", {"shop.milestones", "shop.events"})
+        require_settled("us", {"shop.milestones": 7_000, "shop.events": 5_000})
 
 
 @pytest.mark.parametrize("topic", ["shop.events", "7", "steering", "renewal", "a_b-c"])

@@ -13,6 +13,7 @@ import pytest
 from changelogs import Sold, Writing, make_job
 from mirroring import Events, arrivals, environment_of, mirroring, positions, wait_arrived
 
+from cutwater.adapters import streams
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import topics
 
@@ -106,12 +107,24 @@ def test_resync_asks_first_and_is_told_until_it_has_ended(broker: Any, writing: 
     assert refused.returncode == 2
     assert "give --yes; nothing was deleted" in refused.stderr.replace("\n", " ")
     assert len(arrivals(own, job)) == 1
+    # Behind the note alone.
+    crash = {"CUTWATER_CRASH_POINT": "transaction-open@2", "CUTWATER_CRASH_MARK": str(tmp_path / "first")}
+    assert call(own, origin, *words, "--yes", **crash).returncode == -9
+    over = call(own, origin, "switchover", str(path), "--wait", "5")
+    assert over.returncode == 4, over.stderr
+    assert "--withdraw" in over.stderr
+    assert streams.release(origin, topics.milestones(job.name)) is None, "it works on where it is"
+    back = call(own, origin, *words, "--withdraw", "--json")
+    assert json.loads(back.stdout) == {"topic": writing.topic, "withdrawn": True}, back.stderr
+    assert len(arrivals(own, job)) == 1
     # Behind the note and the removal of positions.
     crash = {"CUTWATER_CRASH_POINT": "transaction-open@3", "CUTWATER_CRASH_MARK": str(tmp_path / "mark")}
     assert call(own, origin, *words, "--yes", **crash).returncode == -9
     show = ("mirror", "status", str(path))
     assert json.loads(call(own, origin, *show, "--json").stdout)["begun_anew"] == [writing.topic]
-    assert f"the copy of {writing.topic} is begun anew, or that was broken off" in call(own, origin, *show).stderr
+    assert f"the copy of {writing.topic} (since " in call(own, origin, *show).stderr
+    refused = call(own, origin, *words, "--withdraw")
+    assert (refused.returncode, "have gone" in refused.stderr) == (2, True)
     told = json.loads(call(own, origin, *words, "--dry-run", "--json").stdout)
     assert (told["positions"], told["begun_anew"]) == (0, True)
     done = call(own, origin, *words, "--yes")

@@ -12,9 +12,9 @@ def test_each_renewal_stands_until_it_is_taken_away() -> None:
     there, other = Renewal("shop", "eu", "shop.events", 5), Renewal("shop", "us", "shop.milestones", 7)
     for one in (here, there, other, here):
         assert found.take(one.key, wire.encode(one)) == one
-    assert found.renewed("us") == {"shop.events", "shop.milestones"}
+    assert found.renewed("us") == {"shop.events": 5, "shop.milestones": 7}
     for _ in range(2):
         assert found.take(here.key, None) is None
-        assert (found.renewed("us"), found.renewed("eu")) == ({"shop.milestones"}, {"shop.events"})
-    assert found.renewed("apac") == frozenset()
+        assert (found.renewed("us"), found.renewed("eu")) == ({"shop.milestones": 7}, {"shop.events": 5})
+    assert found.renewed("apac") == {}
     assert not found.every

@@ -8,13 +8,15 @@ import pytest
 from changelogs import Writing, until
 from mirroring import ORIGIN, Events, Running, arrivals, epoch, make, mirroring, require_held, wait_arrived
 
+from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.failing_over import FailingOver
+from cutwater.adapters.kafka import Batch, TransactionalWriter
 from cutwater.adapters.process import now_ms
-from cutwater.core import mirrored
+from cutwater.core import mirrored, topics
 from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.replication import UNREPLICATED
-from cutwater.mirror.resync import given_up, resync, standing
+from cutwater.mirror.resync import given_up, resync, standing, withdraw
 
 
 def failing_over(broker: Any, writing: Writing) -> FailingOver:
@@ -37,11 +39,25 @@ def test_no_mirror_works_beside_it(broker: Any, writing: Writing, events: Events
             until(lambda: begun[0].error is not None, "the mirror to find that a copy is begun anew")
 
     resync(own, job.name, ORIGIN, events.topic, now_ms, meanwhile)
-    with pytest.raises(UnavailableError, match=f"begins the copy of {events.topic} from {ORIGIN} anew"):
+    with pytest.raises(UnavailableError, match=f"begins the copy of {events.topic} .* from {ORIGIN} anew"):
         begun[0].end()
     assert arrivals(own, job) == []
     with mirroring(own, writing.cluster, job) as mirror:
         require_held(writing, own, wait_arrived(mirror, own, job, 2))
+
+
+def test_one_at_work_leaves_before_it_is_fenced(broker: Any, writing: Writing, events: Events) -> None:
+    """What it reads of a copy is no longer its own, and what it announces goes."""
+    own, job = broker.cluster, writing.job
+    mirror = Running(make(own, writing.cluster, job))
+    wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    writer = TransactionalWriter(own, mirrored.renewal_id(job.name, ORIGIN))
+    writer.initialise()
+    one = mirrored.Renewal(job.name, ORIGIN, events.topic, 5)
+    writer.write_all([Batch(mirrored.positions(job.name), 0, [{"key": one.key, "value": wire.encode(one)}])])
+    until(lambda: mirror.error is not None, "the mirror to read that a copy is begun anew")
+    with pytest.raises(FencedError, match="this mirror leaves"):
+        mirror.end()
 
 
 @pytest.mark.parametrize("step", ["removed", "deleted"])
@@ -65,6 +81,11 @@ def test_one_that_was_broken_off_is_run_again(broker: Any, writing: Writing, eve
         mirror.end()
     with pytest.raises((UsageError, UnavailableError), match="mirror resync"):
         going_on.claim(found, UNREPLICATED)
+    with pytest.raises(UsageError, match=f"the positions of {events.topic} have gone"):
+        withdraw(own, job.name, ORIGIN, events.topic)
+    if not arrivals(own, job):
+        with pytest.raises(UnavailableError, match="resync' again"):
+            going_on.look()
     assert standing(own, job.name, ORIGIN, events.topic).begun
     resync(own, job.name, ORIGIN, events.topic, now_ms)
     assert not standing(own, job.name, ORIGIN, events.topic).begun
@@ -91,12 +112,53 @@ def test_what_was_broken_off_before_anything_had_gone_hinders_no_failover(
     claim = going_on.claim(going_on.look(), UNREPLICATED)
     with pytest.raises(UsageError, match=f"{claim.generation} was claimed here"):
         resync(own, job.name, ORIGIN, events.topic, now_ms)
+    withdraw(own, job.name, ORIGIN, events.topic)
     assert arrivals(own, job) == [found]
     with mirroring(own, writing.cluster, job) as mirror:
         wait_arrived(mirror, own, job, epoch(writing, events, 2))
 
 
-@pytest.mark.parametrize("step", ["fenced the mirror", "removed the arrivals"])
+def test_whoever_is_still_at_work_is_ended_by_the_withdrawal(
+    broker: Any, writing: Writing, events: Events
+) -> None:
+    """Else he would remove positions behind it, and no note would say so."""
+    own, job = broker.cluster, writing.job
+    with mirroring(own, writing.cluster, job) as mirror:
+        found = wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    with pytest.raises(UsageError, match=f"nobody has begun the copy of {events.topic}"):
+        withdraw(own, job.name, ORIGIN, events.topic)
+
+    def meanwhile(said: str) -> None:
+        assert said == "fenced the mirror", "nothing goes behind it"
+        withdraw(own, job.name, ORIGIN, events.topic)
+
+    with pytest.raises(FencedError, match=f"says that {events.topic} is begun anew, no mirror of {ORIGIN} works"):
+        resync(own, job.name, ORIGIN, events.topic, now_ms, meanwhile)
+    assert arrivals(own, job) == [found]
+    assert not standing(own, job.name, ORIGIN, events.topic).begun
+    with mirroring(own, writing.cluster, job) as mirror:
+        require_held(writing, own, wait_arrived(mirror, own, job, epoch(writing, events, 2)))
+
+
+def test_who_claims_meanwhile_ends_it_also_where_no_position_stands(
+    broker: Any, writing: Writing, events: Events
+) -> None:
+    """Whoever makes generations has the id of claims: behind him nothing more goes."""
+    own, job = broker.cluster, writing.job
+    ensure_topics(own, mirrored.owned(job.name, ORIGIN))
+    copy = standing(own, job.name, ORIGIN, events.topic)
+    told = list[str]()
+
+    def meanwhile(said: str) -> None:
+        told.append(said)
+        TransactionalWriter(own, topics.claims_id(job.name)).initialise()
+
+    with pytest.raises(FencedError), given_up(own, job.name, ORIGIN, copy, now_ms, meanwhile):
+        pass
+    assert told == ["fenced the mirror"]
+
+
+@pytest.mark.parametrize("step", ["fenced the mirror", "removed", "removed the arrivals"])
 def test_of_two_the_first_ends(broker: Any, writing: Writing, events: Events, step: str) -> None:
     """It stood still for so long that somebody began another one, and deletes nothing of what that one made."""
     own, job = broker.cluster, writing.job

@@ -37,7 +37,7 @@ from cutwater.core.records import Claim
 from cutwater.core.replication import UNREPLICATED
 from cutwater.core.safe_time import SafeTime
 from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
-from cutwater.mirror.resync import resync
+from cutwater.mirror.resync import resync, withdraw
 from cutwater.mirror.service import Mirror
 from simulation.asking import Asking
 from simulation.checker import FALSE_ALARM, STUCK, Anomaly
@@ -337,8 +337,17 @@ class Regions(Several):
         for where in (self.live, self.stalled):
             for one in [where[each] for each in where if each.split()[1] == name]:
                 self._disturb(one, name)
-        process.spawn(lambda: resync(cluster, JOB.name, there, topic, lambda: self.now_ms))
+        process.spawn(lambda: self._begin_anew(cluster, there, topic))
         self.faults["resync"] += 1
+
+    def _begin_anew(self, cluster: Any, there: str, topic: str) -> None:
+        """Whoever may not takes back what an earlier try has noted."""
+        try:
+            resync(cluster, JOB.name, there, topic, lambda: self.now_ms)
+        except UsageError:
+            with suppress(UsageError):
+                withdraw(cluster, JOB.name, there, topic)
+            raise
 
     def _disturb(self, one: Process, name: str) -> None:
         if name in self.given_up and one.slot.split()[0] in ("mirror", "ask"):

@@ -78,10 +78,11 @@ class FailingOver:
         self.claims = Claims(cluster, job, region, now_ms)
 
     def look(self) -> Found:
-        """What stands here. Raises UsageError where nothing has arrived."""
+        """What stands here. Raises UsageError where nothing has arrived, UnavailableError as `require_settled`."""
         cluster, job, origin = self._cluster, self._job.name, self._origin
         arrival = self.arrival()
         if arrival is None:
+            self.require_settled()
             raise UsageError(
                 f"no milestone of {job} has arrived from region {origin}: there is nothing whole to go on from. "
                 f"'cutwater regions' shows how far the copies are"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cutwater.adapters import streams, wire
 from cutwater.adapters.admin import described
@@ -23,16 +23,16 @@ class Positions:
     def __init__(self) -> None:
         self.copies: dict[str, dict[TopicPartition, Mirrored]] = {}
         self.steering: dict[str, Steering] = {}
-        self._renewals: dict[str, set[str]] = {}
+        self._renewals: dict[str, dict[str, int]] = {}
 
     @property
     def every(self) -> list[Mirrored]:
         """Of all origins."""
         return [one for places in self.copies.values() for one in places.values()]
 
-    def renewed(self, origin: str) -> frozenset[str]:
-        """Topics of an origin whose copies somebody begins anew, or has begun and broken off."""
-        return frozenset(self._renewals.get(origin, ()))
+    def renewed(self, origin: str) -> Mapping[str, int]:
+        """Topics of an origin whose copies somebody begins anew, or has begun and broken off; since when (ms)."""
+        return self._renewals.get(origin, {})
 
     def take(self, key: bytes, value: bytes | None) -> Mirrored | Steering | Renewal | None:
         """The next record of the topic; None where it takes something away."""
@@ -47,13 +47,13 @@ class Positions:
             self.steering[one.origin] = one
             return one
         if isinstance(one, Renewal):
-            self._renewals.setdefault(one.origin, set()).add(one.topic)
+            self._renewals.setdefault(one.origin, {})[one.topic] = one.at_ms
             return one
         return None
 
     def _take_away(self, key: bytes) -> None:
         if (ended := renewed(key)) is not None:
-            self._renewals.get(ended[0], set()).discard(ended[1])
+            self._renewals.get(ended[0], {}).pop(ended[1], None)
             return
         origin, place = place_of(key)
         self.copies.get(origin, {}).pop(place, None)

@@ -72,7 +72,7 @@ def failover(
     snapshot of it in the store that CUTWATER_SNAPSHOTS names, which a view of this region takes.
 
     Exit 2: nothing has arrived, the region was alive a moment ago, or nothing holds the newest arrival's state.
-    4: the store does not answer; or not promoted in time: it still will be.
+    4: the store does not answer, or copies are begun anew; or not promoted in time: it still will be.
 
     Examples:  cutwater failover job.yaml --origin us --dry-run  ·  cutwater failover job.yaml --origin us
     """
@@ -244,6 +244,7 @@ def _await_arrival(one: FailingOver, made: Release, wait_s: float, status: Any) 
         newest = arrival.token if arrival else "none"
         status.update(f"waiting for {made.token}: {newest} has arrived")
         if time.monotonic() > deadline:
+            one.require_settled()
             raise UnavailableError(
                 f"{made.token} has not arrived: the newest is {newest}. Does the mirror run? 'cutwater regions' "
                 "shows how far it is; then run this again. To take it back there: 'cutwater generation start'"

@@ -17,6 +17,7 @@ from cutwater.cli.output import handled, iso, out, print_json, say, table
 from cutwater.cli.seeding import Asked, from_a_snapshot, tell_given_up
 from cutwater.core import mirrored
 from cutwater.core.errors import UsageError
+from cutwater.core.giving_up import told
 from cutwater.core.mirrored import Mirrored
 from cutwater.mirror import resync as resyncing
 
@@ -49,12 +50,15 @@ def status(
     found = replicas.positions(settings.cluster, job)
     steering, copies = found.steering.get(region), found.copies.get(region, {})
     paused = bool(steering and steering.paused)
-    rows, renewed = [_plain(job, one) for _, one in sorted(copies.items())], sorted(found.renewed(region))
+    rows, renewed = [_plain(job, one) for _, one in sorted(copies.items())], found.renewed(region)
     if as_json:
-        print_json({"origin": region, "paused": paused, "begun_anew": renewed, "partitions": rows})
+        print_json({"origin": region, "paused": paused, "begun_anew": sorted(renewed), "partitions": rows})
         return
     if renewed:
-        say(f"the copy of {', '.join(renewed)} is begun anew, or that was broken off: 'cutwater mirror resync'")
+        say(
+            f"the copy of {told(renewed)} is begun anew. Where that was broken off: 'cutwater mirror resync "
+            f"--withdraw', and where it refuses, while {region} lives, the same 'cutwater mirror resync' again"
+        )
     columns = ("topic", "partition", "copied to", "next", "records", "bytes", "newest", "written")
     out.print(table(f"copied from {region}{', paused' if paused else ''}", columns, [_row(one) for one in rows]))
 
@@ -101,6 +105,9 @@ def resync(
     store: Annotated[
         str | None, typer.Option(help="Folder or URL of the origin's snapshots; default CUTWATER_SNAPSHOTS.")
     ] = None,
+    withdraw: Annotated[
+        bool, typer.Option("--withdraw", help="Take back one that was broken off before anything had gone.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     bootstrap_servers: BootstrapOption = None,
@@ -112,7 +119,8 @@ def resync(
 
     The running mirror is fenced and leaves, and one that is started meanwhile leaves, too: start it again
     afterwards. Until milestones arrive anew, this region has no arrival. Broken off anywhere, the same command
-    begins again; until it does, no mirror of that origin works.
+    begins again; until it does, no mirror of that origin works. --withdraw ends that without a new copy, as
+    long as nothing of the old one has gone.
 
     With --from-snapshot the newest snapshot of the generation is taken whose milestone stands on the origin's
     commit stream and whose cut the origin's log still holds; where there is none, nothing is deleted. The
@@ -124,12 +132,18 @@ def resync(
 
     Examples:  cutwater mirror resync job.yaml --topic flights.events  ·  cutwater mirror resync job.yaml
     --topic flights.events --origin us --yes  ·  cutwater mirror resync job.yaml
+    --topic flights.events --withdraw  ·  cutwater mirror resync job.yaml
     --topic flights.changelog.g1-us-00000000 --from-snapshot --store s3://us-backups/cutwater --dry-run
     """
     settings, job, region = _place(job_file, origin, bootstrap_servers, data_dir)
+    if withdraw and (from_snapshot or store or dry_run):
+        raise UsageError("--withdraw copies nothing, and asks nothing: give it with --topic alone")
     if from_snapshot:
         asked = Asked(settings, load_job(job_file), region, topic, store, as_json)
         from_a_snapshot(asked, dry_run, lambda: _confirm(_named(settings, job, region, topic), yes))
+        return
+    if withdraw:
+        _withdraw(settings, job, region, topic, as_json)
         return
     if store:
         raise UsageError("--store names snapshots: give --from-snapshot too")
@@ -144,6 +158,14 @@ def resync(
         print_json({"topic": topic, "snapshot": None})
     else:
         out.print(f"{topic} is copied anew once the mirror runs: start it again")
+
+
+def _withdraw(settings: Settings, job: str, region: str, topic: str, as_json: bool) -> None:
+    resyncing.withdraw(settings.cluster, job, region, topic)
+    if as_json:
+        print_json({"topic": topic, "withdrawn": True})
+    else:
+        out.print(f"{topic} stays as it is copied, and nothing of it has gone: start the mirror again")
 
 
 def _named(settings: Settings, job: str, region: str, topic: str) -> str:

@@ -117,10 +117,14 @@ def tell_given_up(copy: Standing, as_json: bool) -> None:
     if as_json:
         print_json({"topic": copy.topic, "dry_run": True, **told, "snapshot": None})
         return
-    if copy.begun:
-        out.print("somebody has begun this already: where he has not come to the end of it, this does")
+    _tell_begun(copy)
     what = f"deleted would be {copy.target}" if copy.exists else f"{copy.target} is not there"
     out.print(f"{what}, and {len(copy.known)} positions; {copy.topic} is then copied from the start of its log")
+
+
+def _tell_begun(copy: Standing) -> None:
+    if copy.begun:
+        out.print("somebody has begun this already: where he has not come to the end of it, this does")
 
 
 def _tell(plan: Plan, asked: Asked, rows: int | None) -> None:
@@ -131,6 +135,7 @@ def _tell(plan: Plan, asked: Asked, rows: int | None) -> None:
         "dry_run": rows is None,
         "deletes": copy.target if copy.exists else None,
         "positions": len(copy.known),
+        "begun_anew": copy.begun,
         "snapshot": str(milestone.token),
         "committed": iso(milestone.committed_ms),
         "shares": [one.shelf.names.share for one in plan.parts],
@@ -153,6 +158,7 @@ def _tell(plan: Plan, asked: Asked, rows: int | None) -> None:
     out.print(table(title, columns, [tuple(f"{one:,}" for one in row.values()) for row in told["partitions"]]))
     size = f"{told['files']} files, {decimal(told['bytes'])}"
     if rows is None:
+        _tell_begun(copy)
         out.print(f"would be fetched: {size}; deleted would be {copy.target}, and {len(copy.known)} positions")
     else:
         out.print(f"{rows:,} rows are written; the mirror copies on behind them once it runs: start it again")

@@ -71,8 +71,9 @@ def require_placed(arrival: Arrival, stream: str, copied: Collection[TopicPartit
     if unknown := [place for place in stands_on if place not in copied]:
         named = ", ".join(f"{one.topic}/{one.partition}" for one in unknown)
         raise UsageError(
-            f"how far {named} is copied is not known: somebody has begun to give the copy up. Run "
-            "'cutwater mirror resync' again, start the mirror, and wait for an arrival. Nothing was claimed"
+            f"how far {named} is copied is not known: somebody has begun to give the copy up. Nothing was "
+            f"claimed. While {arrival.origin} lives, run 'cutwater mirror resync' again, start the mirror, and "
+            "wait for an arrival"
         )
 
 

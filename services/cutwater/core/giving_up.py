@@ -7,10 +7,11 @@ offsets are other events, and nobody would notice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.moments import iso
 from cutwater.core.records import Milestone
 
 
@@ -34,14 +35,20 @@ def require_unread(target: str, at_work: Milestone | None, coming: Mapping[Gener
             )
 
 
-def require_settled(origin: str, renewed: Collection[str]) -> None:
+def require_settled(origin: str, renewed: Mapping[str, int]) -> None:
     """Raise UnavailableError while copies of an origin are begun anew, or where that was broken off.
 
     By positions, arrivals and copies as they stand meanwhile no mirror copies or announces anything. `renewed`:
-    the topics of the origin.
+    the topics of the origin, and since when (ms).
     """
     if renewed:
         raise UnavailableError(
-            f"somebody begins the copy of {', '.join(sorted(renewed))} from {origin} anew: wait until he has come "
-            "to the end of it. Where it was broken off, run 'cutwater mirror resync' again"
+            f"somebody begins the copy of {told(renewed)} from {origin} anew: wait until he has come to the end "
+            "of it. Where it was broken off, 'cutwater mirror resync --withdraw' takes that back as long as "
+            f"nothing has gone; else, and only while {origin} lives, run 'cutwater mirror resync' again"
         )
+
+
+def told(renewed: Mapping[str, int]) -> str:
+    """Which copies are begun anew, and since when."""
+    return ", ".join(f"{topic} (since {iso(at_ms)})" for topic, at_ms in sorted(renewed.items()))

@@ -6,7 +6,8 @@ The order makes it safe to die anywhere. First a renewal is written among the po
 there, a mirror that is started leaves again; the running one is fenced behind it. Then the topic's positions go,
 all at once and by the id that claims are written with: who claims a generation here has done so before, and this
 is refused or ended, or does it later, and finds no positions. Then the arrivals go, since their cuts are of the
-copy that is given up; then the copy. Last goes the renewal. Whoever broke this off runs it again.
+copy that is given up; then the copy. Last goes the renewal. Whoever broke this off runs it again, or,
+where the positions still stand, takes the renewal back.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cutwater.adapters.generations import candidates, parent_of, promoted
 from cutwater.adapters.kafka import Batch, TransactionalWriter
 from cutwater.adapters.streams import release
 from cutwater.core import mirrored, topics
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.giving_up import require_unread
 from cutwater.core.mirror_seeds import generation_of
 from cutwater.core.mirrored import Mirrored, Renewal, Steering
@@ -100,13 +101,9 @@ def resync(
     """Give up the copy of a topic (by its name in the origin); a mirror that is started then copies it anew.
 
     A mirror that runs is fenced and leaves. Raises UsageError where nothing of it is here, or a generation stands
-    on it.
+    on it; FencedError as `given_up`.
     """
-    try:
-        copy = standing(cluster, job, region, topic)
-    except UsageError:
-        _withdraw(cluster, job, region, topic)
-        raise
+    copy = standing(cluster, job, region, topic)
     require_any(copy, region)
     with given_up(cluster, job, region, copy, now_ms, say):
         pass
@@ -122,43 +119,68 @@ def given_up(
     where a generation stands on the copy, FencedError where one is claimed meanwhile, or somebody else begins a
     copy anew: run this again.
     """
-    renewing = CopyingWriter(cluster, mirrored.renewal_id(job, region))
-    claiming = TransactionalWriter(cluster, topics.claims_id(job))
-    for one in (renewing, claiming):
-        one.initialise()
-    _require_unread(cluster, job, copy.target)
-    renewal = Renewal(job, region, copy.topic, now_ms())
+    try:
+        renewing, claiming = _alone(cluster, job, region)
+        _require_unread(cluster, job, copy.target)
+        renewal = Renewal(job, region, copy.topic, now_ms())
+        noted = {"key": renewal.key, "value": wire.encode(renewal)}
 
-    def note() -> None:
-        """That it is begun, and still by this process: nothing else shuts it out of what deletes."""
-        _place(renewing, job, [{"key": renewal.key, "value": wire.encode(renewal)}])
+        def note() -> None:
+            """That it is begun, and still by this process: nothing else shuts it out of what deletes."""
+            _place(renewing, job, [noted])
 
-    note()
-    _fence(cluster, job, region)
-    say("fenced the mirror")
-    known = _of(replicas.positions(cluster, job), region, copy.topic)
-    if known:
-        _place(claiming, job, [{"key": one.key} for one in known])
-    say(f"removed {len(known)} positions")
-    note()
-    empty(cluster, mirrored.arrivals(job, region))
-    say("removed the arrivals, whose cuts were of this copy among others")
-    note()
-    if delete_topics(cluster, [copy.target]):
-        say(f"deleted {copy.target}")
-    yield renewing
-    _place(renewing, job, [{"key": renewal.key}])
+        note()
+        _fence(cluster, job, region)
+        say("fenced the mirror")
+        known = _of(replicas.positions(cluster, job), region, copy.topic)
+        # With the note: that no generation was claimed meanwhile is asked also where there is no position.
+        _place(claiming, job, [noted, *({"key": one.key} for one in known)])
+        say(f"removed {len(known)} positions")
+        note()
+        empty(cluster, mirrored.arrivals(job, region))
+        say("removed the arrivals, whose cuts were of this copy among others")
+        note()
+        if delete_topics(cluster, [copy.target]):
+            say(f"deleted {copy.target}")
+        yield renewing
+        _place(renewing, job, [{"key": renewal.key}])
+    except FencedError as error:
+        raise FencedError(
+            f"{error}: somebody claims, promotes or prunes at {cluster.bootstrap}, or begins a copy anew, too. As "
+            f"long as 'cutwater mirror status' says that {copy.topic} is begun anew, no mirror of {region} works: "
+            "run this again"
+        ) from None
 
 
-def _withdraw(cluster: Cluster, job: str, region: str, topic: str) -> None:
-    """The renewal of an earlier try, which a generation that was claimed since forbids to go on.
+def withdraw(cluster: Cluster, job: str, region: str, topic: str) -> None:
+    """Take back that a copy is begun anew, where whoever began it has removed nothing: the mirror may go on.
 
-    That one found every position, so nothing of the copy had gone.
+    One that is still at work ends with a FencedError. Raises UsageError where nobody has begun it, or the topic
+    has no positions: they are the first to go, and all at once.
     """
-    if replicas.has_mirror(cluster, job) and topic in replicas.positions(cluster, job).renewed(region):
-        writer = TransactionalWriter(cluster, mirrored.renewal_id(job, region))
-        writer.initialise()
-        _place(writer, job, [{"key": Renewal(job, region, topic, 0).key}])
+    if topic not in replicas.positions(cluster, job).renewed(region):
+        raise UsageError(
+            f"nobody has begun the copy of {topic} from {region} anew; 'cutwater mirror status' tells where "
+            "somebody has"
+        )
+    renewing, _ = _alone(cluster, job, region)
+    if not _of(replicas.positions(cluster, job), region, topic):
+        raise UsageError(
+            f"the positions of {topic} have gone, and its copy may have, too: while {region} lives, run 'cutwater "
+            "mirror resync' again. Nothing was changed"
+        )
+    _place(renewing, job, [{"key": Renewal(job, region, topic, 0).key}])
+
+
+def _alone(cluster: Cluster, job: str, region: str) -> tuple[CopyingWriter, TransactionalWriter]:
+    """Who notes a copy as begun anew, and who removes its positions: those that began before are fenced."""
+    both = (
+        CopyingWriter(cluster, mirrored.renewal_id(job, region)),
+        TransactionalWriter(cluster, topics.claims_id(job)),
+    )
+    for one in both:
+        one.initialise()
+    return both
 
 
 def _of(found: replicas.Positions, region: str, topic: str) -> list[Mirrored]:
