@@ -238,6 +238,12 @@ def wait_arrived(running: Running, own: Cluster, job: Job, sequence: int) -> Arr
     return arrivals(own, job)[-1]
 
 
+def arrived_once(own: Cluster, writing: Writing, events: Events) -> Arrival:
+    """The arrival of a first epoch, whose mirror has ended."""
+    with mirroring(own, writing.cluster, writing.job) as mirror:
+        return wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
+
+
 def wait_stopped(mirror: Running, topic: str, cause: str) -> str:
     """Why a topic stands still, once it does."""
     mirror.until(lambda: topic in mirror.mirror.copier.stopped, f"{topic} to be stopped")

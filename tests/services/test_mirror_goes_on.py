@@ -24,6 +24,7 @@ from mirroring import (
     Events,
     Running,
     arrivals,
+    arrived_once,
     epoch,
     mirroring,
     positions,
@@ -228,8 +229,7 @@ def test_foreign_records_in_a_copy_are_found_at_the_next_start(
 ) -> None:
     """No position accounts for them: copied on behind them, the copy would hold what the origin never had."""
     own, job = broker.cluster, writing.job
-    with mirroring(own, writing.cluster, job) as mirror:
-        wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    arrived_once(own, writing, events)
     put(own, mirrored.from_origin(events.topic, "local"), f"{job.name}-other", end)
     with mirroring(own, writing.cluster, job) as mirror:
         assert "records that no position accounts for" in wait_stopped(mirror, events.topic, UNPLACED)
@@ -241,8 +241,7 @@ def test_foreign_records_in_a_copy_are_found_at_the_next_start(
 def test_what_was_aborted_in_a_copy_is_no_record(broker: Any, writing: Writing, events: Events) -> None:
     """A mirror that was killed leaves such things; while a transaction is open nobody knows, and it waits."""
     own, job = broker.cluster, writing.job
-    with mirroring(own, writing.cluster, job) as mirror:
-        wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    arrived_once(own, writing, events)
     put(own, mirrored.from_origin(events.topic, "local"), f"{job.name}-a", lambda one: one.abort_transaction(20))
     open_ones: list[Producer] = []
     put(own, mirrored.from_origin(events.topic, "local"), f"{job.name}-b", open_ones.append)

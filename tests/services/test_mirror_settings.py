@@ -15,6 +15,7 @@ from mirroring import (
     Events,
     Running,
     arrivals,
+    arrived_once,
     epoch,
     mirroring,
     require_held,
@@ -310,8 +311,7 @@ def test_the_start_of_a_process_without_slot_0_names_the_arrival(
 ) -> None:
     """It announces none, and copies behind the one that another process has announced."""
     own, job = broker.cluster, writing.job
-    with mirroring(own, writing.cluster, job) as mirror:
-        arrived = wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    arrived = arrived_once(own, writing, events)
     starts: list[Recovery] = []
     start = Account(Who(job.name, Generation(1, "there"), "mirror", ""), lambda: 0, lambda: 0.0, starts.append)
     with mirroring(own, writing.cluster, job, account=start, slots=(1, 2)) as mirror:

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 from changelogs import Writing, until
-from mirroring import ORIGIN, Events, Running, arrivals, epoch, make, mirroring, require_held, wait_arrived
+from mirroring import (
+    ORIGIN,
+    Events,
+    Running,
+    arrivals,
+    arrived_once,
+    epoch,
+    make,
+    mirroring,
+    require_held,
+    wait_arrived,
+)
 
 from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
@@ -29,8 +40,7 @@ def failing_over(broker: Any, writing: Writing) -> FailingOver:
 def test_no_mirror_works_beside_it(broker: Any, writing: Writing, events: Events) -> None:
     """Whoever is started between two steps leaves again; what the running one said before it was fenced goes."""
     own, job, begun = broker.cluster, writing.job, list[Running]()
-    with mirroring(own, writing.cluster, job) as mirror:
-        wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    arrived_once(own, writing, events)
 
     def meanwhile(step: str) -> None:
         if step == "fenced the mirror":
@@ -64,8 +74,7 @@ def test_one_at_work_leaves_before_it_is_fenced(broker: Any, writing: Writing, e
 def test_one_that_was_broken_off_is_run_again(broker: Any, writing: Writing, events: Events, step: str) -> None:
     """Nobody works by what it has left: neither a mirror, nor who would claim a generation."""
     own, job = broker.cluster, writing.job
-    with mirroring(own, writing.cluster, job) as mirror:
-        wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    arrived_once(own, writing, events)
     going_on = failing_over(broker, writing)
     found = going_on.look()
 
@@ -98,8 +107,7 @@ def test_what_was_broken_off_before_anything_had_gone_hinders_no_failover(
 ) -> None:
     """The origin may be dead by now, and this copy the only one: it is claimed from, and then not given up."""
     own, job = broker.cluster, writing.job
-    with mirroring(own, writing.cluster, job) as mirror:
-        found = wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    found = arrived_once(own, writing, events)
     going_on = failing_over(broker, writing)
 
     def die(_said: str) -> None:
@@ -123,8 +131,7 @@ def test_whoever_is_still_at_work_is_ended_by_the_withdrawal(
 ) -> None:
     """Else he would remove positions behind it, and no note would say so."""
     own, job = broker.cluster, writing.job
-    with mirroring(own, writing.cluster, job) as mirror:
-        found = wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    found = arrived_once(own, writing, events)
     with pytest.raises(UsageError, match=f"nobody has begun the copy of {events.topic}"):
         withdraw(own, job.name, ORIGIN, events.topic)
 
@@ -162,8 +169,7 @@ def test_who_claims_meanwhile_ends_it_also_where_no_position_stands(
 def test_of_two_the_first_ends(broker: Any, writing: Writing, events: Events, step: str) -> None:
     """It stood still for so long that somebody began another one, and deletes nothing of what that one made."""
     own, job = broker.cluster, writing.job
-    with mirroring(own, writing.cluster, job) as mirror:
-        wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    arrived_once(own, writing, events)
     made: list[mirrored.Arrival] = []
 
     def meanwhile(said: str) -> None:
@@ -184,8 +190,7 @@ def test_positions_that_a_mirror_wrote_a_moment_ago_go_too(broker: Any, writing:
     ensure_topics(own, mirrored.owned(job.name, ORIGIN))
     copy = standing(own, job.name, ORIGIN, events.topic)
     assert (copy.known, copy.exists) == ([], False)
-    with mirroring(own, writing.cluster, job) as mirror:
-        wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    arrived_once(own, writing, events)
     with given_up(own, job.name, ORIGIN, copy, now_ms, lambda _: None):
         assert standing(own, job.name, ORIGIN, events.topic) == (*copy[:4], True)
     with mirroring(own, writing.cluster, job) as mirror:
@@ -195,8 +200,7 @@ def test_positions_that_a_mirror_wrote_a_moment_ago_go_too(broker: Any, writing:
 def test_no_generation_begins_in_a_copy_that_is_given_up(broker: Any, writing: Writing, events: Events) -> None:
     """Whoever has read the arrival before finds no positions, and then no arrival."""
     own, job = broker.cluster, writing.job
-    with mirroring(own, writing.cluster, job) as mirror:
-        wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    arrived_once(own, writing, events)
     going_on = failing_over(broker, writing)
     found, met = going_on.look(), []
 
@@ -216,8 +220,7 @@ def test_no_generation_begins_in_a_copy_that_is_given_up(broker: Any, writing: W
 def test_a_copy_that_a_generation_begins_in_stays(broker: Any, writing: Writing, events: Events) -> None:
     """Its events and its parent's rows; once it was given up, the copy may go."""
     own, job = broker.cluster, writing.job
-    with mirroring(own, writing.cluster, job) as mirror:
-        found = wait_arrived(mirror, own, job, epoch(writing, events, 1))
+    found = arrived_once(own, writing, events)
     going_on = failing_over(broker, writing)
     claim = going_on.claim(going_on.look(), UNREPLICATED)
     for topic in (events.topic, writing.topic):

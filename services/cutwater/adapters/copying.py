@@ -18,6 +18,8 @@ from cutwater.core.topics import LISTED_BYTES_MAX
 
 _AGAINST_SETTINGS = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD})
 """The topic's own: asking again does not help."""
+_LEFT_OVER = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+"""The client drops the others of a transaction when one is not taken, and may tell of them first."""
 Headers = list[tuple[str, bytes | None]]
 
 
@@ -47,6 +49,24 @@ class NotTakenError(UsageError):
         self.topic = topic
 
 
+class Reports:
+    """What the client tells of the records of one transaction."""
+
+    def __init__(self) -> None:
+        self.failed: tuple[KafkaError, str] | None = None
+        """Why one was not taken, and its topic."""
+
+    def hear(self, error: KafkaError | None, message: Message) -> None:
+        """Of a record that was not taken: the first that says why is kept."""
+        if error is not None and not self.say_why:
+            self.failed = error, str(message.topic())
+
+    @property
+    def say_why(self) -> bool:
+        """No more is to be learnt."""
+        return self.failed is not None and self.failed[0].code() not in _LEFT_OVER
+
+
 class CopyingWriter(TransactionalWriter):
     """Writes copies in transactions. Any older owner of the id is fenced by `initialise`."""
 
@@ -59,8 +79,7 @@ class CopyingWriter(TransactionalWriter):
             "delivery.report.only.error": True,
         }
         super().__init__(cluster, transactional_id, **settings | extra)
-        self._failed: tuple[KafkaError, str] | None = None
-        """The first record of a transaction that was not taken, and its topic."""
+        self._reports = Reports()
 
     def copy(self, copies: Sequence[Copies], proof: Callable[[], Sequence[Batch]]) -> None:
         """Write copies, and in the same transaction what `proof` gives, which is asked once they are acknowledged.
@@ -68,13 +87,16 @@ class CopyingWriter(TransactionalWriter):
         Where `proof` raises DivergenceError nothing is committed; neither where a topic does not take its records,
         which raises NotTakenError. Raises as `write_all` does.
         """
-        self._failed = None
+        self._reports = Reports()  # another one's records may still be told of
 
         def fill() -> None:
-            for one in copies:
-                self._copy(one)
-            if left := self._telling(lambda: self._producer.flush(TIMEOUT_S)):
-                raise UnavailableError(f"{left} copied records were not acknowledged in {TIMEOUT_S:g} s")
+            try:
+                for one in copies:
+                    self._copy(one)
+            except KafkaException:
+                # The client takes no more once one was refused, and says so before it tells of that one.
+                self._require_taken()
+                raise
             self._require_taken()
             for batch in proof():
                 self._enqueue(batch)
@@ -92,9 +114,14 @@ class CopyingWriter(TransactionalWriter):
 
     def _require_taken(self) -> None:
         """Before the proof: where records are missing that were not taken, it would find that somebody deletes."""
-        if self._failed is None:
+        deadline = time.monotonic() + TIMEOUT_S
+        # Not until all are told of: the client may forget one that came as another was refused.
+        while not self._reports.say_why and (left := self._telling(lambda: self._producer.flush(0.5))):
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"{left} copied records were not acknowledged in {TIMEOUT_S:g} s")
+        if self._reports.failed is None:
             return
-        error, topic = self._failed
+        error, topic = self._reports.failed
         if error.code() in _AGAINST_SETTINGS:
             raise NotTakenError(
                 f"writing to {topic}: the brokers refuse a record as it is in the origin ({error.str()}); give "
@@ -111,11 +138,6 @@ class CopyingWriter(TransactionalWriter):
         except SystemError:
             self._abort()  # says which it was: after it nothing works any more
             raise UnavailableError("the Kafka client failed while it told which records were not taken") from None
-
-    def _heard(self, error: KafkaError | None, message: Message) -> None:
-        """Of a record that was not taken. The others are left over then, and say less."""
-        if error is not None and self._failed is None:
-            self._failed = error, str(message.topic())
 
     def _copy(self, copies: Copies) -> None:
         deadline = time.monotonic() + TIMEOUT_S
@@ -134,7 +156,7 @@ class CopyingWriter(TransactionalWriter):
                 one.value,
                 one.key,
                 at.partition,
-                self._heard,
+                self._reports.hear,
                 timestamp=one.timestamp_ms,
                 headers=one.headers,
             )
