@@ -8,13 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.candidates import goes_back_to
+from cutwater.core.candidates import Candidate, goes_back_to
 from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.errors import UsageError
-from cutwater.core.failover import Again, begins_at, forked_at, known_loss, require_dead, resumed
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.failover import (
+    Again,
+    begins_at,
+    forked_at,
+    known_loss,
+    require_copying,
+    require_dead,
+    require_kept,
+    require_not_given,
+    resumed,
+)
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import Arrival
-from cutwater.core.records import Claim, Milestone
+from cutwater.core.records import Claim, Decision, Milestone, Release
 from protocol_samples import milestone
 
 US, EU, BACK = Generation(1, "us"), Generation(2, "eu", "5f0c21aa"), Generation(3, "us", "0badcafe")
@@ -94,3 +104,28 @@ def test_nothing_is_gone_back_behind_where_the_own_line_ended_there() -> None:
     assert goes_back_to(replace(one, rewinds_to=3), told(US, 4)) == 3
     assert goes_back_to(replace(one, rewinds_to=3), told(US, 3)) == 0
     assert goes_back_to(replace(one, origin="", rewinds_to=3), told(US, 3)) == 3, "a rollback always does"
+
+
+def test_what_was_released_to_another_region_is_its_own() -> None:
+    require_not_given(Release("flights", US, 3, "eu", 0), "eu")
+    with pytest.raises(UsageError, match=r"released to region ap behind g1-us-00000000:3, and this is eu"):
+        require_not_given(Release("flights", US, 3, "ap", 0), "eu")
+
+
+def test_nothing_is_released_behind_a_mirror_that_rests() -> None:
+    require_copying("us", paused=False)
+    with pytest.raises(UnavailableError, match="Nothing was released"):
+        require_copying("us", paused=True)
+
+
+def test_a_line_that_was_decided_against_goes_on_with_nothing() -> None:
+    """A decision for the line of this region, and none at all, keep nobody from going on."""
+    made, parent = claim(EU, told(US, 3))
+
+    def decided(keeps: Generation) -> Candidate:
+        return Candidate(made, decision=Decision("flights", EU, str(keeps), "why", 0))
+
+    require_kept(Candidate(made), parent.token)
+    require_kept(decided(EU), parent.token)
+    with pytest.raises(UsageError, match="kept g1-us-00000000, and this region's own milestones behind g1-us"):
+        require_kept(decided(US), parent.token)

@@ -28,6 +28,8 @@ from cutwater.core.failover import (
     copied_up_to,
     forked_at,
     known_loss,
+    require_copying,
+    require_kept,
     require_placed,
     resumed,
 )
@@ -106,9 +108,22 @@ class FailingOver:
         here = replicas.positions(self._cluster, self._job.name)
         require_settled(self._origin, here.renewed(self._origin))
 
+    def require_copying(self) -> None:
+        """Raise UnavailableError while an operator lets the mirror rest: no mirror brings anything meanwhile."""
+        said = replicas.positions(self._cluster, self._job.name).steering.get(self._origin)
+        require_copying(self._origin, said is not None and said.paused)
+
     def released(self) -> Release | None:
-        """The release that ends the copied stream, where one does."""
-        return replicas.last_release(self._cluster, self._job.name, self._origin)
+        """The release to this region that ends the copied stream, where one does."""
+        return self._release(given=False)
+
+    def given_away(self) -> Release | None:
+        """One to another region."""
+        return self._release(given=True)
+
+    def _release(self, given: bool) -> Release | None:
+        made = replicas.last_release(self._cluster, self._job.name, self._origin)
+        return made if made is not None and (made.to != self._region) == given else None
 
     def fence(self) -> None:
         """Nobody copies any more who began before: what has arrived is final, until a mirror is started again."""
@@ -117,7 +132,7 @@ class FailingOver:
         reach("mirror-fenced")
 
     def claimed(self, found: Found) -> Again | None:
-        """What an earlier try has claimed, promoted or not. Raises as `core.failover.resumed`."""
+        """What an earlier try has claimed, promoted or not. Raises as `resumed` and `require_kept` do."""
         last, known = self._last(), self._known()
         if last is None:
             behind, base, gave_up = 0, None, False
@@ -129,6 +144,8 @@ class FailingOver:
             for one in known.by_id.values()
             if one.open and one.claim.origin == self._origin and one.claim.generation.number > behind
         ]
+        if base is not None:
+            require_kept(known.require(base.generation), told_parent(base).token)
         return resumed(base, waiting, found.arrival, told_parent, gave_up)
 
     def _base(self, known: Candidates, generation: Generation) -> Claim | None:

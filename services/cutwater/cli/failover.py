@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,18 +11,18 @@ import typer
 from cutwater.adapters import streams
 from cutwater.adapters.claiming import copies_of
 from cutwater.adapters.failing_over import FailingOver, Found, release
-from cutwater.adapters.generations import candidates, promoted, told_parent
+from cutwater.adapters.generations import candidates, promoted
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
+from cutwater.cli.going_on import GoingOn, Steps
 from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
-from cutwater.cli.output import err, handled, iso, out, print_json
+from cutwater.cli.output import handled, iso, out, print_json
 from cutwater.cli.seeds import SeedSource, seed_source
 from cutwater.core import topics
 from cutwater.core.candidates import delayed
-from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.failover import known_loss, require_dead
+from cutwater.core.failover import require_dead, require_not_given
 from cutwater.core.job import Job
 from cutwater.core.records import Claim, Milestone, Release
 
@@ -35,20 +33,6 @@ JobArgument = Annotated[Path, typer.Argument(help="The job file.")]
 OriginOption = Annotated[str | None, typer.Option(help="The region to go on from; else CUTWATER_ORIGIN_REGION.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 WaitOption = Annotated[float, typer.Option(min=0, help="Seconds to wait for the promotion; 0 returns at once.")]
-
-
-class Steps:
-    """What was done, and how long each step took, in seconds."""
-
-    def __init__(self) -> None:
-        self.took: dict[str, float] = {}
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[Any]:
-        began = time.monotonic()
-        with err.status(name) as status:
-            yield status
-        self.took[name] = round(time.monotonic() - began, 3)
 
 
 @handled
@@ -82,11 +66,11 @@ def failover(
         found = one.look()
         again = one.claimed(found)
     if again is not None and again.done:
-        _tell(job, found, again.claim, promoted(settings.cluster, job.name), steps, as_json)
+        GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
         return
-    if not force and not found.planned and again is None:
-        least_ms = round(1000 * settings.failover_min_age_s)
-        require_dead(found.arrival.origin, found.heard_ms, now_ms(), least_ms)
+    careful = not force and again is None
+    if careful:
+        _require_left(one, settings, found)
     if dry_run:
         _plan(one, settings, job, found, steps, as_json)
         return
@@ -95,6 +79,8 @@ def failover(
         with steps.step("fencing the mirror"):
             one.fence()
             found = one.look()
+        if careful:
+            _require_left(one, settings, found)  # it may have been heard of until the mirror was fenced
     _go_on(one, settings, job, found, steps, wait, as_json)
 
 
@@ -123,7 +109,7 @@ def switchover(
         found = one.look()
         made = _released(settings, job, found)
         if made is None:
-            one.require_settled()  # else the job would rest there, and wait for what nobody brings
+            _require_way(one, found)
     if dry_run:
         _plan(one, settings, job, found, steps, as_json, to_come=not found.planned)
         return
@@ -134,7 +120,7 @@ def switchover(
         found = _await_arrival(one, made, wait, status)
     again = one.claimed(found)
     if again is not None and again.done:
-        _tell(job, found, again.claim, promoted(settings.cluster, job.name), steps, as_json)
+        GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
         return
     _go_on(one, settings, job, found, steps, wait, as_json)
 
@@ -173,6 +159,27 @@ def _failing_over(settings: Settings, job: Job, origin: str | None) -> FailingOv
     if not job.topic:
         raise UsageError(f"job {job.name} is attached to a query of your own, whose sources nobody copies")
     return FailingOver(settings.cluster, job, settings.region, origin, now_ms)
+
+
+def _require_left(one: FailingOver, settings: Settings, found: Found) -> None:
+    """Raises UsageError where the origin lives, as far as is known here, or has given the job to somebody else."""
+    if found.planned:
+        return
+    if (given := one.given_away()) is not None:
+        require_not_given(given, settings.region)
+    least_ms = round(1000 * settings.failover_min_age_s)
+    require_dead(found.arrival.origin, found.heard_ms, now_ms(), least_ms)
+
+
+def _require_way(one: FailingOver, found: Found) -> None:
+    """Raises where a switchover could not come to its end: the job would be released, and go on nowhere.
+
+    As `FailingOver.claimed`, `plan`, `require_settled` and `require_copying` do.
+    """
+    one.require_settled()
+    one.require_copying()
+    if one.claimed(found) is None:
+        one.plan(found)
 
 
 def _released(settings: Settings, job: Job, found: Found) -> Release | None:
@@ -214,9 +221,7 @@ def _plan(
     """Say what would be done. `to_come`: another milestone is to arrive before it is."""
     again = one.claimed(found)
     source = None if to_come else _source(one, settings, job, found)
-    if source is not None and not as_json:
-        out.print(str(source), highlight=False)
-    _tell(job, found, again.claim if again else one.plan(found), None, steps, as_json, source)
+    GoingOn(job, found, again.claim if again else one.plan(found), source).tell(None, steps, as_json)
 
 
 def _go_on(
@@ -229,13 +234,16 @@ def _go_on(
     with steps.step("claiming a generation"):
         claim = one.claim(found, copies)
         one.claims.promote(claim.generation)
+    going = GoingOn(job, found, claim, source)
     if not as_json:
         out.print(f"{claim.generation} is claimed: start its driver and commit-signal", highlight=False)
-        if source is not None:
-            out.print(str(source), highlight=False)
-    with steps.step("promoting it") as status:
-        first = _await_promotion(settings, job, claim, wait_s, status)
-    _tell(job, found, claim, first, steps, as_json, source)
+        going.say_parent()
+    first = None
+    try:
+        with steps.step("promoting it") as status:
+            first = _await_promotion(settings, job, claim, wait_s, status)
+    finally:
+        going.tell_end(first, steps, as_json)  # what is lost is told to programs, too, when nobody starts a driver
 
 
 def _await_arrival(one: FailingOver, made: Release, wait_s: float, status: Any) -> Found:
@@ -272,53 +280,6 @@ def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, 
             )
         status.update(f"promoting {claim.generation}: {why}")
         time.sleep(LOOK_S)
-
-
-def _tell(
-    job: Job,
-    found: Found,
-    claim: Claim,
-    first: Milestone | None,
-    steps: Steps,
-    as_json: bool,
-    source: SeedSource | None = None,
-) -> None:
-    """What the claim goes on from, whatever has arrived since."""
-    parent = told_parent(claim)
-    copied = {TopicPartition(job.topic, place.partition): offset for place, offset in claim.origin_cut}
-    loss = known_loss(parent, max(parent, found.newest, key=lambda one: one.sequence), copied, found.heard_ms)
-    planned = found.released is not None and found.released.token == parent.token
-    told = {
-        "generation": str(claim.generation),
-        "parent": str(parent.token),
-        "first": str(first.token) if first else None,
-        "rewinds_to": claim.rewinds_to,
-        "planned": planned,
-        "seed": source.as_object() if source else None,
-        "loss": {
-            "milestones": loss.milestones,
-            "newest": str(loss.newest),
-            "offsets": loss.offsets,
-            "as_of": iso(loss.as_of_ms),
-        },
-        "steps": steps.took,
-    }
-    if as_json:
-        print_json(told)
-        return
-    out.print(f"{claim.generation} goes on from {parent.token}", highlight=False)
-    if planned:
-        out.print("nothing is lost: the job was released behind that milestone")
-    else:
-        out.print(
-            f"lost at least, as of {iso(loss.as_of_ms)}: {loss.milestones} milestones behind it (up to "
-            f"{loss.newest}), and {loss.offsets} offsets of events that they had read",
-            highlight=False,
-        )
-    if first is not None:
-        out.print(f"promoted: the newest milestone here is {first.token}", highlight=False)
-    for name, took in steps.took.items():
-        out.print(f"  {name}: {took:.1f} s", highlight=False)
 
 
 def register(app: typer.Typer) -> None:

@@ -206,6 +206,10 @@ def _await_promotion(place: Place, generation: Generation, wait_s: float) -> Non
             why = _behind(candidate, last) if last else "there is no milestone"
             if candidate.withdrawn is not None:
                 raise UsageError(f"{generation} was given up: {candidate.withdrawn}")
+            if last is not None and last.generation.number > generation.number:
+                raise UsageError(
+                    f"{last.token} is of a later generation, which was promoted: {generation} is past"
+                )
             if wait_s == 0:
                 return
             if time.monotonic() > deadline:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cutwater.core.candidates import PARENT_DIGITS, Candidates
+from cutwater.core.candidates import PARENT_DIGITS, Candidate, Candidates
 from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.mirrored import Arrival, Mirrored, from_origin
 from cutwater.core.origins import claimed
-from cutwater.core.records import Claim, Milestone
+from cutwater.core.records import Claim, Milestone, Release
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,38 @@ def require_dead(origin: str, heard_ms: int, now_ms: int, least_ms: int) -> None
             f"region {origin} was heard of {max(0, age_ms) / 1000:.0f} s ago, and a failover is refused before "
             f"{least_ms / 1000:.0f} s (CUTWATER_FAILOVER_MIN_AGE_S): while it lives this makes a fork. For a "
             "planned change: 'cutwater switchover'. If you know that it is dead: --force"
+        )
+
+
+def require_not_given(release: Release, region: str) -> None:
+    """Raise UsageError where the origin has released the job to a region that is not this one."""
+    if release.to != region:
+        raise UsageError(
+            f"job {release.job} was released to region {release.to} behind {release.token}, and this is {region}: "
+            "to go on here, too, makes a fork. If you know that nobody goes on there: --force"
+        )
+
+
+def require_copying(origin: str, paused: bool) -> None:
+    """Raise UnavailableError where a switchover would wait for a mirror that rests."""
+    if paused:
+        raise UnavailableError(
+            f"the mirror of {origin} is paused, and its last milestone would not arrive. Nothing was released: "
+            "'cutwater mirror resume' first"
+        )
+
+
+def require_kept(base: Candidate, parent: Token) -> None:
+    """Raise UsageError where an operator decided that the origin's line counts and not that of this region.
+
+    `base`: by which this region's line came from the origin; `parent`: where it did.
+    """
+    decision, origin = base.decision, base.claim.origin
+    if decision is not None and Generation.parse(decision.keeps).region == origin:
+        raise UsageError(
+            f"'cutwater forks decide' kept {decision.keeps}, and this region's own milestones behind {parent} "
+            "contradict that line: it cannot be gone on with here as it is. Nothing was changed. docs/FAILOVER.md "
+            "says how this region becomes a replica of it again"
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,8 +27,10 @@ from cutwater.local.ports import free_ports
 from cutwater.local.restarts import RestartPolicy
 from cutwater.local.stack import api_answers
 from cutwater.local.supervisor import Supervised, Supervisor
+from cutwater.local.verbs import Verb, running
 
 HEAP_MB = 512
+_PORTS = [f"CUTWATER_{of}_PORT" for of in ("DRIVER", "SIGNAL", "MIRROR", "PUBLISHER", "SPARK_UI")]
 API_SECONDS_MAX = 120.0
 _PATIENT = RestartPolicy(restarts_max=10, window_seconds=300.0)
 
@@ -63,8 +66,7 @@ class Region:
             "JAVA_HOME": str(java.resolve().parent.parent),
             "PYSPARK_PYTHON": sys.executable,
             # Two of each run on this machine: a port of the user's could belong to one of them only.
-            **dict.fromkeys(("CUTWATER_DRIVER_PORT", "CUTWATER_SIGNAL_PORT", "CUTWATER_MIRROR_PORT"), "0"),
-            "CUTWATER_SPARK_UI_PORT": "0",
+            **dict.fromkeys(_PORTS, "0"),
         }
 
     @property
@@ -107,6 +109,18 @@ class Region:
         """Ready once its API answers."""
         made = self._service("rehydrator", "cutwater.rehydrator", {})
         return replace(made, ready=lambda: api_answers(self.api_url), ready_seconds_max=API_SECONDS_MAX)
+
+    def publisher(self) -> Supervised:
+        """Writes what is promoted here to this region's own output."""
+        return self._service("publisher", "cutwater.publisher", {})
+
+    def verb(self, name: str, *words: str, beside: Region | None = None) -> AbstractContextManager[Verb]:
+        """A command about the job, as an operator gives it in this region.
+
+        `beside`: the region that its `CUTWATER_ORIGIN_*` name.
+        """
+        env = {**self._env, **(beside.named_as_origin() if beside else {})}
+        return running([name, str(self._job_file), *words], env, self.folder / "logs")
 
     def mirror(self, origin: Region, slots: Sequence[int] = ()) -> Supervised:
         """Copies another region here, or just some slots of it, until it is fenced."""

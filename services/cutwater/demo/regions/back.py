@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from cutwater.adapters.failing_over import FailingOver, release
 from cutwater.adapters.forking import Forking
-from cutwater.adapters.process import now_ms
 from cutwater.core.generations import Token
 from cutwater.core.records import Milestone
-from cutwater.core.replication import UNREPLICATED
 from cutwater.demo.regions import EU, US, loss
 from cutwater.demo.regions.held import Held, Late, held
-from cutwater.demo.regions.over import GoneOn, copied_all, take_all, take_over
+from cutwater.demo.regions.over import GoneOn, claimed, copied_all, take_all, take_over
 from cutwater.demo.regions.scene import Scene
 from cutwater.local.regions import Region
 
@@ -71,19 +68,17 @@ def taken(scene: Scene, gone: GoneOn, stood: Held) -> list[Late]:
 
 def fail_back(scene: Scene, late: list[Late]) -> None:
     """eu releases the job, and us goes on from its last milestone: nothing is lost."""
-    us, eu, job, telling = scene.us, scene.eu, scene.job, scene.telling
-    with telling.step("failback: eu releases the job, and us goes on from its last milestone"):
+    us, eu = scene.us, scene.eu
+    with scene.telling.step("failback: 'cutwater switchover' in us, from eu's last milestone"):
         scene.started(us.start([us.mirror(eu)], scene.stop))
         scene.until(lambda: copied_all(scene, us, eu), "eu's events to reach us")
-        released = release(eu.cluster, job, EU, US, now_ms)
-        telling.say(f"eu has released the job behind {released.token}")
-        going = FailingOver(us.cluster, job, US, EU, now_ms)
-        scene.until(lambda: _arrived(scene, us, EU, released.token), f"{released.token} to arrive in us")
-        found = going.look()
-        telling.check("nothing is lost on the way home", found.planned, f"us goes on from {found.milestone.token}")
-        going.prepare(UNREPLICATED)
-        claim = going.claim(found, UNREPLICATED)
-        take_over(scene, us, going, claim)
+        scene.until(lambda: scene.arrival_in(us, EU), "a milestone of eu to arrive in us")
+        with us.verb("switchover", "--origin", EU, beside=eu) as verb:
+            claim = claimed(scene, us, verb)
+            told = take_over(scene, us, claim, verb)
+        scene.telling.check(
+            "nothing is lost on the way home", told["planned"], f"us goes on from {told['parent']}"
+        )
         scene.feeder.into(US, us.cluster)
         scene.feeder.up_to(len(scene.events))
         scene.until(lambda: scene.feeder.done, "the last flights to be acknowledged by us")

@@ -16,6 +16,8 @@ ARRIVALS = 5
 """So many milestones arrive before anything goes wrong."""
 LOST_MILESTONES = 2
 """So many the first region has then that do not arrive."""
+LOST_FLIGHTS = 100
+"""So many flights at least go into it meanwhile: where the machine is busy, epochs may end without a new one."""
 LEAD = 500
 """Events in us that no milestone holds yet: on a machine that is busy the flights wait for it."""
 
@@ -28,7 +30,7 @@ def begin(scene: Scene) -> None:
             scene.started(region.start_broker(scene.stop))
             scene.telling.say(f"{region.name}: broker at {region.cluster.bootstrap}")
         us.create_topics(scene.job)
-        scene.started(us.start([*us.writers(), us.rehydrator()], scene.stop))
+        scene.started(us.start([*us.writers(), us.rehydrator(), us.publisher()], scene.stop))
         parts = [eu.mirror(us, slots) for slots in slots_of(scene)]
         scene.started(eu.start(parts, scene.stop))
 
@@ -57,11 +59,11 @@ def flow(scene: Scene) -> None:
         scene.telling.say(f"{arrived.token} has arrived in eu; us has acknowledged {many:,} flights")
 
 
-def _newest(scene: Scene) -> Milestone | None:
-    """The newest milestone of us; the flights follow it."""
+def _newest(scene: Scene, flights: int = 0) -> Milestone | None:
+    """The newest milestone of us; the flights follow it, and are so many at least."""
     found = scene.newest(scene.us)
     if found is not None:
-        scene.feeder.up_to(found.source_cut.records_since(Cut()) + LEAD)
+        scene.feeder.up_to(max(flights, found.source_cut.records_since(Cut()) + LEAD))
     return found
 
 
@@ -74,17 +76,19 @@ def fall_behind(scene: Scene) -> None:
     ):
         scene.eu.end(name)
         begun = scene.feeder.acknowledged
-        newest = scene.until(lambda: _ahead(scene), f"{LOST_MILESTONES} milestones of us that do not arrive")
+        newest = scene.until(
+            lambda: _ahead(scene, begun + LOST_FLIGHTS), f"{LOST_MILESTONES} milestones of us that do not arrive"
+        )
         more = scene.feeder.acknowledged - begun
         scene.telling.say(f"{more:,} more flights went into us, and it is at {newest.token}")
 
 
-def _ahead(scene: Scene) -> Milestone | None:
-    """The newest milestone of us, once eu has heard of enough that have not arrived."""
-    newest, arrived = _newest(scene), scene.arrival()
+def _ahead(scene: Scene, flights: int) -> Milestone | None:
+    """The newest milestone of us, once us has so many flights and eu has heard of enough that did not arrive."""
+    newest, arrived = _newest(scene, flights), scene.arrival()
     heard = replicas.newest_milestone(scene.eu.cluster, scene.job.name, US)
     enough = heard and arrived and heard.sequence >= arrived.sequence + LOST_MILESTONES
-    return newest if enough else None
+    return newest if enough and scene.feeder.acknowledged >= flights else None
 
 
 def die(scene: Scene) -> Milestone:

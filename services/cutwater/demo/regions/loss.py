@@ -40,8 +40,8 @@ def tell(scene: Scene, seen: Milestone, gone: GoneOn, stood: Held) -> None:
     )
     telling.check(
         "it is not below what was said at the failover",
-        by_offsets >= gone.loss.offsets and milestones >= gone.loss.milestones,
-        f"that was {gone.loss.offsets:,} events and {gone.loss.milestones} milestones",
+        by_offsets >= gone.lost_events and milestones >= gone.lost_milestones,
+        f"that was {gone.lost_events:,} events and {gone.lost_milestones} milestones",
     )
     telling.check(
         "us still has the newest milestone that was seen of it",

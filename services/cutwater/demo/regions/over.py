@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cutwater.adapters import replicas, streams
-from cutwater.adapters.failing_over import FailingOver
-from cutwater.adapters.process import now_ms
+from cutwater.adapters.admin import described
+from cutwater.adapters.generations import candidates, told_parent
+from cutwater.core import topics
 from cutwater.core.cuts import Cut
-from cutwater.core.failover import Loss
+from cutwater.core.errors import UnavailableError
 from cutwater.core.records import Claim, Milestone
-from cutwater.core.replication import UNREPLICATED
 from cutwater.demo.regions import EU, US
 from cutwater.demo.regions.before import slots_of
+from cutwater.demo.regions.emitted import emitted
 from cutwater.demo.regions.held import Late, Name, held, listed
-from cutwater.demo.regions.judging import compared, shows
+from cutwater.demo.regions.judging import compared, publishes, shows
 from cutwater.demo.regions.scene import Scene
 from cutwater.local.regions import Region
+from cutwater.local.verbs import Verb
 
 
 class GoneOn(NamedTuple):
@@ -27,34 +29,31 @@ class GoneOn(NamedTuple):
     """The milestone of us that it went on from."""
     copied: set[Name]
     """The events of us that eu held then, by the oracle's own reading."""
-    loss: Loss
-    """What was known of the loss then."""
+    lost_milestones: int
+    """As the verb knew them then, like the next."""
+    lost_events: int
 
 
 def fail_over(scene: Scene) -> GoneOn:
     """eu goes on from the newest arrival; the flights that us did not take go there."""
-    telling, eu, job = scene.telling, scene.eu, scene.job
-    with telling.step("failover: eu fences the mirror and goes on from the newest arrival"):
-        going = FailingOver(eu.cluster, job, EU, US, now_ms)
-        # At once, as with --force: us was killed before our eyes.
-        going.fence()
-        # It leaves by itself, too, as soon as it writes: with us away it may not for a while.
+    eu = scene.eu
+    with (
+        scene.telling.step("failover: 'cutwater failover --force' in eu, from the newest arrival"),
+        # By force, since us was heard of just now: it was killed before our eyes.
+        eu.verb("failover", "--origin", US, "--force", beside=scene.us) as verb,
+    ):
+        claim = claimed(scene, eu, verb)
+        # The mirror is fenced, and leaves by itself as soon as it writes: with us away it may not for a while.
         eu.end(*(eu.mirror(scene.us, slots).child.name for slots in slots_of(scene)))
-        found = going.look()
-        loss = found.loss
-        told = {"milestones": loss.milestones, "events": loss.offsets, "as_of_ms": loss.as_of_ms}
-        telling.fact("lost_at_least", {**told, "behind": str(loss.behind), "newest": str(loss.newest)})
-        heard_s = (now_ms() - loss.as_of_ms) / 1000
-        telling.say(
-            f"lost at least {loss.milestones} milestones and {loss.offsets:,} events, as of {heard_s:.0f} s ago: "
-            f"behind {loss.behind}, the newest heard of is {loss.newest}"
-        )
-        copied = held(eu.cluster, job, EU, [US]).of(US)
-        going.prepare(UNREPLICATED)
+        copied = held(eu.cluster, scene.job, EU, [US]).of(US)
         scene.feeder.into(EU, eu.cluster)
-        claim = going.claim(found, UNREPLICATED)
-        take_over(scene, eu, going, claim)
-        return GoneOn(claim, found.milestone, copied, loss)
+        loss = take_over(scene, eu, claim, verb)["loss"]
+        scene.telling.fact("lost_at_least", loss)
+        scene.telling.say(
+            f"lost at least {loss['milestones']} milestones and {loss['offsets']:,} events, "
+            f"as of {loss['as_of']}: behind {told_parent(claim).token}, the newest heard of is {loss['newest']}"
+        )
+        return GoneOn(claim, told_parent(claim), copied, loss["milestones"], loss["offsets"])
 
 
 def go_on(scene: Scene) -> None:
@@ -65,21 +64,33 @@ def go_on(scene: Scene) -> None:
         take_all(scene, scene.eu, [])
 
 
-def take_over(scene: Scene, here: Region, going: FailingOver, claim: Claim) -> None:
-    """The processes of a claimed generation, and its promotion."""
+def claimed(scene: Scene, here: Region, verb: Verb) -> Claim:
+    """The generation that a verb has claimed in a region, while it is at work."""
+
+    def found() -> Claim | None:
+        working = verb.working()
+        if not described(here.cluster, [topics.candidates(scene.job.name)]):
+            return None
+        known = candidates(here.cluster, scene.job.name).by_id
+        made = [one.claim for one in known.values() if one.claim.generation.region == here.name]
+        if not (made or working):
+            raise UnavailableError("the verb has ended, and has claimed nothing")
+        return made[0] if made else None
+
+    return scene.until(found, f"a claim in {here.name}")
+
+
+def take_over(scene: Scene, here: Region, claim: Claim, verb: Verb) -> dict[str, Any]:
+    """The processes of a claimed generation, its promotion, and its readers. Returns what the verb told."""
     telling = scene.telling
     scene.started(here.start(here.writers(claim.generation), scene.stop))
     telling.say(f"claimed {claim.generation}; its driver and commit-signal start in {here.name}")
-    going.claims.promote(claim.generation)
-
-    def promoted() -> Milestone | None:
-        newest = scene.newest(here)
-        return newest if newest and newest.generation == claim.generation else None
-
-    first = scene.until(promoted, f"the promotion of {claim.generation}")
-    telling.say(f"promoted with {first.token}: {here.name} goes on")
-    telling.fact(f"{here.name}_goes_on_with", str(first.token))
-    scene.started(here.start([here.rehydrator()], scene.stop))
+    told = scene.until(verb.told, f"the promotion of {claim.generation}")
+    telling.say(f"promoted with {told['first']}: {here.name} goes on")
+    telling.say(", ".join(f"{step} {took:.1f} s" for step, took in told["steps"].items()))
+    telling.fact(f"{here.name}_goes_on_with", told["first"])
+    scene.started(here.start([here.rehydrator(), here.publisher()], scene.stop))
+    return told
 
 
 def take_all(scene: Scene, here: Region, before: list[Late]) -> list[Late]:
@@ -91,11 +102,13 @@ def take_all(scene: Scene, here: Region, before: list[Late]) -> list[Late]:
     milestone = scene.until(
         lambda: _all_read(scene, here), f"a milestone of {here.name} that holds all its events"
     )
-    scene.until(lambda: shows(here, milestone.token), f"the view of {here.name} to show {milestone.token}")
-    scene.telling.say(f"{milestone.token} holds all events of {here.name}, and its view shows it")
+    token = milestone.token
+    scene.until(lambda: shows(here, token), f"the view of {here.name} to show {token}")
+    scene.until(lambda: publishes(here, job, token), f"the output of {here.name} to hold {token}")
+    scene.telling.say(f"{token} holds all events of {here.name}; its view shows it, and its output holds it")
     there = held(here.cluster, job, here.name, others)
     late = listed(here.cluster, job, there)
-    compared(scene.telling, here, job, there, [*before, *late])
+    compared(scene.telling, here, job, there, [*before, *late], emitted(here, job, token))
     return late
 
 

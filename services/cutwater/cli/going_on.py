@@ -1,0 +1,112 @@
+"""What `failover` and `switchover` tell of a claim: where it goes on from, what is lost, how long steps took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cutwater.adapters.failing_over import Found
+from cutwater.adapters.generations import told_parent
+from cutwater.cli.output import err, iso, out, print_json
+from cutwater.cli.seeds import SeedSource
+from cutwater.core.cuts import TopicPartition
+from cutwater.core.failover import Loss, known_loss
+from cutwater.core.job import Job
+from cutwater.core.records import Claim, Milestone
+
+
+class Steps:
+    """What was done, and how long each step took, in seconds; one that failed, too."""
+
+    def __init__(self) -> None:
+        self.took: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Any]:
+        began = time.monotonic()
+        try:
+            with err.status(name) as status:
+                yield status
+        finally:
+            self.took[name] = round(time.monotonic() - began, 3)
+
+
+@dataclass(frozen=True)
+class GoingOn:
+    """A claim, or one that would be made."""
+
+    job: Job
+    found: Found
+    claim: Claim
+    source: SeedSource | None = None
+    """Where its state will be read."""
+
+    @property
+    def parent(self) -> Milestone:
+        """What the claim goes on from, whatever has arrived since."""
+        return told_parent(self.claim)
+
+    @property
+    def loss(self) -> Loss:
+        parent, found = self.parent, self.found
+        copied = {TopicPartition(self.job.topic, place.partition): at for place, at in self.claim.origin_cut}
+        newest = max(parent, found.newest, key=lambda one: one.sequence)
+        return known_loss(parent, newest, copied, found.heard_ms)
+
+    @property
+    def planned(self) -> bool:
+        """Was the job released behind that milestone? Then nothing is lost."""
+        released = self.found.released
+        return released is not None and released.token == self.parent.token
+
+    def say_parent(self) -> None:
+        """For people, as soon as it stands: what comes then may take long, or fail."""
+        if self.source is not None:
+            out.print(str(self.source), highlight=False)
+        out.print(f"{self.claim.generation} goes on from {self.parent.token}", highlight=False)
+        if self.planned:
+            out.print("nothing is lost: the job was released behind that milestone")
+            return
+        loss = self.loss
+        out.print(
+            f"lost at least, as of {iso(loss.as_of_ms)}: {loss.milestones} milestones behind it (up to "
+            f"{loss.newest}), and {loss.offsets} offsets of events that they had read",
+            highlight=False,
+        )
+
+    def tell_end(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
+        """`first`: the newest milestone here, once it is promoted; None where it is not."""
+        if as_json:
+            print_json(self._as_object(first, steps))
+            return
+        if first is not None:
+            out.print(f"promoted: the newest milestone here is {first.token}", highlight=False)
+        for name, took in steps.took.items():
+            out.print(f"  {name}: {took:.1f} s", highlight=False)
+
+    def tell(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
+        """All of it at once."""
+        if not as_json:
+            self.say_parent()
+        self.tell_end(first, steps, as_json)
+
+    def _as_object(self, first: Milestone | None, steps: Steps) -> dict[str, Any]:
+        loss = self.loss
+        return {
+            "generation": str(self.claim.generation),
+            "parent": str(self.parent.token),
+            "first": str(first.token) if first else None,
+            "rewinds_to": self.claim.rewinds_to,
+            "planned": self.planned,
+            "seed": self.source.as_object() if self.source else None,
+            "loss": {
+                "milestones": loss.milestones,
+                "newest": str(loss.newest),
+                "offsets": loss.offsets,
+                "as_of": iso(loss.as_of_ms),
+            },
+            "steps": steps.took,
+        }

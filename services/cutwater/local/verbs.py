@@ -1,0 +1,67 @@
+"""A command of the command line at work beside its owner, who has other things to do until it has ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cutwater.core.errors import UnavailableError
+
+ERROR_CHARS_MAX = 2_000
+KILL_S = 10.0
+
+
+class Verb:
+    """One command, asked for JSON. What it says for people goes into its log."""
+
+    def __init__(self, process: subprocess.Popen[bytes], words: Sequence[str], said: Path, log: Path) -> None:
+        self._process = process
+        self._words = words
+        self._said, self._log = said, log
+
+    def told(self) -> dict[str, Any] | None:
+        """Its answer; None while it works. Raises UnavailableError where it failed, with what it said."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        if code:
+            raise UnavailableError(
+                f"'cutwater {' '.join(self._words)}' ended with exit code {code}: "
+                f"{self._log.read_text(encoding='utf-8', errors='replace').strip()[-ERROR_CHARS_MAX:]}"
+            )
+        told: dict[str, Any] = json.loads(self._said.read_text(encoding="utf-8"))
+        return told
+
+    def working(self) -> bool:
+        """Is it still at work? Raises as `told`."""
+        return self.told() is None
+
+
+@contextmanager
+def running(words: Sequence[str], env: Mapping[str, str], logs: Path) -> Iterator[Verb]:
+    """Start it with additions to this process's environment; where it has not ended by then, it is killed.
+
+    Broken off so, it may be started again in the same words: verbs are idempotent.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    said, log = logs / f"{words[0]}.json", logs / f"{words[0]}.log"
+    with said.open("wb") as out, log.open("wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cutwater.cli.main", *words, "--json"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env={**os.environ, **env},
+        )
+    try:
+        yield Verb(process, words, said, log)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait(KILL_S)

@@ -1,0 +1,131 @@
+"""What `failover` and `switchover` refuse before anything is fenced or released, and what they tell on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from regional import FIRST, Driver, Regions, Side, claim_of
+
+from cutwater.adapters import streams
+from cutwater.adapters.admin import delete_topics
+from cutwater.core import topics
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.generations import Generation
+from harness import wait_until
+
+OLD = {"CUTWATER_FAILOVER_MIN_AGE_S": "0"}
+
+
+@contextmanager
+def arrived(regions: Regions) -> Iterator[Driver]:
+    """A job in `us`, at a milestone that has arrived in `eu`."""
+    driver = regions.begin(2)
+    with regions.eu.mirroring(regions.us):
+        regions.eu.await_arrival(regions.us, f"{FIRST}:2")
+        yield driver
+
+
+def rests(side: Side) -> bool:
+    """Was the job given up there?"""
+    return streams.release(side.cluster, topics.milestones(side.job.name)) is not None
+
+
+def told_at_exit_4(here: Side, there: Side) -> Any:
+    """What a failover tells programs that nobody starts a driver for."""
+    done = here._call(there, ["failover", str(here.flow.job_file), "--force", "--wait", "1", "--json"], {})
+    assert done.returncode == UnavailableError.exit_code, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_what_is_lost_is_told_although_nobody_promotes(regions: Regions) -> None:
+    """To people before the wait, to programs with the exit code; and where the region lives, it is asked again."""
+    us, eu = regions.us, regions.eu
+    with arrived(regions):
+        done = eu._call(us, ["failover", str(eu.flow.job_file), "--force", "--wait", "1"], {})
+    assert done.returncode == UnavailableError.exit_code
+    said = " ".join(done.stdout.split())
+    assert f"goes on from {FIRST}:2" in said
+    assert "lost at least, as of " in said
+    assert "not promoted yet" in done.stderr
+    told = told_at_exit_4(eu, us)
+    assert (told["parent"], told["first"], told["loss"]["milestones"]) == (f"{FIRST}:2", None, 0)
+    assert "promoting it" in told["steps"]
+
+
+def test_a_line_that_was_decided_against_goes_on_with_nothing(regions: Regions) -> None:
+    """Neither verb says that it is done, and the region whose line counts is not released."""
+    us, eu = regions.us, regions.eu
+    with arrived(regions) as driver:
+        second = Generation.parse(eu.run(us, "failover", "--force", "--wait", "0")["generation"])
+    claim, signal = claim_of(eu, second), eu.signal(second)
+    Driver(eu, second).epoch(claim.source_cut, claim.origin_cut)
+    eu.await_token(f"{second}:3")
+    driver.epoch(us.produce(20))
+    us.await_token(f"{FIRST}:3")
+    assert eu.run(us, "failover", "--force")["first"] == f"{second}:3", "it is done"
+    words = ["forks", "decide", str(eu.flow.job_file), "--keep", str(FIRST), "--reason", "its readers"]
+    assert eu._call(us, words, {}).returncode == 0
+    for verb in ("failover", "switchover"):
+        assert "contradict that line" in " ".join(eu.run(us, verb, code=UsageError.exit_code).split())
+    assert not rests(us)
+    signal.terminate()
+    assert signal.wait(30) == 0
+    becomes_a_replica(regions, second)
+
+
+def becomes_a_replica(regions: Regions, left: Generation) -> None:
+    """As docs/FAILOVER.md says: without what the job wrote here itself, the kept line can be gone on with."""
+    us, eu = regions.us, regions.eu
+    own = ("milestones", "barriers", "candidates", "output", "published", f"changelog.{left}")
+    assert len(delete_topics(eu.cluster, [f"{eu.job.name}.{one}" for one in own])) == len(own)
+    with eu.mirroring(us):
+        eu.await_arrival(us, f"{FIRST}:3")
+        told = eu.run(us, "failover", "--force", "--wait", "0")
+    assert (told["parent"], told["rewinds_to"]) == (f"{FIRST}:3", 0)
+
+
+def test_two_jobs_of_one_name_are_not_switched_over(regions: Regions) -> None:
+    """Each region aggregates events of its own: found before the job is released there."""
+    us, eu = regions.us, regions.eu
+    own = Generation(1, "eu")
+    eu.flow.start("cutwater.commit_signal", **eu.env(), CUTWATER_GENERATION=str(own))
+    Driver(eu, own).epoch(eu.produce(20))
+    eu.await_token(f"{own}:1")
+    with arrived(regions):
+        refused = eu.run(us, "switchover", "--wait", "0", code=UsageError.exit_code)
+    assert "two jobs of one name" in " ".join(refused.split())
+    assert not rests(us)
+
+
+def test_behind_a_mirror_that_rests_nothing_is_released(regions: Regions) -> None:
+    us, eu = regions.us, regions.eu
+    with arrived(regions):
+        assert eu._call(us, ["mirror", "pause", str(eu.flow.job_file)], {}).returncode == 0
+        refused = eu.run(us, "switchover", "--wait", "0", code=UnavailableError.exit_code)
+        assert "'cutwater mirror resume' first" in " ".join(refused.split())
+        assert not rests(us)
+        assert eu._call(us, ["mirror", "resume", str(eu.flow.job_file)], {}).returncode == 0
+        assert eu.run(us, "switchover", "--wait", "60", code=UnavailableError.exit_code), "nobody promotes it"
+        assert rests(us)
+
+
+def test_what_was_released_to_a_third_region_is_not_ours(regions: Regions) -> None:
+    """It is no planned change here, however long ago it was."""
+    us, eu = regions.us, regions.eu
+    with arrived(regions):
+        us.run(None, "release", "--to", "ap")
+        eu.await_arrival(us, f"{FIRST}:2")
+        words = ["failover", str(eu.flow.job_file), "--dry-run", "--json"]
+
+        def refused() -> bool:
+            done = eu._call(us, words, OLD)
+            return done.returncode == UsageError.exit_code and "released to region ap" in " ".join(
+                done.stderr.split()
+            )
+
+        wait_until(refused, "the release to be copied", 60)
+        forced = json.loads(eu._call(us, [*words, "--force"], OLD).stdout)
+    assert forced["planned"] is False
