@@ -116,7 +116,10 @@ def test_what_was_released_to_a_third_region_is_not_ours(regions: Regions) -> No
     """It is no planned change here, however long ago it was."""
     us, eu = regions.us, regions.eu
     with arrived(regions):
-        us.run(None, "release", "--to", "ap")
+        planned = us.run(None, "release", "--to", "ap", "--dry-run")
+        assert (planned["token"], planned["released"], rests(us)) == (f"{FIRST}:2", None, False)
+        told = us.run(None, "release", "--to", "ap")
+        assert (told["token"], bool(told["released"]), rests(us)) == (f"{FIRST}:2", True, True)
         eu.await_arrival(us, f"{FIRST}:2")
         words = ["failover", str(eu.flow.job_file), "--dry-run", "--json"]
 

@@ -248,6 +248,27 @@ class FailingOver:
         return forked_at(line, own, job)
 
 
+class Releasing(NamedTuple):
+    """What a release would do now."""
+
+    made: Release
+    """The record; the newest milestone may be a later one by then."""
+    done: bool
+    """It stands on the stream already."""
+    gives_up: list[Generation]
+    """Candidates that could be promoted behind it."""
+
+
+def releasing(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[], int]) -> Releasing:
+    """Raises UsageError where the job has no milestone."""
+    last = _require_milestone(cluster, job.name)
+    if (before := streams.release(cluster, topics.milestones(job.name))) is not None:
+        return Releasing(before, True, [])
+    coming = Claims(cluster, job, region, now_ms).known().coming(last)
+    made = Release(job.name, last.generation, last.sequence, to, now_ms())
+    return Releasing(made, False, [one.generation for one in coming])
+
+
 def release(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[], int]) -> Release:
     """Give a job up in its own region: a record ends the commit stream, and its writers are fenced.
 
@@ -255,15 +276,13 @@ def release(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[
     Raises UsageError where it has no milestone. Asked twice, the first record counts, and the driver is
     fenced again: whoever has written the record may have died before he did.
     """
-    name = job.name
-    last = _require_milestone(cluster, name)
-    if (before := streams.release(cluster, topics.milestones(name))) is not None:
-        _fence_driver(cluster, name, before.generation)
-        return before
+    name, found = job.name, releasing(cluster, job, region, to, now_ms)
+    if found.done:
+        _fence_driver(cluster, name, found.made.generation)
+        return found.made
     claims = Claims(cluster, job, region, now_ms)
-    for one in claims.known().by_id.values():
-        if one.open and one.claim.generation.number > last.generation.number:
-            claims.abort(one.claim.generation, f"the job is released to region {to}")
+    for one in found.gives_up:
+        claims.abort(one, f"the job is released to region {to}")
     writer = TransactionalWriter(cluster, topics.signal_id(name))
     writer.initialise()
     last = _require_milestone(cluster, name)  # what the fenced signaller wrote meanwhile is final now

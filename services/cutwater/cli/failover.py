@@ -10,7 +10,7 @@ import typer
 
 from cutwater.adapters import streams
 from cutwater.adapters.claiming import copies_of
-from cutwater.adapters.failing_over import FailingOver, Found, release
+from cutwater.adapters.failing_over import FailingOver, Found, release, releasing
 from cutwater.adapters.generations import candidates, promoted
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
@@ -129,6 +129,7 @@ def switchover(
 def release_(
     job_file: JobArgument,
     to: Annotated[str, typer.Option(help="The region that is to go on.")],
+    dry_run: DryRunOption = False,
     bootstrap_servers: BootstrapOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -138,14 +139,22 @@ def release_(
 
     Exit 2: the job has no milestone.
 
-    Examples:  cutwater release job.yaml --to eu  ·  cutwater release job.yaml --to eu --json
+    Examples:  cutwater release job.yaml --to eu  ·  cutwater release job.yaml --to eu --dry-run
     """
     settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
-    made = release(settings.cluster, job, settings.region, to, now_ms)
+    found = releasing(settings.cluster, job, settings.region, to, now_ms)
+    made, does = found.made, not dry_run
+    if does:
+        made = release(settings.cluster, job, settings.region, to, now_ms)
+    done, given_up = does or found.done, [str(one) for one in found.gives_up]
     if as_json:
-        print_json({"token": str(made.token), "to": made.to, "released": iso(made.at_ms)})
-    else:
-        out.print(f"{job.name} is released to {made.to} behind milestone {made.token}", highlight=False)
+        told = {"token": str(made.token), "to": made.to, "released": iso(made.at_ms) if done else None}
+        print_json({**told, "gives_up": given_up})
+        return
+    is_ = "is released" if done else "would be released"
+    out.print(f"{job.name} {is_} to {made.to} behind milestone {made.token}", highlight=False)
+    if given_up:
+        out.print(f"{'given up' if does else 'would be given up'}: {', '.join(given_up)}", highlight=False)
 
 
 def _failing_over(settings: Settings, job: Job, origin: str | None) -> FailingOver:
