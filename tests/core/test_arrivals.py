@@ -71,7 +71,7 @@ class Copy:
 
     def to(self, following: int, end: int = -1, now_ms: int = 0, written_ms: int = 0) -> Mirrored:
         read = [Read(offset, written_ms, 1) for offset in range(self.at.next, following)]
-        self.at = moved(self.at, Piece(following, end, read), self.here, now_ms, self.lag_ms)
+        self.at = moved(self.at, Piece(self.at.next, following, end, read), self.here, now_ms, self.lag_ms)
         self.here += len(read) + bool(read)
         return self.at
 

@@ -69,7 +69,8 @@ class Model:
         ahead = [one for one in self.kept if one.offset >= self.position.next]
         taken = ahead[:most]
         following = taken[-1].offset + 1 if len(ahead) > most else self.end
-        piece = Piece(following, self.end, [Read(one.offset, one.at_ms, 1) for one in taken])
+        read = [Read(one.offset, one.at_ms, 1) for one in taken]
+        piece = Piece(self.position.next, following, self.end, read)
         self.position = moved(self.position, piece, self.here, self.now_ms, LAG_MS)
         self.history.append(self.position)
         for row in taken:
@@ -149,7 +150,7 @@ def test_a_cut_is_translated_exactly(steps: list[tuple[str, object]]) -> None:
 def test_events_are_translated_within_a_batch(steps: list[int], base: int) -> None:
     """Spark cuts a source where it likes; every offset between two records has its place."""
     offsets = [sum(steps[: number + 1]) for number in range(len(steps))]
-    piece = Piece(offsets[-1] + 1 if offsets else 0, -1, [Read(one, 0, 1) for one in offsets])
+    piece = Piece(0, offsets[-1] + 1 if offsets else 0, -1, [Read(one, 0, 1) for one in offsets])
     at = moved(FIRST, piece, base, 10**15, NEVER_MS)
     for cut in range(at.next + 1):
         below = sum(1 for one in offsets if one < cut)
@@ -157,9 +158,39 @@ def test_events_are_translated_within_a_batch(steps: list[int], base: int) -> No
 
 
 def test_a_position_without_news_costs_no_transaction() -> None:
-    at = moved(FIRST, Piece(0, 0, []), 0, 5, LAG_MS)
+    at = moved(FIRST, Piece(0, 0, 0, []), 0, 5, LAG_MS)
     assert tells_more(at, FIRST), "an empty partition ends at 0, which a milestone waits for"
-    assert not tells_more(moved(at, Piece(0, 0, []), 0, 9, LAG_MS), at)
+    assert not tells_more(moved(at, Piece(0, 0, 0, []), 0, 9, LAG_MS), at)
+
+
+def piece_of(first: int, following: int, *offsets: int) -> Piece:
+    return Piece(first, following, -1, [Read(one, 0, 1) for one in offsets])
+
+
+@pytest.mark.parametrize(
+    ("piece", "why"),
+    [
+        (piece_of(100, 200, *range(100, 200)), "read on from offset 100, and stands at 200"),
+        (piece_of(100, 200), "read on from offset 100, and stands at 200"),
+        (piece_of(201, 210, 201), "read on from offset 201, and stands at 200"),
+        (piece_of(200, 210, 199, 200), "goes on at offset 199 behind 199"),
+        (piece_of(200, 210, *range(200, 205), *range(200, 205)), "goes on at offset 200 behind 204"),
+        (piece_of(200, 204, 200, 204), "goes on at offset 204 behind 204"),
+        (piece_of(200, 199), "goes on at offset 199 behind 199"),
+    ],
+    ids=["again", "again, empty", "left out", "from below", "twice", "ends inside", "goes back"],
+)
+def test_a_piece_that_does_not_go_on_from_the_position_is_refused(piece: Piece, why: str) -> None:
+    """Written, its records were twice in the copy or not at all, and nobody behind it could tell."""
+    at = moved(FIRST, piece_of(0, 200, *range(200)), 0, 0, NEVER_MS)
+    with pytest.raises(DivergenceError, match=rf"t/0 .*{why}.*Nothing was written"):
+        moved(at, piece, 201, 0, NEVER_MS)
+
+
+def test_a_piece_may_leave_out_what_the_origin_has_not() -> None:
+    """Markers, aborted transactions and what compaction took: in front, in between and behind."""
+    at = moved(FIRST, piece_of(0, 200, *range(200)), 0, 0, NEVER_MS)
+    assert moved(at, piece_of(200, 220, 203, 204, 209), 201, 0, NEVER_MS).next == 220
 
 
 def test_somebody_else_s_records_are_a_divergence() -> None:

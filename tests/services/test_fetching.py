@@ -15,11 +15,12 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 from confluent_kafka import Message, Producer
 
+from cutwater.adapters import batches
 from cutwater.adapters.admin import create_topics, delete_topics
-from cutwater.adapters.batches import Record, chunk, records, sections, split
+from cutwater.adapters.batches import Chunk, Record, chunk, records, sections, split
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.fetch_by_id import FetchById
-from cutwater.adapters.fetching import Fetcher
+from cutwater.adapters.fetching import Fetcher, _Way
 from cutwater.adapters.identities import Identities
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError, UsageError
@@ -56,6 +57,7 @@ def fetched(
         while any(following[at] < end for at, end in ends.items()):
             assert time.monotonic() < deadline, f"at {following} of {ends}"
             for at, one in fetcher.take(1.0).items():
+                assert one.first == following[at]
                 found[at] += [plain(record) for record in records(one)]
                 following[at] = one.following
     return found
@@ -211,6 +213,63 @@ def test_a_topic_that_is_not_there_is_told(broker: Any, unique: Callable[[str], 
         fetcher.assign({0: 0})
         with pytest.raises(CutwaterError, match="none"):
             read_until_error(fetcher)
+
+
+def test_a_damaged_answer_loses_nothing_and_holds_up_no_other_partition(
+    broker: Any, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody assigns anew: what has come stays, and what failed is asked for again from where it stood."""
+    damaged, real = threading.Event(), batches.chunk
+
+    def damaging(place: str, raw: bytes, *more: Any) -> Chunk:
+        wrong = damaged.is_set() and raw and place == f"{topic}/1"
+        return real(place, raw[:-1] + bytes([raw[-1] ^ 1]) if wrong else raw, *more)
+
+    monkeypatch.setattr(batches, "chunk", damaging)
+    writing = producer(broker.cluster)
+    found: dict[int, list[Plain]] = {0: [], 1: []}
+    errors: list[str] = []
+
+    def produce() -> None:
+        for number in range(100):
+            writing.produce(topic, value=b"%d" % number, partition=number % 2)
+        assert writing.flush(10) == 0
+
+    def read_on(fetcher: Fetcher, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not done():
+            assert time.monotonic() < deadline, f"{errors}, { {at: len(some) for at, some in found.items()} }"
+            try:
+                for at, one in fetcher.take(1.0).items():
+                    found[at] += [plain(record) for record in records(one)]
+            except UnavailableError as error:
+                errors.append(str(error))
+
+    with closing(broker.cluster.reader(Fetcher, topic)) as fetcher:
+        produce()
+        fetcher.assign({0: 0, 1: 0})
+        read_on(fetcher, lambda: len(found[1]) == 50)
+        damaged.set()
+        produce()
+        read_on(fetcher, lambda: len(errors) > 2)
+        produce()
+        read_on(fetcher, lambda: len(found[0]) == 150)
+        assert len(found[1]) == 50
+        damaged.clear()
+        read_on(fetcher, lambda: len(found[1]) == 150)
+    assert all(f"{topic}/1: the checksum" in one for one in errors)
+    assert found == read(broker.cluster, topic)
+
+
+def test_answers_without_records_lengthen_what_waits_before_them() -> None:
+    """Else each that is handed out would not begin where the one before ended."""
+    way = _Way(0)
+    way.put(chunk("t/0", _batch(b"a"), 0))
+    way.put(Chunk(1, 5, [], 70, "t/0", 9))
+    way.put(chunk("t/0", _batch(b"b", base=5), 5))
+    taken = [way.take(), way.take()]
+    assert [(one.first, one.following, one.end) for one in taken] == [(0, 5, 9), (5, 6, -1)]
+    assert (list(way.chunks), way.size, way.position) == ([], 0, 6)
 
 
 _PAYLOAD_AT = 61

@@ -10,7 +10,7 @@ from cutwater.mirror.followed import Followed, Taken, outgrown
 
 def piece(partition: int, *sizes: int, name: str = "events", largest: int = 1_000) -> Taken:
     followed = Followed(name, f"{name}.from-us", "id", 3, 0, False, {}, {}, largest, cast(Any, None))
-    return Taken(followed, partition, 0, -1, [Read(at, 0, size) for at, size in enumerate(sizes)], [])
+    return Taken(followed, partition, 0, len(sizes), read=[Read(at, 0, size) for at, size in enumerate(sizes)])
 
 
 def test_two_sizes_that_alternate_cost_a_look_each() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cutwater.adapters.batches import Batch, Chunk
-from cutwater.core.errors import ProtocolError
+from cutwater.core.errors import ProtocolError, UnavailableError
 from simulation.log import Headers, Log, Outcome, Record
 from simulation.processes import Process
 
@@ -22,7 +22,9 @@ class Link:
 
     cut: bool = False
     slow: bool = False
-    """What was read arrives much later."""
+    """What was read arrives much later, and now and then damaged."""
+    damaged: int = 0
+    """So many answers were."""
 
 
 WIRE = Link()
@@ -80,14 +82,17 @@ class SimFetcher:
 
     def take(self, timeout_s: float) -> dict[int, Chunk]:
         self._process.pause()
-        found = {}
-        for partition, way in self._ways.items():
-            luck = self._process.luck()
+        lucks = {partition: self._process.luck() for partition in self._ways}
+        for partition, luck in lucks.items():
+            way = self._ways[partition]
+            if self._answered and self._link.slow and luck >> 27 == 0:
+                self._link.damaged += 1
+                raise UnavailableError(f"{self._topic}/{partition}: the checksum of a batch is wrong")
             if self._answered and len(way.ahead) < AHEAD_MAX and luck % 4:
                 way.ahead.append(self._fetch(partition, way, 1 + (luck >> 8) % 12))
-            if way.ahead and (luck >> 16) % (12 if self._link.slow else 3) < 2:
-                found[partition] = way.ahead.popleft()
-        return found
+        # Handed out once nothing can fail any more: what has come is not lost by an error.
+        ready = [one for one, luck in lucks.items() if (luck >> 16) % (12 if self._link.slow else 3) < 2]
+        return {one: self._ways[one].ahead.popleft() for one in ready if self._ways[one].ahead}
 
     @property
     def _answered(self) -> bool:

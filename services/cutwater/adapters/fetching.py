@@ -68,6 +68,8 @@ class _Way:
         if one.batches or not self.chunks:
             self.chunks.append(one)
             self.size += one.size
+        else:  # one answer after the other may hold nothing: the queue must not grow by them
+            self.chunks[-1] = self.chunks[-1]._replace(following=one.following, end=one.end)
 
     def take(self) -> Chunk:
         one, rest = batches.split(self.chunks.popleft(), PIECE)
@@ -123,10 +125,12 @@ class Fetcher:
                 self._ways[partition].paused = True
 
     def take(self, timeout_s: float) -> dict[int, Chunk]:
-        """What has come, by partition; waits up to so long for the first.
+        """What has come, by partition, each from where the one before ended; waits up to so long for the first.
 
         Raises ProtocolError where an offset is no longer kept; UsageError where we may not read; UnavailableError
-        where the topic is gone. Brokers that are away raise nothing: it goes on when they are back.
+        where the topic is gone, or what came is damaged. Nothing is lost by it: the next call hands out what has
+        come, and what failed is asked for again, from where it stood. Brokers that are away raise nothing: it goes
+        on when they are back.
         """
         with self._changed:
             self._changed.wait_for(lambda: self.told, timeout_s)

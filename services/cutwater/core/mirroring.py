@@ -49,6 +49,8 @@ class Read(NamedTuple):
 class Piece:
     """What was read of a partition for one transaction."""
 
+    first: int
+    """From this source offset on it was read."""
     following: int
     """Everything below this source offset has come."""
     end: int
@@ -93,8 +95,10 @@ def seeded(at: Mirrored, records: int, size: int, local: int, source_ms: int) ->
 def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int) -> Mirrored:
     """The position after a piece whose first record goes to offset `base` here.
 
-    `lag_ms`: the origin's min.compaction.lag.ms; NEVER_MS where the topic is not compacted.
+    `lag_ms`: the origin's min.compaction.lag.ms; NEVER_MS where the topic is not compacted. Raises DivergenceError
+    where the piece does not go on from the position: nobody behind the copy would find out.
     """
+    require_next(at.topic, at.partition, at.next, piece.first)
     read = piece.records
     stale = [one.offset for one in read if now_ms - one.timestamp_ms >= lag_ms - MARGIN_MS]
     whole_from = stale[-1] + 1 if stale else at.whole_from
@@ -103,6 +107,7 @@ def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int) -> Mi
     passed = piece.following if piece.following == piece.end else (read[-1].offset if read else at.whole_to)
     # Of the old ones, too: where they lie here is known, and cuts among them are refused by `whole_from`.
     runs = _runs((one.offset for one in read), base)
+    _require_rising(at, piece, runs)
     return replace(
         at,
         before=at.next,
@@ -159,6 +164,28 @@ def translated(cut: int, runs: Iterable[Run], local: int) -> int:
         if cut < one.source + one.length:
             return one.local + max(0, cut - one.source)
     return local
+
+
+def require_next(topic: str, partition: int, stands: int, first: int) -> None:
+    """Was it read on from where reading stands? Raises DivergenceError."""
+    if first != stands:
+        raise _astray(topic, partition, f"was read on from offset {first}, and stands at {stands}")
+
+
+def _require_rising(at: Mirrored, piece: Piece, runs: Sequence[Run]) -> None:
+    """Is every record behind the one before, and inside the piece? Raises DivergenceError."""
+    begin = [*(one.source for one in runs), piece.following]
+    end = [piece.first, *(one.source + one.length for one in runs)]
+    for first, stands in zip(begin, end, strict=True):
+        if first < stands:
+            raise _astray(at.topic, at.partition, f"goes on at offset {first} behind {stands - 1}")
+
+
+def _astray(topic: str, partition: int, how: str) -> DivergenceError:
+    return DivergenceError(
+        f"{topic}/{partition} {how}: its records would be copied twice, or be missing in the copy. Nothing was "
+        "written. It is the mirror's own fault: start it again, it goes on from its position; and report this"
+    )
 
 
 def unaccounted(position: Mirrored, end: int) -> int:

@@ -8,21 +8,30 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from cutwater.adapters import replicas
+from cutwater.adapters.batches import Chunk
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.copying import NotTakenError
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.kafka import TIMEOUT_S
 from cutwater.core import topics
 from cutwater.core.cuts import TopicPartition
-from cutwater.core.errors import CutwaterError, FencedError, ProtocolError, UnavailableError, UsageError
+from cutwater.core.errors import (
+    CutwaterError,
+    DivergenceError,
+    FencedError,
+    ProtocolError,
+    UnavailableError,
+    UsageError,
+)
 from cutwater.core.generations import Generation
 from cutwater.core.giving_up import require_settled
 from cutwater.core.mirror_gaps import GONE, REFUSED, Gap
 from cutwater.core.mirrored import SLOTS, Mirrored, slot_of
 from cutwater.core.mirroring import Read
+from cutwater.core.rarely import Rarely
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.retiring import left_behind
-from cutwater.mirror.followed import Followed, Taken, gathered, outgrown
+from cutwater.mirror.followed import Followed, Taken, forget, gathered, outgrown
 from cutwater.mirror.looking import AbsentError, Looking, Stop
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
@@ -72,6 +81,7 @@ class Copier:
         self._looking = Looking(*looks, replication, clock_s)
         self._watch = Watch(origin, region, self._left, log, clock_s)
         self._unreadable = unreadable
+        self._rarely, self._clock_s = Rarely(), clock_s
         self._followed: dict[str, Followed] = {}
         self._grown: dict[str, int] = {}
         """Topics that were looked at again for a large record, and the bytes of the largest such."""
@@ -230,16 +240,27 @@ class Copier:
                 return taken
 
     def _take(self, one: Followed, taken: dict[TopicPartition, Taken]) -> None:
+        chunks: Mapping[int, Chunk] = {}
         try:
-            gathered(one, one.fetcher.take(0.0), taken)
+            chunks = one.fetcher.take(0.0)
+            gathered(one, chunks, taken)
+        except DivergenceError:
+            raise  # the origin has no part in it, and a start reads how far the copy came
         except (ProtocolError, UsageError, UnavailableError) as error:
-            if (gap := self._watch.gap(one, error)) is None:
-                self._log.warning("reading again", topic=one.name, reason=str(error))
-                one.begin()
-            else:
+            if (gap := self._watch.gap(one, error)) is not None:
                 self.stop(one.name, gap)
-        for place in [at for at, part in taken.items() if part.followed.name not in self._followed]:
-            del taken[place]
+                forget(one, taken)
+                return
+            self._say_again(one.name, error)
+            # A fetcher that fails has lost nothing, and asks again itself. What it handed out, it has no more.
+            if chunks:
+                forget(one, taken)
+                one.begin()
+
+    def _say_again(self, topic: str, error: CutwaterError) -> None:
+        """A damaged batch fails ten times a second."""
+        if (left_out := self._rarely.take(topic, self._clock_s())) is not None:
+            self._log.warning("reading again", topic=topic, reason=str(error), left_out=left_out)
 
     def stop(self, topic: str, gap: Gap) -> None:
         """Copy nothing more of a topic; the others go on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cutwater.adapters import batches
 from cutwater.adapters.batches import Chunk
@@ -11,7 +11,7 @@ from cutwater.adapters.copying import Copied, Headers
 from cutwater.adapters.fetching import Fetcher
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.mirrored import SOURCE_OFFSET, SOURCE_TIMESTAMP, Mirrored
-from cutwater.core.mirroring import Piece, Read
+from cutwater.core.mirroring import Piece, Read, require_next
 
 
 @dataclass
@@ -50,10 +50,11 @@ class Taken:
 
     followed: Followed
     partition: int
+    first: int
     following: int
-    end: int
-    read: list[Read]
-    records: list[Copied]
+    end: int = -1
+    read: list[Read] = field(default_factory=list)
+    records: list[Copied] = field(default_factory=list)
 
     @property
     def place(self) -> TopicPartition:
@@ -67,12 +68,15 @@ class Taken:
 
     @property
     def piece(self) -> Piece:
-        return Piece(self.following, self.end, self.read)
+        return Piece(self.first, self.following, self.end, self.read)
 
     def add(self, chunk: Chunk) -> None:
+        """Raises DivergenceError where it is not the next, ProtocolError as `records` does; then adds nothing."""
+        require_next(self.followed.name, self.partition, self.following, chunk.first)
+        found = batches.records(chunk)
         self.following, self.end = chunk.following, chunk.end
         plain = self.followed.plain
-        for one in batches.records(chunk):  # 100,000 a second: each look-up shows
+        for one in found:  # 100,000 a second: each look-up shows
             key, value, offset, timestamp = one.key, one.value, one.offset, one.timestamp
             headers: Headers = [*one.headers]
             if not plain:
@@ -82,12 +86,21 @@ class Taken:
 
 
 def gathered(followed: Followed, chunks: Mapping[int, Chunk], into: dict[TopicPartition, Taken]) -> None:
-    """Add what a fetcher has handed out to what is gathered, by place here."""
+    """Add what a fetcher has handed out to what is gathered, by place here.
+
+    Raises as `Taken.add`: then some of it is added, and the rest is lost unless it is read again.
+    """
     for partition, chunk in chunks.items():
         place = TopicPartition(followed.target, partition)
         if place not in into:
-            into[place] = Taken(followed, partition, 0, -1, [], [])
+            into[place] = Taken(followed, partition, chunk.first, chunk.first)
         into[place].add(chunk)
+
+
+def forget(followed: Followed, gathered: dict[TopicPartition, Taken]) -> None:
+    """Take what is gathered of a topic out again: it is read once more, or nothing of it is copied."""
+    for place in [at for at, one in gathered.items() if one.followed is followed]:
+        del gathered[place]
 
 
 def outgrown(pieces: Collection[Taken], looked: dict[str, int]) -> dict[str, Followed]:

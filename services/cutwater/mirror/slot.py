@@ -36,8 +36,8 @@ class Slot:
     def write(self, taken: Sequence[Taken]) -> None:
         """Records and positions, whole or not at all.
 
-        Raises FencedError; DivergenceError where somebody else writes there; UnavailableError where the outcome
-        is unknown: start again and read it.
+        Raises FencedError; DivergenceError where somebody else writes there, or what was taken does not go on from
+        the position; UnavailableError where the outcome is unknown: start again and read it.
         """
         now = self._now_ms()
         moves = [(one, self._moved(one, now)) for one in taken]
@@ -50,10 +50,6 @@ class Slot:
         reach("copy-written")
         for one, new in moves:
             one.followed.committed(one.partition, new, len(one.records))
-
-    def close(self) -> None:
-        """Let the client tell what it has to."""
-        self._writer.listen()
 
     def _known(self, one: Taken) -> Mirrored:
         return one.followed.positions[one.partition]

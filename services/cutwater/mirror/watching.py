@@ -60,6 +60,9 @@ class Watch:
                 return self._gone(one.name)
             gap = in_origin(one.name, *found, one.positions.values(), one.partitions)
             kept = self._origin.kept(one.name, one.positions, briefly=True)
+            # Asked by name: made anew meanwhile, it would be another topic's log, and told as lost.
+            if gap is None and self._origin.identities([one.name]).get(one.name) != found:
+                return None
         except CutwaterError:
             return None  # its brokers are away, or it goes right now: the next look finds out
         gap = gap or in_log(one.name, one.positions, one.positions, kept, from_zero=False)
