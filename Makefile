@@ -12,7 +12,8 @@ SIZE ?=
 ARGS ?=
 WORKERS ?= 2
 SEEDS ?= 5000
-STEPS ?= 150
+STEPS ?=
+REGIONS ?=
 PYTHON_BASE ?=
 JAVA_BASE ?=
 METRICS ?=
@@ -60,8 +61,8 @@ native: $(STAMP) ## Build the optional module for fast restores and install it (
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.85 or newer, with rustup"; exit 3; }
 	CARGO_TARGET_DIR=$(abspath build/native) $(BIN)/pip install --quiet --no-deps --force-reinstall ./native
 
-simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000 STEPS=150, or SEED=17 alone)
-	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) --steps $(STEPS) $(if $(SEED),--seed $(SEED))
+simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000, or SEED=17 alone; REGIONS=1: two regions)
+	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) $(if $(STEPS),--steps $(STEPS)) $(if $(SEED),--seed $(SEED)) $(if $(REGIONS),--regions)
 
 images: $(STAMP) ## Build the images: services, Spark, Kafka (docs/CONTAINERS.md)
 	PYTHON_BASE=$(PYTHON_BASE) JAVA_BASE=$(JAVA_BASE) METRICS=$(METRICS) deploy/images/build

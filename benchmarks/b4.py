@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks import limits, machine
@@ -21,8 +22,9 @@ from benchmarks.command import Command, Options, between, order, ratio_lines, sa
 from benchmarks.figures import Column, Figure, Run, document, markdown, ratios, spread, table
 from benchmarks.mirror import mirrormaker
 from benchmarks.mirror.contest import CONTENDERS, CUTWATER, Contest, Copy, Stage
-from benchmarks.mirror.lag import ROUND_TRIP_MS, LagRun, follow, regions
+from benchmarks.mirror.lag import ARRIVED, ROUND_TRIP_MS, LagRun, follow, regions
 from benchmarks.mirror.origin import Origin
+from benchmarks.mirror.steady import PERIOD_S
 from cutwater.local.broker import Broker
 from cutwater.local.jars import jars, jars_from
 from cutwater.local.java import find_java
@@ -31,6 +33,8 @@ from cutwater.local.supervisor import Supervisor
 TITLE = "B4: topics copied to another region's broker"
 PEERS = tuple(mirrormaker.SETTINGS)
 RATIO_MIN = 0.7
+LAG_MAX_MS = 2_000 + 1_000 * PERIOD_S
+"""Of the p99 until a milestone is said to have arrived: two seconds, and what passes between two milestones."""
 
 
 def of(value: Callable[[Copy], float]) -> Callable[[Run], float | None]:
@@ -99,7 +103,8 @@ class Results:
         found = ratios(self.copies, CUTWATER, FIGURES)
         written = document("b4", self._about, self.copies, {**found, **lag_ratios(self.lags)})
         written["exact"] = all(run.exact for run in self.copies) and all(run.exact for run in self.lags)
-        text = markdown(TITLE, written, self.copies, [*self.notes, *verdicts(found)], COLUMNS)
+        written["verdicts"] = [*verdicts(found), *lag_verdicts(self.lags)]
+        text = markdown(TITLE, written, self.copies, [*self.notes, *written["verdicts"]], COLUMNS)
         if self.lags:
             written["runs"] += [asdict(run) for run in self.lags]
             text += "\n".join(["", "## Lag", "", *lag_table(self.lags), ""])
@@ -136,6 +141,8 @@ def bench(options: Any) -> dict[str, Any]:
             results.lags.append(lag)
             say(described(lag))
             written = results.write()
+    for line in written["verdicts"]:
+        say(line)
     return written
 
 
@@ -174,6 +181,16 @@ def verdicts(found: Mapping[str, Mapping[str, float]]) -> list[str]:
         f"{name}: {ratio} (at least {RATIO_MIN}: {'kept' if ratio >= RATIO_MIN else 'not kept'})"
         for name, ratio in known.items()
     ]
+
+
+def lag_verdicts(runs: Sequence[LagRun]) -> list[str]:
+    """Are the milestones of a steady stream said to have arrived soon enough? Peers say nothing of the kind."""
+    known = [run.lags_ms[ARRIVED]["p99"] for run in runs if run.contender == CUTWATER]
+    if not known:
+        return []
+    p99 = median(known)
+    kept = "kept" if p99 <= LAG_MAX_MS else "not kept"
+    return [f"lag behind {ROUND_TRIP_MS} ms, arrived at p99: {p99:,.0f} ms (at most {LAG_MAX_MS:,.0f}: {kept})"]
 
 
 def describe(run: Copy, pairs: int) -> str:

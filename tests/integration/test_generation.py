@@ -25,6 +25,7 @@ from cutwater.adapters.kafka import partition_count
 from cutwater.client import committed
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
+from cutwater.core.errors import ForeignRowsError
 from cutwater.core.generations import Generation
 from cutwater.core.job import CORRECTION, TOMBSTONE
 from cutwater.core.records import Milestone
@@ -278,6 +279,9 @@ def test_foreign_rows_and_a_lost_checkpoint_end_a_generation_and_the_next_one_fo
     assert shown(cli)["token"].startswith(third)
     assert json.loads(cli.run("status", "--json").stdout)["stack"]["generation"] == third
     log = (cli.folder / "data/logs/up.log").read_text()
+    # By the exit code of the driver: no other end has this one.
+    assert f"foreign rows have ended {stack['generation']}: {second} follows" in log
+    assert f"driver ended with exit code {ForeignRowsError.exit_code} and is not restarted" in log
     assert f"no checkpoint fits {second}: {third} follows" in log
 
 

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from changelogs import Sold, Writing, make_job
-from mirroring import Events, arrivals, environment_of, mirroring, positions, wait_arrived
+from mirroring import ORIGIN, Events, arrivals, environment_of, mirroring, positions, wait_arrived
 
-from cutwater.adapters import streams
+from cutwater.adapters import replicas, streams
+from cutwater.adapters.admin import delete_topics
 from cutwater.adapters.cluster import Cluster
-from cutwater.core import topics
+from cutwater.core import mirrored, topics
+from cutwater.core.job import Job
 
 
 @pytest.fixture
@@ -84,18 +86,6 @@ def test_the_origin_away_is_not_known(broker: Any, writing: Writing, tmp_path: P
     assert (replica["records"], replica["milestones"], replica["token"]) == (None, 0, "g1-local-00000000:1")
 
 
-def test_a_throttle_holds_the_rate(broker: Any, writing: Writing) -> None:
-    """Bytes a second, over all topics; what is behind arrives later, and nothing is lost."""
-    events = Events(writing)
-    events.produce(3_000)
-    writing.epoch([Sold("a", 1, 1)], source_cut=events.cut())
-    began = time.monotonic()
-    with mirroring(broker.cluster, writing.cluster, writing.job, bytes_per_s=10_000) as mirror:
-        wait_arrived(mirror, broker.cluster, writing.job, 1)
-    size = sum(one.size for one in positions(broker.cluster, writing.job).values())
-    assert time.monotonic() - began >= 0.5 * size / 10_000 - 2, "a piece goes at once, what follows it waits"
-
-
 def test_resync_asks_first_and_is_told_until_it_has_ended(broker: Any, writing: Writing, tmp_path: Path) -> None:
     own, origin, job, path = broker.cluster, writing.cluster, writing.job, tmp_path / f"{writing.job.name}.yaml"
     events = Events(writing)
@@ -132,3 +122,63 @@ def test_resync_asks_first_and_is_told_until_it_has_ended(broker: Any, writing: 
     assert json.loads(call(own, origin, *show, "--json").stdout)["begun_anew"] == []
     with mirroring(own, origin, job) as mirror:
         wait_arrived(mirror, own, job, 1)
+
+
+def test_resync_asks_whether_the_origin_lives(broker: Any, writing: Writing, tmp_path: Path) -> None:
+    """Else what is deleted may be the only copy; what goes, and that no failover is possible then, is named."""
+    own, origin, job, path = broker.cluster, writing.cluster, writing.job, tmp_path / f"{writing.job.name}.yaml"
+    dead, events = Cluster("127.0.0.1:1"), Events(writing)
+    writing.epoch([Sold("a", 1, 1)], source_cut=events.cut())
+    with mirroring(own, origin, job) as mirror:
+        token = str(wait_arrived(mirror, own, job, 1).token)
+    words = ("mirror", "resync", str(path), "--topic", events.topic)
+    for more in (["--yes"], ["--dry-run"]):
+        refused = call(own, dead, *words, *more)
+        assert refused.returncode == 4, refused.stderr
+        assert f"{ORIGIN} does not answer" in refused.stderr
+        assert "Nothing was deleted" in refused.stderr
+        assert "--delete-only-copy" in refused.stderr
+    require_untouched(own, job)
+    same = call(own, own, *words, "--yes")
+    assert (same.returncode, "are the same cluster" in same.stderr) == (2, True), same.stderr
+    asked = call(own, origin, *words)
+    assert f"the newest {token} of " in asked.stderr
+    assert "until milestones arrive anew, no failover from local is possible" in asked.stderr
+    assert "is not asked" not in asked.stderr
+    told = json.loads(call(own, origin, *words, "--dry-run", "--json").stdout)
+    assert (told["origin_asked"], told["failover_possible_then"]) == (True, False)
+    assert (told["arrivals"]["topic"], told["arrivals"]["newest"]) == (mirrored.arrivals(job.name, ORIGIN), token)
+    delete_topics(origin, [events.topic])
+    gone = call(own, origin, *words, "--yes")
+    assert (gone.returncode, f"has no topic {events.topic}" in gone.stderr) == (2, True), gone.stderr
+    require_untouched(own, job)
+    shown = call(own, dead, *words, "--dry-run", "--delete-only-copy")
+    assert "may be the only copy" in shown.stdout
+    assert token in shown.stdout
+    done = call(own, dead, *words, "--yes", "--delete-only-copy")
+    assert done.returncode == 0, done.stderr
+    assert arrivals(own, job) == []
+
+
+def require_untouched(own: Cluster, job: Job) -> None:
+    assert len(arrivals(own, job)) == 1
+    assert (job.topic, 0) in positions(own, job)
+    assert replicas.positions(own, job.name).renewed(ORIGIN) == {}
+
+
+def test_resync_says_where_it_could_not_ask_the_origin(broker: Any, writing: Writing, tmp_path: Path) -> None:
+    """Of a region that no setting names nobody knows the brokers; from a snapshot nothing is begun without it."""
+    own, job, path = broker.cluster, writing.job, tmp_path / f"{writing.job.name}.yaml"
+    with mirroring(own, writing.cluster, job) as mirror:
+        wait_arrived(mirror, own, job, writing.epoch([Sold("a", 1, 1)], source_cut=Events(writing).cut()).sequence)
+    words = ("mirror", "resync", str(path), "--topic", writing.topic, "--origin", ORIGIN)
+    unnamed = {"CUTWATER_ORIGIN_REGION": ""}
+    assert "local is not asked" in call(own, writing.cluster, *words, **unnamed).stderr
+    shown = call(own, writing.cluster, *words, "--dry-run", **unnamed)
+    assert "CUTWATER_ORIGIN_BOOTSTRAP_SERVERS do not name it" in " ".join(shown.stdout.split())
+    told = json.loads(call(own, writing.cluster, *words, "--dry-run", "--json", **unnamed).stdout)
+    assert told["origin_asked"] is False
+    done = call(own, writing.cluster, *words, "--yes", **unnamed)
+    assert (done.returncode, "local is not asked" in done.stderr) == (0, True), done.stderr
+    both = call(own, writing.cluster, *words, "--from-snapshot", "--delete-only-copy")
+    assert (both.returncode, "--from-snapshot reads it there" in both.stderr) == (2, True), both.stderr

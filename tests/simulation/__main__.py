@@ -1,4 +1,4 @@
-"""make simulate: python -m simulation --seeds 5000 [--seed 17] [--steps 150] [--regions] | --guards"""
+"""make simulate [REGIONS=1]: python -m simulation --seeds 5000 [--seed 17] [--steps 150] [--regions] | --guards"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 from simulation import region_histories
 from simulation.guards import GUARDS, Guard
@@ -30,7 +31,8 @@ def _way(one: Guard | RegionGuard) -> str:
     return "histories from seeds" if isinstance(one.way, Climate) else f"the scene `{one.way.__name__}`"
 
 
-def main() -> int:
+def arguments(words: Sequence[str]) -> argparse.Namespace:
+    """What is asked for."""
     parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=5_000, help="how many histories (default 5000)")
     parser.add_argument("--seed", type=int, help="only this one; prints the shrunken history if it fails")
@@ -39,16 +41,21 @@ def main() -> int:
     parser.add_argument("--steps", type=int, help=told)
     parser.add_argument("--regions", action="store_true", help="two regions, with mirrors and failovers")
     parser.add_argument("--guards", action="store_true", help="print the table of guards")
-    asked = parser.parse_args()
+    asked = parser.parse_args(words)
+    asked.steps = asked.steps or (region_histories.STEPS if asked.regions else STEPS)
+    return asked
+
+
+def main() -> int:
+    asked = arguments(sys.argv[1:])
     if asked.guards:
         print(guards_table())
         return 0
-    steps = asked.steps or (region_histories.STEPS if asked.regions else STEPS)
     if asked.seed is not None:
-        said = _explain(asked.seed, steps, asked.regions)
+        said = _explain(asked.seed, asked.steps, asked.regions)
         print(said)
         return 0 if said.endswith("no anomaly") else 1
-    return _many(range(asked.first, asked.first + asked.seeds), steps, asked.regions)
+    return _many(range(asked.first, asked.first + asked.seeds), asked.steps, asked.regions)
 
 
 def _explain(seed: int, steps: int, regions: bool) -> str:

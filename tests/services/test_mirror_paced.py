@@ -1,0 +1,143 @@
+"""What operators bound: how fast a mirror copies, and whether it does; of every process, and of those to come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from changelogs import Writing, make_job, now_ms, until
+from confluent_kafka import Producer
+from mirroring import (
+    ORIGIN,
+    Events,
+    Running,
+    arrivals,
+    epoch,
+    mirroring,
+    positions,
+    process,
+    require_held,
+    wait_arrived,
+)
+
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.streams import source_end
+from cutwater.core import mirrored, topics
+from cutwater.core.job import Job
+from cutwater.mirror.resync import steer
+
+BYTES_PER_S = 60_000
+HALVES = ((0, 1), (2, 3))
+"""The slots of the one process, and of the other."""
+ROUNDS = 40
+"""Of some 20 ms each: a mirror that is not paused has long begun to copy what is there."""
+
+
+def test_a_throttle_holds_the_rate(broker: Any, origin: Cluster, tmp_path: Path) -> None:
+    """Bytes a second, over all topics. A piece goes at once and is paid for by waiting: what is written behind it
+    comes when all before it is paid for, and nothing is lost. Few large events: to make them takes no time."""
+    own, (job, path) = broker.cluster, make_job(tmp_path)
+    writing = Writing(origin, job)
+    events = Events(writing)
+    first = epoch(writing, events, 1)
+    rate = {"CUTWATER_MIRROR_BYTES_PER_S": str(BYTES_PER_S)}
+    mirror = process(own, origin, path, tmp_path / "log", **rate)
+    try:
+        await_arrival(own, job, first)
+        began, before = time.monotonic(), copied_bytes(own, job)
+        produce_large(events, 32)
+        await_arrival(own, job, epoch(writing, events, 2))
+        size = copied_bytes(own, job) - before
+        await_arrival(own, job, epoch(writing, events, 3))
+        took_s = time.monotonic() - began
+    finally:
+        mirror.kill()
+    assert size > 300_000, "too little to be held up"
+    assert took_s >= 0.9 * size / BYTES_PER_S
+    require_held(writing, own, arrivals(own, job)[-1])
+    writing.close()
+
+
+def produce_large(events: Events, count: int) -> None:
+    """Of 10,000 bytes each."""
+    producer = Producer(events.cluster.librdkafka())
+    for number in range(count):
+        producer.produce(events.topic, value=bytes(10_000), partition=number % events.partitions)
+    assert producer.flush(20) == 0
+
+
+def await_arrival(own: Cluster, job: Job, sequence: int) -> None:
+    until(lambda: any(one.sequence == sequence for one in arrivals(own, job)), f"the arrival of {sequence}")
+
+
+def copied_bytes(own: Cluster, job: Job) -> int:
+    return sum(one.size for one in positions(own, job).values())
+
+
+def test_a_pause_holds_for_all_processes_and_over_restarts(broker: Any, origin: Cluster, tmp_path: Path) -> None:
+    """Each holds half of the slots. What was written meanwhile comes when the mirror goes on, from both."""
+    own, job = broker.cluster, make_job(tmp_path, partitions=6)[0]
+    writing = Writing(origin, job)
+    events = Events(writing)
+    with two_processes(own, origin, job) as both:
+        wait_arrived(both[0], own, job, epoch(writing, events, 1))
+        require_both(both)
+        steer(own, job.name, ORIGIN, True, now_ms())
+        for one in both:
+            one.until(lambda: one.mirror.arriving.paused, "the pause")  # noqa: B023 - asked at once
+        let_rounds_pass(both)  # those that were under way
+        stood = ends(own, writing)
+        epoch(writing, events, 2)
+        let_rounds_pass(both)
+        assert ends(own, writing) == stood
+    with two_processes(own, origin, job) as both:
+        let_rounds_pass(both)
+        assert ends(own, writing) == stood
+        steer(own, job.name, ORIGIN, False, now_ms())
+        last = wait_arrived(both[0], own, job, 2)
+        require_both(both)
+    require_held(writing, own, last)
+    writing.close()
+
+
+@contextmanager
+def two_processes(own: Cluster, origin: Cluster, job: Job) -> Iterator[list[Running]]:
+    """Of one mirror, and both at work: each has something to copy from."""
+    with ExitStack() as stack:
+        both = [stack.enter_context(mirroring(own, origin, job, slots=slots)) for slots in HALVES]
+        for one in both:
+            one.until(lambda: one.mirror.copier.busy, "something to copy from")  # noqa: B023 - asked at once
+        yield both
+
+
+def let_rounds_pass(both: list[Running]) -> None:
+    """Some of each process, behind the first positions that it has read."""
+    for one in both:
+        one.until(lambda: list(one.mirror.arriving.ledger.copies()), "positions")  # noqa: B023 - asked at once
+        wanted = rounds(one) + ROUNDS
+        one.until(lambda: rounds(one) >= wanted, "rounds")  # noqa: B023 - asked at once
+
+
+def require_both(both: list[Running]) -> None:
+    """Each has copied a part. It counts behind its transaction, so somebody else may have told of that before."""
+    for one in both:
+        one.until(lambda: records(one), "its part")  # noqa: B023 - asked at once
+
+
+def rounds(one: Running) -> float:
+    return one.metrics.registry.get_sample_value("cutwater_mirror_rounds_total") or 0
+
+
+def records(one: Running) -> float:
+    """How many this process has copied, of all topics."""
+    found = [sample for metric in one.metrics.registry.collect() for sample in metric.samples]
+    return sum(sample.value for sample in found if sample.name == "cutwater_mirror_records_total")
+
+
+def ends(own: Cluster, writing: Writing) -> list[Any]:
+    """Of all copies here: where nothing is copied, they stand."""
+    there = (writing.job.topic, writing.topic, topics.milestones(writing.job.name))
+    return [source_end(own, mirrored.target(writing.job.name, topic, ORIGIN)) for topic in there]
