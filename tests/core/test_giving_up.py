@@ -13,26 +13,46 @@ from cutwater.core.failover import require_placed
 from cutwater.core.generations import Generation
 from cutwater.core.giving_up import require_settled, require_unread
 from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering, place_of, renewed
+from cutwater.core.records import Claim, Milestone
 from protocol_samples import milestone
 
 COPY, ROWS = TopicPartition("shop.events.from-us", 0), TopicPartition("shop.changelog.g1-us-00000000", 1)
 READS = replace(milestone(1), source_cut=Cut.of({COPY: 7}), changelog_cut=Cut.of({ROWS: 3}))
 NEXT = Generation(2, "eu", "ab" * 4)
+STREAM, OLDER = "shop.milestones.from-us", "shop.changelog.g0-us-00000000"
+
+
+def claim(origin: str) -> Claim:
+    return Claim("shop", NEXT, b"", 2, 0, "", 0, origin=origin)
+
+
+def reads(_claim: Claim) -> Milestone:
+    return READS
 
 
 def test_the_events_of_who_is_at_work() -> None:
     """Its parent's rows it has long taken over."""
     with pytest.raises(UsageError, match=r"is at work here and reads shop.events.from-us.*release --to REGION"):
-        require_unread(COPY.topic, READS, {})
-    require_unread(ROWS.topic, READS, {})
-    require_unread(COPY.topic, None, {})
+        require_unread(COPY.topic, "us", READS, [], reads)
+    require_unread(ROWS.topic, "us", READS, [], reads)
+    require_unread(COPY.topic, "us", None, [], reads)
 
 
 @pytest.mark.parametrize("place", [COPY, ROWS])
-def test_events_and_rows_of_who_is_about_to_begin(place: TopicPartition) -> None:
-    with pytest.raises(UsageError, match=f"{NEXT} was claimed here.*generation abort {NEXT}"):
-        require_unread(place.topic, None, {NEXT: READS})
-    require_unread("shop.milestones.from-us", READS, {NEXT: READS})
+@pytest.mark.parametrize("origin", ["", "ap"], ids=["of this region", "of a third region"])
+def test_events_and_rows_of_who_is_about_to_begin(place: TopicPartition, origin: str) -> None:
+    with pytest.raises(UsageError, match=f"{NEXT} was claimed here, and begins with.*generation abort {NEXT}"):
+        require_unread(place.topic, "us", None, [claim(origin)], reads)
+    for topic in (STREAM, OLDER):
+        require_unread(topic, "us", READS, [claim(origin)], reads)
+
+
+@pytest.mark.parametrize("topic", [COPY.topic, ROWS.topic, STREAM, OLDER])
+def test_no_copy_of_the_region_that_an_open_claim_goes_on_from(topic: str) -> None:
+    """With any of them every arrival goes, also that by which a failover finds the claim again."""
+    ways_out = f"{NEXT} was claimed here from what has arrived from us.*failover'.*generation abort {NEXT}"
+    with pytest.raises(UsageError, match=ways_out):
+        require_unread(topic, "us", None, [claim("us")], reads)
 
 
 def test_nobody_works_by_what_stands_beside_a_copy_that_is_begun_anew() -> None:

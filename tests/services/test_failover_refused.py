@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from regional import FIRST, Driver, Regions, Side, claim_of
 
 from cutwater.adapters import streams
@@ -55,6 +56,7 @@ def test_what_is_lost_is_told_although_nobody_promotes(regions: Regions) -> None
     assert "promoting it" in told["steps"]
 
 
+@pytest.mark.rotating
 def test_a_line_that_was_decided_against_goes_on_with_nothing(regions: Regions) -> None:
     """Neither verb says that it is done, and the region whose line counts is not released."""
     us, eu = regions.us, regions.eu
@@ -87,6 +89,7 @@ def becomes_a_replica(regions: Regions, left: Generation) -> None:
     assert (told["parent"], told["rewinds_to"]) == (f"{FIRST}:3", 0)
 
 
+@pytest.mark.rotating
 def test_two_jobs_of_one_name_are_not_switched_over(regions: Regions) -> None:
     """Each region aggregates events of its own: found before the job is released there."""
     us, eu = regions.us, regions.eu
@@ -108,10 +111,11 @@ def test_behind_a_mirror_that_rests_nothing_is_released(regions: Regions) -> Non
         assert "'cutwater mirror resume' first" in " ".join(refused.split())
         assert not rests(us)
         assert eu._call(us, ["mirror", "resume", str(eu.flow.job_file)], {}).returncode == 0
-        assert eu.run(us, "switchover", "--wait", "60", code=UnavailableError.exit_code), "nobody promotes it"
+        assert eu.run(us, "switchover", "--wait", "5", code=UnavailableError.exit_code), "nobody promotes it"
         assert rests(us)
 
 
+@pytest.mark.rotating
 def test_what_was_released_to_a_third_region_is_not_ours(regions: Regions) -> None:
     """It is no planned change here, however long ago it was."""
     us, eu = regions.us, regions.eu

@@ -114,8 +114,12 @@ def test_a_log_that_lost_rows_is_repaired_from_a_snapshot(stage: Stage, monkeypa
     assert {one["partition"]: one["from"] for one in told["partitions"]} == {
         place.partition: at for place, at in cut.items()
     }
+    assert (told["arrivals"]["newest"], told["origin_asked"]) == (f"{writing.generation}:1", True)
+    assert told["failover_possible_then"] is False
     assert (writing.topic, 0) in positions(own, writing.job), "nothing was touched"
-    assert "give --yes; nothing was deleted" in " ".join(stage.resync().stderr.split())
+    refused = " ".join(stage.resync().stderr.split())
+    assert "give --yes; nothing was deleted" in refused
+    assert f"the newest {writing.generation}:1 of " in refused
     mark = stage.folder / "mark"
     # Three times it is noted, and once positions go, each in its transaction: this one is of rows.
     crash = {"CUTWATER_CRASH_POINT": "transaction-open@5", "CUTWATER_CRASH_MARK": str(mark)}

@@ -21,11 +21,13 @@ from mirroring import (
 
 from cutwater.adapters import wire
 from cutwater.adapters.admin import ensure_topics
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.deletion import empty
 from cutwater.adapters.failing_over import FailingOver
 from cutwater.adapters.kafka import Batch, TransactionalWriter
 from cutwater.adapters.process import now_ms
 from cutwater.core import mirrored, topics
-from cutwater.core.errors import FencedError, UnavailableError, UsageError
+from cutwater.core.errors import DivergenceError, FencedError, UnavailableError, UsageError
 from cutwater.core.replication import UNREPLICATED
 from cutwater.mirror.resync import given_up, resync, standing, withdraw
 
@@ -139,7 +141,10 @@ def test_whoever_is_still_at_work_is_ended_by_the_withdrawal(
         assert said == "fenced the mirror", "nothing goes behind it"
         withdraw(own, job.name, ORIGIN, events.topic)
 
-    with pytest.raises(FencedError, match=f"says that {events.topic} is begun anew, no mirror of {ORIGIN} works"):
+    told = (
+        f"{events.topic} is begun anew, no mirror of {ORIGIN} works: .*--withdraw.*only while {ORIGIN} lives, run"
+    )
+    with pytest.raises(FencedError, match=told):
         resync(own, job.name, ORIGIN, events.topic, now_ms, meanwhile)
     assert arrivals(own, job) == [found]
     assert not standing(own, job.name, ORIGIN, events.topic).begun
@@ -218,15 +223,41 @@ def test_no_generation_begins_in_a_copy_that_is_given_up(broker: Any, writing: W
 
 
 def test_a_copy_that_a_generation_begins_in_stays(broker: Any, writing: Writing, events: Events) -> None:
-    """Its events and its parent's rows; once it was given up, the copy may go."""
+    """All that goes takes the arrivals along, and the claim stands on one; once it was given up, it may go."""
     own, job = broker.cluster, writing.job
     found = arrived_once(own, writing, events)
     going_on = failing_over(broker, writing)
     claim = going_on.claim(going_on.look(), UNREPLICATED)
-    for topic in (events.topic, writing.topic):
+    for topic in (events.topic, writing.topic, topics.milestones(job.name)):
         with pytest.raises(UsageError, match=f"{claim.generation} was claimed here"):
             resync(own, job.name, ORIGIN, topic, now_ms)
     assert arrivals(own, job) == [found]
+    again = going_on.claimed(going_on.look())
+    assert again is not None
+    assert again.claim == claim, "whoever was killed behind it is asked again"
     going_on.claims.abort(claim.generation, "a test")
     resync(own, job.name, ORIGIN, writing.topic, now_ms)
     assert arrivals(own, job) == []
+
+
+def test_an_origin_that_died_while_somebody_thought_it_over(broker: Any, writing: Writing, events: Events) -> None:
+    """It is asked right before the first note, too."""
+    own, job = broker.cluster, writing.job
+    found = arrived_once(own, writing, events)
+    with pytest.raises(UnavailableError, match=r"local does not answer, .* Nothing was deleted"):
+        resync(own, job.name, ORIGIN, events.topic, now_ms, origin=Cluster("127.0.0.1:1"))
+    assert arrivals(own, job) == [found]
+    assert not standing(own, job.name, ORIGIN, events.topic).begun
+
+
+def test_a_failover_that_finds_a_replaced_copy_advises_no_resync_of_a_dead_region(
+    broker: Any, writing: Writing, events: Events
+) -> None:
+    """What is here may be all there is."""
+    own, job = broker.cluster, writing.job
+    arrived_once(own, writing, events)
+    empty(own, mirrored.milestones_from(job.name, ORIGIN))
+    with pytest.raises(
+        DivergenceError, match=f"was replaced. Only while {ORIGIN} lives: 'cutwater mirror resync'"
+    ):
+        failing_over(broker, writing).look()

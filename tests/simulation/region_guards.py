@@ -11,11 +11,12 @@ from unittest.mock import patch
 from cutwater.adapters import failing_over, forking, parents, returning
 from cutwater.adapters.failing_over import FailingOver
 from cutwater.adapters.returning import Returning
-from cutwater.core import arrivals, mirrored
+from cutwater.core import arrivals, mirrored, mirroring
 from cutwater.core.ancestry import Part
 from cutwater.core.arrivals import Ledger
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan, Range
+from cutwater.core.errors import UnavailableError
 from cutwater.core.failover import Loss, begins_at, known_loss
 from cutwater.core.forks import behind
 from cutwater.core.losing import Late, Later, later
@@ -23,10 +24,11 @@ from cutwater.core.mirrored import Arrival, from_origin
 from cutwater.core.origins import Origin
 from cutwater.core.records import Milestone
 from cutwater.core.returning import Stood
-from cutwater.mirror import copier, looking, slot, watching
+from cutwater.mirror import copier, followed, looking, slot, watching
 from cutwater.mirror import resync as resyncing
 from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.copier import Copier
+from cutwater.mirror.followed import Followed, Taken, gathered
 from cutwater.mirror.slot import Slot
 from simulation import regions
 from simulation.checker import (
@@ -169,6 +171,24 @@ def beside_renewals() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def all_over_again() -> Iterator[None]:
+    """Behind a damaged answer all is read from the position on, beside what the round holds, and not compared."""
+
+    def take(_self: Copier, one: Followed, taken: dict[TopicPartition, Taken]) -> None:
+        try:
+            gathered(one, one.fetcher.take(0.0), taken)
+        except UnavailableError:
+            one.begin()
+
+    with ExitStack() as held:
+        held.enter_context(patch.object(Copier, "_take", take))
+        for owner in (mirroring, followed):
+            held.enter_context(patch.object(owner, "require_next", nothing))
+        held.enter_context(patch.object(mirroring, "_require_rising", nothing))
+        yield
+
+
 def to_the_end(stream: Any, parent: bytes, _elsewhere: object) -> Any:
     return behind(stream, parent, frozenset())
 
@@ -261,6 +281,14 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         positions_apart,
         Season({"claims": 0}, _CRASHES),
         frozenset({FALSE_ALARM, REPEATED, STUCK}),
+    ),
+    RegionGuard(
+        "what a round holds is not read again",
+        "records that are copied twice, after a damaged answer in the middle of a round",
+        "I5",
+        all_over_again,
+        Season({"claims": 0}, {"retention": 0.0, "anew": 0.0, "prune": 0.0, "resync": 0.0, "link:slow": 4.0}),
+        frozenset({*_NOT_WHOLE, REPEATED, FALSE_ALARM}),
     ),
     RegionGuard(
         "fencing before positions are read",

@@ -149,7 +149,9 @@ class Regions(Several):
         home = [one for one in promoted if one.region == HOME and one != GENERATION]
         away = [one for one in promoted if one.region == AWAY]
         arrived = sum(map(len, self.lines.arrived.values()))
-        return self.faults + Counter({"arrival": arrived, "gone on": len(away), "gone back": len(home)})
+        damaged = sum(link.damaged for link in self.links.values())
+        came_of_it = {"arrival": arrived, "gone on": len(away), "gone back": len(home), "damaged answer": damaged}
+        return self.faults + Counter(came_of_it)
 
     def other(self, name: str) -> Region:
         return self.by_name[AWAY if name == HOME else HOME]

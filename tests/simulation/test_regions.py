@@ -26,6 +26,7 @@ HAPPENED = (
     *(f"zombie {part}" for part in ("mirror", "driver", "signal")),
     *(f"unknown {part}" for part in ("mirror", "driver", "signal")),
     *("link cut", "link slow", "compacted", "positions compacted", "fenced mirror", "passed over"),
+    "damaged answer",
     *(
         "failover",
         "switchover",

@@ -97,7 +97,7 @@ def arrived_milestone(cluster: Cluster, arrival: Arrival) -> bytes:
     if link(value) != arrival.milestone_hash:
         raise DivergenceError(
             f"{topic}@{arrival.stream_offset} is not milestone {arrival.token}, whose arrival was announced: the "
-            "copy was replaced. 'cutwater mirror resync' begins it anew"
+            f"copy was replaced. Only while {arrival.origin} lives: 'cutwater mirror resync' begins it anew"
         )
     return value
 

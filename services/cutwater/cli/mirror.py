@@ -14,7 +14,7 @@ from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import handled, iso, out, print_json, say, table
-from cutwater.cli.seeding import Asked, from_a_snapshot, tell_given_up
+from cutwater.cli.seeding import Asked, Goes, from_a_snapshot, tell_given_up
 from cutwater.core import mirrored
 from cutwater.core.errors import UsageError
 from cutwater.core.giving_up import told
@@ -108,6 +108,9 @@ def resync(
     withdraw: Annotated[
         bool, typer.Option("--withdraw", help="Take back one that was broken off before anything had gone.")
     ] = False,
+    delete_only_copy: Annotated[
+        bool, typer.Option("--delete-only-copy", help="Although the origin does not answer or has no such topic.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     bootstrap_servers: BootstrapOption = None,
@@ -118,17 +121,23 @@ def resync(
     the rows of a snapshot in place of what that log has lost.
 
     The running mirror is fenced and leaves, and one that is started meanwhile leaves, too: start it again
-    afterwards. Until milestones arrive anew, this region has no arrival. Broken off anywhere, the same command
-    begins again; until it does, no mirror of that origin works. --withdraw ends that without a new copy, as
-    long as nothing of the old one has gone.
+    afterwards. All arrivals go with the copy: until milestones arrive anew, no failover from that origin is
+    possible. Broken off anywhere, the same command begins again; until it does, no mirror of that origin
+    works. --withdraw ends that without a new copy, as long as nothing of the old one has gone.
+
+    The origin is asked first, where CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS name it: if it
+    does not answer or has no such topic, what is here may be the only copy and stays, unless with
+    --delete-only-copy. If they do not name it, that is said. A copy also stays while a generation here stands
+    on it, and every one of that origin while one that was claimed from it is not promoted.
 
     With --from-snapshot the newest snapshot of the generation is taken whose milestone stands on the origin's
     commit stream and whose cut the origin's log still holds; where there is none, nothing is deleted. The
     milestones behind the snapshot's arrive, and it itself does not.
 
-    Exit 2: nothing of the topic is copied, no snapshot fits, or nobody said yes. 3: the disk does not take the
-    snapshot. 4: the brokers of a region or the store do not answer. 6: somebody claims, promotes or
-    prunes meanwhile, or begins a copy anew: run it again.
+    Exit 2: nothing of the topic is copied, the origin has no such topic, a generation here needs the copy, no
+    snapshot fits, or nobody said yes. 3: the disk does not take the snapshot. 4: the brokers of a region or
+    the store do not answer. 6: somebody claims, promotes or prunes meanwhile, or begins a copy anew:
+    --withdraw, or, only while the origin lives, the same again.
 
     Examples:  cutwater mirror resync job.yaml --topic flights.events  ·  cutwater mirror resync job.yaml
     --topic flights.events --origin us --yes  ·  cutwater mirror resync job.yaml
@@ -136,28 +145,48 @@ def resync(
     --topic flights.changelog.g1-us-00000000 --from-snapshot --store s3://us-backups/cutwater --dry-run
     """
     settings, job, region = _place(job_file, origin, bootstrap_servers, data_dir)
-    if withdraw and (from_snapshot or store or dry_run):
-        raise UsageError("--withdraw copies nothing, and asks nothing: give it with --topic alone")
-    if from_snapshot:
-        asked = Asked(settings, load_job(job_file), region, topic, store, as_json)
-        from_a_snapshot(asked, dry_run, lambda: _confirm(_named(settings, job, region, topic), yes))
-        return
+    asked = Asked(settings, load_job(job_file), region, topic, store, as_json)
     if withdraw:
+        if from_snapshot or store or dry_run or delete_only_copy:
+            raise UsageError("--withdraw copies nothing, and asks nothing: give it with --topic alone")
         _withdraw(settings, job, region, topic, as_json)
-        return
-    if store:
-        raise UsageError("--store names snapshots: give --from-snapshot too")
+    elif from_snapshot:
+        if delete_only_copy:
+            raise UsageError("--delete-only-copy is for what the origin has not; --from-snapshot reads it there")
+        from_a_snapshot(asked, dry_run, lambda goes: _confirm(asked, goes, yes))
+    else:
+        if store:
+            raise UsageError("--store names snapshots: give --from-snapshot too")
+        _from_its_start(asked, delete_only_copy, dry_run, yes)
+
+
+def _from_its_start(asked: Asked, although_gone: bool, dry_run: bool, yes: bool) -> None:
+    """A copy of the origin's whole log. `although_gone`: the origin is not asked whether it has one."""
+    settings, job, region, topic = asked.settings, asked.job.name, asked.region, asked.topic
+    unasked = "--delete-only-copy" if although_gone else _unnamed(settings, region)
+    origin = None if unasked else settings.origin_cluster
+    copy = resyncing.standing(settings.cluster, job, region, topic)
+    resyncing.require_any(copy, region)
+    if origin is not None:
+        resyncing.require_kept_there(settings.cluster, origin, region, topic)
+    goes = Goes(job, region, resyncing.last_arrival(settings.cluster, job, region), unasked)
     if dry_run:
-        copy = resyncing.standing(settings.cluster, job, region, topic)
-        resyncing.require_any(copy, region)
-        tell_given_up(copy, as_json)
+        tell_given_up(copy, goes, asked.as_json)
         return
-    _confirm(_named(settings, job, region, topic), yes)
-    resyncing.resync(settings.cluster, job, region, topic, now_ms, say)
-    if as_json:
+    _confirm(asked, goes, yes)
+    # With the origin, to ask it once more: the answer to the question may have taken long.
+    resyncing.resync(settings.cluster, job, region, topic, now_ms, say, origin)
+    if asked.as_json:
         print_json({"topic": topic, "snapshot": None})
     else:
         out.print(f"{topic} is copied anew once the mirror runs: start it again")
+
+
+def _unnamed(settings: Settings, region: str) -> str:
+    """Why nobody can ask the region that is copied; empty where the settings name its brokers."""
+    if settings.origin_region == region and settings.origin_bootstrap_servers:
+        return ""
+    return "CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS do not name it"
 
 
 def _withdraw(settings: Settings, job: str, region: str, topic: str, as_json: bool) -> None:
@@ -166,10 +195,6 @@ def _withdraw(settings: Settings, job: str, region: str, topic: str, as_json: bo
         print_json({"topic": topic, "withdrawn": True})
     else:
         out.print(f"{topic} stays as it is copied, and nothing of it has gone: start the mirror again")
-
-
-def _named(settings: Settings, job: str, region: str, topic: str) -> str:
-    return f"{mirrored.target(job, topic, region)} at {settings.bootstrap_servers}"
 
 
 def _place(
@@ -184,10 +209,15 @@ def _place(
     return settings, job, region
 
 
-def _confirm(what: str, yes: bool) -> None:
+def _confirm(asked: Asked, goes: Goes, yes: bool) -> None:
+    """Say what goes, and raise UsageError where nobody says yes to it."""
+    say(str(goes))
     if yes:
         return
-    if not sys.stdin.isatty() or not typer.confirm(f"Delete {what} with all its records?", err=True):
+    target = mirrored.target(asked.job.name, asked.topic, asked.region)
+    where = asked.settings.bootstrap_servers
+    what = f"{target} at {where} with all its records, and all arrivals from {asked.region}"
+    if not sys.stdin.isatty() or not typer.confirm(f"Delete {what}?", err=True):
         raise UsageError(f"this deletes {what}: give --yes; nothing was deleted")
 
 

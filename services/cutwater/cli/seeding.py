@@ -1,4 +1,4 @@
-"""`mirror resync --from-snapshot`: what would be done, the work with its progress, and what was done."""
+"""What `mirror resync` tells: what goes. And --from-snapshot: what would be done, the progress, what was done."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from cutwater.adapters.objects import objects_at
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.cli.output import err, iso, out, print_json, say, table
-from cutwater.core import replication
+from cutwater.core import mirrored, replication
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
-from cutwater.mirror.resync import Standing
+from cutwater.core.mirrored import Arrival
+from cutwater.mirror.resync import Standing, last_arrival
 from cutwater.mirror.seeding import Plan, Seeding
 
 
@@ -33,19 +34,56 @@ class Asked(NamedTuple):
     as_json: bool
 
 
-def from_a_snapshot(asked: Asked, dry_run: bool, confirm: Callable[[], None]) -> None:
+class Goes(NamedTuple):
+    """What goes with the copy of any topic, and whether the origin, which has to bring it again, was asked."""
+
+    job: str
+    region: str
+    newest: Arrival | None
+    """The newest arrival; None where there is none."""
+    unasked: str
+    """Why the origin was not asked whether it lives and has the topic; empty where it was."""
+
+    def __str__(self) -> str:
+        """For people: a line each."""
+        if self.newest is None:
+            gone = f"there is no arrival from {self.region}"
+        else:
+            newest = f"{self.newest.token} of {iso(self.newest.arrived_ms)}"
+            gone = f"all arrivals from {self.region} go, too, the newest {newest}"
+        lines = [f"{gone}: until milestones arrive anew, no failover from {self.region} is possible"]
+        if self.unasked:
+            lines.append(f"{self.region} is not asked ({self.unasked}): what is deleted may be the only copy")
+        return "\n".join(lines)
+
+    def plain(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "arrivals": {
+                "topic": mirrored.arrivals(self.job, self.region),
+                "newest": str(self.newest.token) if self.newest else None,
+                "arrived": iso(self.newest.arrived_ms) if self.newest else None,
+            },
+            "failover_possible_then": False,
+            "origin_asked": not self.unasked,
+        }
+
+
+def from_a_snapshot(asked: Asked, dry_run: bool, confirm: Callable[[Goes], None]) -> None:
     """`confirm` raises where nobody says yes. Raises as `Seeding` does."""
     seeding = _seeding(asked)
     with err.status("looking at the origin's log and the snapshots"):
         plan = seeding.plan()
+        newest = last_arrival(asked.settings.cluster, asked.job.name, asked.region)
+    goes = Goes(asked.job.name, asked.region, newest, unasked="")
     if dry_run:
-        _tell(plan, asked, rows=None)
+        _tell(plan, asked, goes, rows=None)
         return
-    confirm()
+    confirm(goes)
     with _counting() as report:
         plan = seeding.run(say, report)
         rows = report.rows
-    _tell(plan, asked, rows)
+    _tell(plan, asked, goes, rows)
 
 
 def _seeding(asked: Asked) -> Seeding:
@@ -107,12 +145,13 @@ def _counting() -> Iterator[_Report]:
         yield _Report(bar)
 
 
-def tell_given_up(copy: Standing, as_json: bool) -> None:
+def tell_given_up(copy: Standing, goes: Goes, as_json: bool) -> None:
     """What `resync` without a snapshot would do."""
     told = {
         "deletes": copy.target if copy.exists else None,
         "positions": len(copy.known),
         "begun_anew": copy.begun,
+        **goes.plain(),
     }
     if as_json:
         print_json({"topic": copy.topic, "dry_run": True, **told, "snapshot": None})
@@ -120,6 +159,7 @@ def tell_given_up(copy: Standing, as_json: bool) -> None:
     _tell_begun(copy)
     what = f"deleted would be {copy.target}" if copy.exists else f"{copy.target} is not there"
     out.print(f"{what}, and {len(copy.known)} positions; {copy.topic} is then copied from the start of its log")
+    out.print(str(goes), highlight=False)
 
 
 def _tell_begun(copy: Standing) -> None:
@@ -127,7 +167,7 @@ def _tell_begun(copy: Standing) -> None:
         out.print("somebody has begun this already: where he has not come to the end of it, this does")
 
 
-def _tell(plan: Plan, asked: Asked, rows: int | None) -> None:
+def _tell(plan: Plan, asked: Asked, goes: Goes, rows: int | None) -> None:
     """`rows`: None where nothing was done."""
     milestone, copy = plan.seed.milestone, plan.standing
     told: dict[str, Any] = {
@@ -136,6 +176,7 @@ def _tell(plan: Plan, asked: Asked, rows: int | None) -> None:
         "deletes": copy.target if copy.exists else None,
         "positions": len(copy.known),
         "begun_anew": copy.begun,
+        **goes.plain(),
         "snapshot": str(milestone.token),
         "committed": iso(milestone.committed_ms),
         "shares": [one.shelf.names.share for one in plan.parts],
@@ -160,5 +201,6 @@ def _tell(plan: Plan, asked: Asked, rows: int | None) -> None:
     if rows is None:
         _tell_begun(copy)
         out.print(f"would be fetched: {size}; deleted would be {copy.target}, and {len(copy.known)} positions")
+        out.print(str(goes), highlight=False)
     else:
         out.print(f"{rows:,} rows are written; the mirror copies on behind them once it runs: start it again")

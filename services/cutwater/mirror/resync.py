@@ -2,6 +2,9 @@
 
 What it does not let, a snapshot may: `cutwater.mirror.seeding` begins the same way.
 
+Where the origin is known, it must answer and have the topic before anything is touched: else the copy here may be
+the only one, and the arrivals what a failover goes on from.
+
 The order makes it safe to die anywhere. First a renewal is written among the positions: as long as it stands
 there, a mirror that is started leaves again; the running one is fenced behind it. Then the topic's positions go,
 all at once and by the id that claims are written with: who claims a generation here has done so before, and this
@@ -17,18 +20,21 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from cutwater.adapters import replicas, wire
-from cutwater.adapters.admin import delete_topics, described
+from cutwater.adapters.admin import cluster_id, delete_topics, described
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.copying import CopyingWriter
 from cutwater.adapters.deletion import empty
 from cutwater.adapters.generations import candidates, parent_of, promoted
-from cutwater.adapters.kafka import Batch, TransactionalWriter
+from cutwater.adapters.kafka import Batch, TransactionalWriter, wait_for_broker
 from cutwater.adapters.streams import release
 from cutwater.core import mirrored, topics
-from cutwater.core.errors import FencedError, UsageError
+from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.giving_up import require_unread
 from cutwater.core.mirror_seeds import generation_of
-from cutwater.core.mirrored import Mirrored, Renewal, Steering
+from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering
+from cutwater.mirror.origin import PATIENCE_S
+
+_ALL_THE_SAME = "If it is gone for good, and what is here may go, too: --delete-only-copy"
 
 
 class Standing(NamedTuple):
@@ -53,7 +59,7 @@ def standing(cluster: Cluster, job: str, region: str, topic: str) -> Standing:
     generation_of(job, topic, region)
     _require_other(cluster, job, region)
     target = mirrored.target(job, topic, region)
-    _require_unread(cluster, job, target)
+    _require_unread(cluster, job, region, target)
     found = replicas.positions(cluster, job)
     exists = bool(described(cluster, [target]))
     return Standing(topic, target, _of(found, region, topic), exists, begun=topic in found.renewed(region))
@@ -69,17 +75,12 @@ def _require_other(cluster: Cluster, job: str, region: str) -> None:
         )
 
 
-def _require_unread(cluster: Cluster, job: str, target: str) -> None:
+def _require_unread(cluster: Cluster, job: str, region: str, target: str) -> None:
     if len(described(cluster, [topics.milestones(job), topics.candidates(job)])) < 2:
         return  # nothing of the job has begun here
     last, ended = promoted(cluster, job), release(cluster, topics.milestones(job)) is not None
-    number = last.generation.number if last else 0
-    coming = {
-        generation: parent_of(one.claim)
-        for generation, one in candidates(cluster, job).by_id.items()
-        if one.open and generation.number > number
-    }
-    require_unread(target, None if ended else last, coming)
+    coming = candidates(cluster, job).coming(last)
+    require_unread(target, region, None if ended else last, coming, parent_of)
 
 
 def require_any(copy: Standing, region: str) -> None:
@@ -90,6 +91,44 @@ def require_any(copy: Standing, region: str) -> None:
         )
 
 
+def last_arrival(cluster: Cluster, job: str, region: str) -> Arrival | None:
+    """The newest one: all of them go with the copy of any topic."""
+    there = described(cluster, [mirrored.arrivals(job, region)])
+    return replicas.last_arrival(cluster, job, region) if there else None
+
+
+def require_apart(cluster: Cluster, origin: Cluster, topic: str) -> None:
+    """Raise UsageError where both are one cluster: what is there under its name is then no copy."""
+    if cluster_id(cluster) == cluster_id(origin):
+        raise UsageError(
+            f"{origin.bootstrap} and {cluster.bootstrap} are the same cluster, so {topic} is no copy. Nothing was "
+            "deleted"
+        )
+
+
+def require_kept_there(cluster: Cluster, origin: Cluster, region: str, topic: str) -> None:
+    """Raise where what is copied of a topic may be all there is of it.
+
+    UnavailableError where the origin's brokers do not answer: a failover would go on from what is here. UsageError
+    where they have no such topic, or are those of this region.
+    """
+    try:
+        wait_for_broker(origin, PATIENCE_S)
+        kept = described(origin, [topic])
+    except UnavailableError as error:
+        raise UnavailableError(
+            f"{region} does not answer, so what is copied of it may be all that is left: {error}. Nothing was "
+            "deleted: run this again once it answers; where it is dead, 'cutwater failover' goes on from what is "
+            f"here. {_ALL_THE_SAME}"
+        ) from None
+    require_apart(cluster, origin, topic)
+    if not kept:
+        raise UsageError(
+            f"{region} answers, and has no topic {topic}, so what is copied of it may be all that is left. "
+            f"Nothing was deleted: make it there first. {_ALL_THE_SAME}"
+        )
+
+
 def resync(
     cluster: Cluster,
     job: str,
@@ -97,14 +136,17 @@ def resync(
     topic: str,
     now_ms: Callable[[], int],
     say: Callable[[str], Any] = lambda _: None,
+    origin: Cluster | None = None,
 ) -> None:
     """Give up the copy of a topic (by its name in the origin); a mirror that is started then copies it anew.
 
-    A mirror that runs is fenced and leaves. Raises UsageError where nothing of it is here, or a generation stands
-    on it; FencedError as `given_up`.
+    A mirror that runs is fenced and leaves. `origin`: its cluster, which must have the topic; None: nobody is
+    asked. Raises UsageError where nothing of it is here; else as `require_kept_there` and `given_up`.
     """
     copy = standing(cluster, job, region, topic)
     require_any(copy, region)
+    if origin is not None:
+        require_kept_there(cluster, origin, region, topic)
     with given_up(cluster, job, region, copy, now_ms, say):
         pass
 
@@ -117,11 +159,12 @@ def given_up(
 
     No mirror works before what is done with it has ended well; the writer is of whoever does it. Raises UsageError
     where a generation stands on the copy, FencedError where one is claimed meanwhile, or somebody else begins a
-    copy anew: run this again.
+    copy anew.
     """
     try:
         renewing, claiming = _alone(cluster, job, region)
-        _require_unread(cluster, job, copy.target)
+        # Once nobody else claims: a claim that came before is found, and one that comes now ends this.
+        _require_unread(cluster, job, region, copy.target)
         renewal = Renewal(job, region, copy.topic, now_ms())
         noted = {"key": renewal.key, "value": wire.encode(renewal)}
 
@@ -148,7 +191,8 @@ def given_up(
         raise FencedError(
             f"{error}: somebody claims, promotes or prunes at {cluster.bootstrap}, or begins a copy anew, too. As "
             f"long as 'cutwater mirror status' says that {copy.topic} is begun anew, no mirror of {region} works: "
-            "run this again"
+            "'cutwater mirror resync --withdraw' takes that back as long as nothing has gone; else, and only "
+            f"while {region} lives, run this again"
         ) from None
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cutwater.adapters import wire
-from cutwater.adapters.admin import cluster_id
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.copying import CopyingWriter
@@ -37,7 +36,7 @@ from cutwater.core.sharing import Partitions
 from cutwater.core.snapshots import File, Manifest, Unusable, share_name, shares_of
 from cutwater.core.topic_check import FoundTopic
 from cutwater.mirror.origin import Origin, ensure
-from cutwater.mirror.resync import Standing, given_up, standing
+from cutwater.mirror.resync import Standing, given_up, require_apart, standing
 from cutwater.mirror.snapshot_rows import Seed, SnapshotRows
 from cutwater.views.pages import Part
 from cutwater.views.restoring import Restorer, stands_on
@@ -175,11 +174,7 @@ class Seeding:
 
     def _plans(self) -> Iterator[Plan]:
         """The newest first. Raises UsageError behind the last; whoever asks for more adds why one did not do."""
-        if cluster_id(self._own) == cluster_id(self._origin):
-            raise UsageError(
-                f"{self._origin.bootstrap} and {self._own.bootstrap} are the same cluster, so {self._topic} is no "
-                "copy. Nothing was deleted"
-            )
+        require_apart(self._own, self._origin, self._topic)
         copy = standing(self._own, self._job.name, self._region, self._topic)
         found, identity = self._asked(copy)
         kept, horizon_ms = self._kept(identity), self._horizon_ms()
