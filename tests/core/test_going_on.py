@@ -17,12 +17,13 @@ from cutwater.core.failover import (
     forked_at,
     known_loss,
     require_copying,
+    require_current,
     require_dead,
     require_kept,
     require_not_given,
     resumed,
 )
-from cutwater.core.generations import Generation
+from cutwater.core.generations import Generation, Token
 from cutwater.core.mirrored import Arrival
 from cutwater.core.records import Claim, Decision, Milestone, Release
 from protocol_samples import milestone
@@ -116,6 +117,21 @@ def test_nothing_is_released_behind_a_mirror_that_rests() -> None:
     require_copying("us", paused=False)
     with pytest.raises(UnavailableError, match="Nothing was released"):
         require_copying("us", paused=True)
+
+
+def test_an_earlier_claim_from_an_older_milestone_is_in_the_way_of_a_switchover() -> None:
+    """One from where the origin is, and one that is promoted, are none."""
+    made, parent = claim(EU, told(US, 3))
+    require_current(Again(made, done=False), parent.token, Token(US, 3))
+    require_current(Again(made, done=True), parent.token, Token(US, 57))
+    with pytest.raises(UsageError, match=r"from g1-us-00000000:3, and region us has gone on to g1-us-00000000:57"):
+        require_current(Again(made, done=False), parent.token, Token(US, 57))
+
+
+def test_who_is_refused_behind_the_fencing_is_told_of_the_mirror() -> None:
+    with pytest.raises(UsageError, match="fenced before that was known: start it again"):
+        require_dead("us", 1_000, 2_000, 90_000, fenced=True)
+    require_dead("us", 1_000, 200_000, 90_000, fenced=True)
 
 
 def test_a_line_that_was_decided_against_goes_on_with_nothing() -> None:

@@ -42,9 +42,9 @@ def told_at_exit_4(here: Side, there: Side) -> Any:
 
 
 def test_what_is_lost_is_told_although_nobody_promotes(regions: Regions) -> None:
-    """To people before the wait, to programs with the exit code; and where the region lives, it is asked again."""
+    """To people before the wait, to programs with the exit code."""
     us, eu = regions.us, regions.eu
-    with arrived(regions):
+    with arrived(regions) as driver:
         done = eu._call(us, ["failover", str(eu.flow.job_file), "--force", "--wait", "1"], {})
     assert done.returncode == UnavailableError.exit_code
     said = " ".join(done.stdout.split())
@@ -54,6 +54,11 @@ def test_what_is_lost_is_told_although_nobody_promotes(regions: Regions) -> None
     told = told_at_exit_4(eu, us)
     assert (told["parent"], told["first"], told["loss"]["milestones"]) == (f"{FIRST}:2", None, 0)
     assert "promoting it" in told["steps"]
+    # It lives, and goes on: the claim is in the way of a switchover, and nothing is released for it.
+    driver.epoch(us.produce(20))
+    us.await_token(f"{FIRST}:3")
+    assert "generation abort" in eu.run(us, "switchover", "--wait", "0", code=UsageError.exit_code)
+    assert not rests(us)
 
 
 @pytest.mark.rotating

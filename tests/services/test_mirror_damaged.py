@@ -138,7 +138,7 @@ def test_what_cannot_be_made_records_is_read_again_while_nobody_knows_why(
 
     def strike(one: Followed) -> None:
         events.produce(30)
-        until(lambda: any(chunk.batches for chunk in one.fetcher._ways[1].chunks), "more of the partition")
+        until(lambda: any(chunk.batches for chunk in list(one.fetcher._ways[1].chunks)), "more of the partition")
         struck.set()
 
     strikes = within_a_round(events.topic, monkeypatch, strike)

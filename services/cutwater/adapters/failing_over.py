@@ -22,18 +22,16 @@ from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover import (
     Again,
-    Loss,
     begins_at,
     came_by,
     copied_up_to,
     forked_at,
-    known_loss,
     require_copying,
     require_kept,
     require_placed,
     resumed,
 )
-from cutwater.core.generations import Generation
+from cutwater.core.generations import Generation, Token
 from cutwater.core.giving_up import require_settled
 from cutwater.core.job import Job
 from cutwater.core.mirrored import Arrival, Mirrored
@@ -55,17 +53,18 @@ class Found(NamedTuple):
     """When the origin was last heard of, by its own clock."""
     copied: list[Mirrored]
     released: Release | None
+    """What ends the copied stream, where a release does; perhaps to a third region."""
+    region: str
+    """This one."""
 
-    @property
-    def loss(self) -> Loss:
-        """Of a failover from the milestone that has arrived."""
-        read = {TopicPartition(one.topic, one.partition): one.next for one in self.copied}
-        return known_loss(self.milestone, self.newest, read, self.heard_ms)
+    def released_behind(self, token: Token) -> bool:
+        """Was the job released to this region behind that milestone? Then nothing is lost."""
+        one = self.released
+        return one is not None and (one.to, one.token) == (self.region, token)
 
     @property
     def planned(self) -> bool:
-        """Was the job released behind the milestone that has arrived? Then nothing is lost."""
-        return self.released is not None and self.released.token == self.arrival.token
+        return self.released_behind(self.arrival.token)
 
 
 class FailingOver:
@@ -93,7 +92,7 @@ class FailingOver:
         milestone = milestone_in(parent)
         newest = replicas.newest_milestone(cluster, job, origin) or milestone
         heard_ms = max(newest.committed_ms, replicas.last_heard_ms(cluster, job, origin))
-        return Found(arrival, parent, milestone, newest, heard_ms, self._copied(), self.released())
+        return Found(arrival, parent, milestone, newest, heard_ms, self._copied(), self.released(), self._region)
 
     def arrival(self) -> Arrival | None:
         """The newest one. Raises UsageError where no mirror has run."""
@@ -114,16 +113,8 @@ class FailingOver:
         require_copying(self._origin, said is not None and said.paused)
 
     def released(self) -> Release | None:
-        """The release to this region that ends the copied stream, where one does."""
-        return self._release(given=False)
-
-    def given_away(self) -> Release | None:
-        """One to another region."""
-        return self._release(given=True)
-
-    def _release(self, given: bool) -> Release | None:
-        made = replicas.last_release(self._cluster, self._job.name, self._origin)
-        return made if made is not None and (made.to != self._region) == given else None
+        """The release that ends the copied stream, where one does."""
+        return replicas.last_release(self._cluster, self._job.name, self._origin)
 
     def fence(self) -> None:
         """Nobody copies any more who began before: what has arrived is final, until a mirror is started again."""
@@ -144,9 +135,10 @@ class FailingOver:
             for one in known.by_id.values()
             if one.open and one.claim.origin == self._origin and one.claim.generation.number > behind
         ]
-        if base is not None:
-            require_kept(known.require(base.generation), told_parent(base).token)
-        return resumed(base, waiting, found.arrival, told_parent, gave_up)
+        again = resumed(base, waiting, found.arrival, told_parent, gave_up)
+        if again is not None and again.done:
+            require_kept(known.require(again.claim.generation), told_parent(again.claim).token)
+        return again
 
     def _base(self, known: Candidates, generation: Generation) -> Claim | None:
         """By which claim the line of a generation came here from the origin, if it did."""

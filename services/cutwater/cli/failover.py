@@ -11,7 +11,7 @@ import typer
 from cutwater.adapters import streams
 from cutwater.adapters.claiming import copies_of
 from cutwater.adapters.failing_over import FailingOver, Found, release, releasing
-from cutwater.adapters.generations import candidates, promoted
+from cutwater.adapters.generations import candidates, promoted, told_parent
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
@@ -22,7 +22,7 @@ from cutwater.cli.seeds import SeedSource, seed_source
 from cutwater.core import topics
 from cutwater.core.candidates import delayed
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.failover import require_dead, require_not_given
+from cutwater.core.failover import came_by, require_current, require_dead, require_not_given
 from cutwater.core.job import Job
 from cutwater.core.records import Claim, Milestone, Release
 
@@ -55,7 +55,8 @@ def failover(
     The state is read from the copied changelog; where compaction has overtaken the newest arrival there, from a
     snapshot of it in the store that CUTWATER_SNAPSHOTS names, which a view of this region takes.
 
-    Exit 2: nothing has arrived, the region was alive a moment ago, or nothing holds the newest arrival's state.
+    Exit 2: nothing has arrived, the region was alive a moment ago or has released the job to a third one, 'forks
+    decide' kept its line, or nothing holds the newest arrival's state.
     4: the store does not answer, or copies are begun anew; or not promoted in time: it still will be.
 
     Examples:  cutwater failover job.yaml --origin us --dry-run  ·  cutwater failover job.yaml --origin us
@@ -70,7 +71,7 @@ def failover(
         return
     careful = not force and again is None
     if careful:
-        _require_left(one, settings, found)
+        _require_left(settings, found)
     if dry_run:
         _plan(one, settings, job, found, steps, as_json)
         return
@@ -80,7 +81,7 @@ def failover(
             one.fence()
             found = one.look()
         if careful:
-            _require_left(one, settings, found)  # it may have been heard of until the mirror was fenced
+            _require_left(settings, found, fenced=True)  # it may have been heard of until then
     _go_on(one, settings, job, found, steps, wait, as_json)
 
 
@@ -98,8 +99,9 @@ def switchover(
     Releases the job there (unless 'cutwater release' has), waits until its last milestone has arrived, claims a
     generation, and asks for its promotion. The mirror goes on meanwhile, and brings what is still produced there.
 
-    Exit 2: there is no mirror, or no milestone. 4: a copy is begun anew and nothing was released; or not arrived,
-    or not promoted, in time: run it again.
+    Exit 2: there is no mirror, or no milestone; the regions have nothing in common, 'forks decide' kept the other
+    line, or an earlier claim is in the way: nothing was released. 4: a copy is begun anew or the mirror is paused,
+    and nothing was released; or not arrived, or not promoted, in time: run it again.
 
     Examples:  cutwater switchover job.yaml --origin us --dry-run  ·  cutwater switchover job.yaml --origin us
     """
@@ -109,7 +111,7 @@ def switchover(
         found = one.look()
         made = _released(settings, job, found)
         if made is None:
-            _require_way(one, found)
+            _require_way(one, found, promoted(settings.origin_cluster, job.name))
     if dry_run:
         _plan(one, settings, job, found, steps, as_json, to_come=not found.planned)
         return
@@ -170,25 +172,28 @@ def _failing_over(settings: Settings, job: Job, origin: str | None) -> FailingOv
     return FailingOver(settings.cluster, job, settings.region, origin, now_ms)
 
 
-def _require_left(one: FailingOver, settings: Settings, found: Found) -> None:
+def _require_left(settings: Settings, found: Found, fenced: bool = False) -> None:
     """Raises UsageError where the origin lives, as far as is known here, or has given the job to somebody else."""
     if found.planned:
         return
-    if (given := one.given_away()) is not None:
-        require_not_given(given, settings.region)
+    if found.released is not None:
+        require_not_given(found.released, settings.region)
     least_ms = round(1000 * settings.failover_min_age_s)
-    require_dead(found.arrival.origin, found.heard_ms, now_ms(), least_ms)
+    require_dead(found.arrival.origin, found.heard_ms, now_ms(), least_ms, fenced)
 
 
-def _require_way(one: FailingOver, found: Found) -> None:
+def _require_way(one: FailingOver, found: Found, newest: Milestone | None) -> None:
     """Raises where a switchover could not come to its end: the job would be released, and go on nowhere.
 
-    As `FailingOver.claimed`, `plan`, `require_settled` and `require_copying` do.
+    As `FailingOver.claimed`, `plan`, `require_settled` and `require_copying` do. `newest`: where the origin is.
     """
     one.require_settled()
     one.require_copying()
-    if one.claimed(found) is None:
+    again = one.claimed(found)
+    if again is None:
         one.plan(found)
+    elif newest is not None:
+        require_current(again, told_parent(again.claim).token, newest.token)
 
 
 def _released(settings: Settings, job: Job, found: Found) -> Release | None:
@@ -275,9 +280,14 @@ def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, 
     deadline = time.monotonic() + wait_s
     while True:
         last = promoted(settings.cluster, job.name)
+        known = candidates(settings.cluster, job.name)
         if last is not None and last.generation.number >= claim.generation.number:
+            if came_by(known, last.generation, told_parent) != claim:
+                raise UsageError(
+                    f"{last.token} is of another line, which was promoted: {claim.generation} is past"
+                )
             return last
-        candidate = candidates(settings.cluster, job.name).require(claim.generation)
+        candidate = known.require(claim.generation)
         if candidate.withdrawn is not None:
             raise UsageError(f"{claim.generation} was given up: {candidate.withdrawn}")
         if wait_s == 0:

@@ -58,9 +58,7 @@ class GoingOn:
 
     @property
     def planned(self) -> bool:
-        """Was the job released behind that milestone? Then nothing is lost."""
-        released = self.found.released
-        return released is not None and released.token == self.parent.token
+        return self.found.released_behind(self.parent.token)
 
     def say_parent(self) -> None:
         """For people, as soon as it stands: what comes then may take long, or fail."""

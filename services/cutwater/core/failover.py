@@ -93,14 +93,15 @@ def forked_at(line: Iterable[Generation], own: Mapping[str, int], job: str) -> i
     )
 
 
-def require_dead(origin: str, heard_ms: int, now_ms: int, least_ms: int) -> None:
-    """Raise UsageError where the origin was alive a moment ago."""
+def require_dead(origin: str, heard_ms: int, now_ms: int, least_ms: int, fenced: bool = False) -> None:
+    """Raise UsageError where the origin was alive a moment ago. `fenced`: its mirror is ended already."""
     age_ms = now_ms - heard_ms
     if age_ms < least_ms:
         raise UsageError(
             f"region {origin} was heard of {max(0, age_ms) / 1000:.0f} s ago, and a failover is refused before "
             f"{least_ms / 1000:.0f} s (CUTWATER_FAILOVER_MIN_AGE_S): while it lives this makes a fork. For a "
             "planned change: 'cutwater switchover'. If you know that it is dead: --force"
+            + (". Its mirror was fenced before that was known: start it again" if fenced else "")
         )
 
 
@@ -119,6 +120,18 @@ def require_copying(origin: str, paused: bool) -> None:
         raise UnavailableError(
             f"the mirror of {origin} is paused, and its last milestone would not arrive. Nothing was released: "
             "'cutwater mirror resume' first"
+        )
+
+
+def require_current(again: Again, parent: Token, newest: Token) -> None:
+    """Raise UsageError where an earlier claim is in the way of a switchover: the job would rest behind a release.
+
+    `parent`: what the claim goes on from; `newest`: where the origin is, which lives.
+    """
+    if not again.done and parent != newest:
+        raise UsageError(
+            f"{again.claim.generation} was claimed from {parent}, and region {again.claim.origin} has gone on to "
+            f"{newest}. Nothing was released: 'cutwater generation abort {again.claim.generation}' first"
         )
 
 

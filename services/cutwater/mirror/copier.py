@@ -48,6 +48,10 @@ WRITE_S = 6 * TIMEOUT_S
 """A transaction's own time-outs end before."""
 
 
+JUDGE_S = 1.0
+"""So long one answer counts of why a topic cannot be read: meanwhile the others are copied on."""
+
+
 class Copier:
     """Copies the partitions of the slots that this process holds."""
 
@@ -81,7 +85,7 @@ class Copier:
         self._looking = Looking(*looks, replication, clock_s)
         self._watch = Watch(origin, region, self._left, log, clock_s)
         self._unreadable = unreadable
-        self._rarely, self._clock_s = Rarely(), clock_s
+        self._rarely, self._judged, self._clock_s = Rarely(), Rarely(JUDGE_S), clock_s
         self._followed: dict[str, Followed] = {}
         self._grown: dict[str, int] = {}
         """Topics that were looked at again for a large record, and the bytes of the largest such."""
@@ -247,6 +251,8 @@ class Copier:
         except DivergenceError:
             raise  # the origin has no part in it, and a start reads how far the copy came
         except (ProtocolError, UsageError, UnavailableError) as error:
+            if not chunks and self._judged.take(one.name, self._clock_s()) is None:
+                return  # a moment ago the origin was asked what is wrong; the fetcher asks again by itself
             if (gap := self._watch.gap(one, error)) is not None:
                 self.stop(one.name, gap)
                 forget(one, taken)

@@ -32,7 +32,7 @@ def emitted(region: Region, job: Job, up_to: Token) -> Emitted:
     reader = _Reader()
     for milestone in committed(job, region.cluster, idle_s=WAIT_S):
         reader.take(milestone)
-        if milestone.token.sequence >= up_to.sequence:
+        if milestone.token.generation == up_to.generation and milestone.token.sequence >= up_to.sequence:
             return Emitted(reader.rows, reader.corrections, tuple(reader.faults[:EXAMPLES]))
     raise UnavailableError(f"the output of {region.name} ends at sequence {reader.sequence}, below {up_to}")
 
