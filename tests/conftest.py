@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ from rotation import Rotation
 # Every JVM of the tests lives for seconds: what the optimising compiler would do for it costs a third of all the
 # CPU time, and is used by none. What users set stays.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+# A run in the background hands down that Ctrl-C is ignored, and what is ignored stays so in all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No property is tested against the clock: the machine may be busy.
 settings.register_profile("cutwater", deadline=None)

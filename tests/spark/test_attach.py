@@ -31,6 +31,7 @@ def shop(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[
     made.close()
 
 
+@pytest.mark.rotating
 def test_an_attached_query_is_exact_after_kill_9(shop: Shop) -> None:
     """The tutorial's query, killed in the middle of its backlog: the newest milestone's state is exact.
 

@@ -42,6 +42,7 @@ def shell(command: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.rotating
 def test_the_tutorial_runs_as_it_is_written(env: dict[str, str], tmp_path: Path) -> None:
     """`up` starts everything but a driver and says how to run the program; then the view answers."""
     up, programs, asking = (block.strip().splitlines() for block in BLOCKS)

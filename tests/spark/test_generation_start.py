@@ -40,6 +40,7 @@ def job(request: Any, broker: Any, tmp_path: Path, unique: Callable[[str], str])
         yield made
 
 
+@pytest.mark.rotating
 def test_a_generation_goes_on_from_a_milestone(job: Flow) -> None:
     """Other partitions, sliding windows, every measure; events come meanwhile, some below the floor."""
     parent = run_first(job)
@@ -151,6 +152,7 @@ def test_kill_9_inside_the_seeding_and_in_the_first_epoch(job: Flow) -> None:
     assert {one.attempt for one in second.barriers()} >= {5}
 
 
+@pytest.mark.rotating
 def test_who_is_not_at_work_leaves_before_it_fences_anybody(job: Flow) -> None:
     """A candidate that was given up, and the first generation behind a promoted one: no start is written."""
     parent = run_first(job)

@@ -198,6 +198,7 @@ def test_late_pairs_are_exact(broker: Any, tmp_path: Path, unique: Callable[[str
         assert {one.attempt for one in milestones(job)} == {1, 2}
 
 
+@pytest.mark.rotating
 def test_kill_9_between_the_lists_and_the_barrier(job: Flow) -> None:
     """An epoch whose lists were written and whose barrier was not is listed once, by the attempt that wins."""
     made = readings.drifting(2_400, 21)
