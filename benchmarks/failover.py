@@ -21,9 +21,8 @@ from benchmarks import machine
 from benchmarks.command import Command, say
 from cutwater.adapters import replicas, streams
 from cutwater.adapters.admin import described
-from cutwater.adapters.claiming import Claims
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.generations import promoted
+from cutwater.adapters.generations import candidates, promoted
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import make_consumer, read_range
 from cutwater.adapters.producing import EventWriter
@@ -35,6 +34,7 @@ from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.local.java import find_java
 from cutwater.local.regions import Region
+from cutwater.local.verbs import Verb
 from cutwater.views.changelog import KeyReader
 from cutwater.views.rows import Presenter
 
@@ -121,18 +121,11 @@ class Regions:
     def fail_over(self) -> tuple[dict[str, Any], Milestone]:
         """kill -9 of us, then the verb; what that has told, and the first milestone here."""
         self.us.kill()
-        words = [sys.executable, "-m", "cutwater.cli.main", "failover", str(self._job_file)]
-        verb = subprocess.Popen(
-            [*words, "--origin", "us", "--force", "--json"], env=self._env, stdout=subprocess.PIPE, text=True
-        )
         began_ms = time.time() * 1000
-        planned: dict[str, Any] = {}
-        try:
-            generation = self.wait(self._claimed, "the claim")
+        with self.eu.verb("failover", "--origin", "us", "--force", beside=self.us) as verb:
+            generation = self.wait(lambda: self._claimed(verb), "the claim")
             self.eu.start(self.eu.writers(generation), self._stop)
-            planned = json.loads(verb.communicate(timeout=PATIENCE_S)[0])
-        finally:
-            verb.kill()
+            planned = self.wait(verb.told, "the promotion")
         first = promoted(self.eu.cluster, self.job.name)
         if first is None:
             raise UnavailableError("the verb has ended, and nothing is promoted")
@@ -173,10 +166,14 @@ class Regions:
         last = replicas.last_arrival(self.eu.cluster, self.job.name, "us")
         return last.sequence if last else 0
 
-    def _claimed(self) -> Generation | None:
+    def _claimed(self, verb: Verb) -> Generation | None:
+        working = verb.working()
         if not described(self.eu.cluster, [topics.candidates(self.job.name)]):
             return None
-        return next(iter(Claims(self.eu.cluster, self.job, "eu", lambda: 0).known().by_id), None)
+        made = next(iter(candidates(self.eu.cluster, self.job.name).by_id), None)
+        if not (made or working):
+            raise UnavailableError("the verb has ended, and has claimed nothing")
+        return made
 
 
 def events(keys: int) -> Iterator[Mapping[str, Any]]:

@@ -295,6 +295,41 @@ def test_a_damaged_batch_is_never_handed_out() -> None:
             chunk("t/0", bytes(damaged), 0)
 
 
+def _what_comes_of(raw: bytes) -> list[bytes | None] | None:
+    """The records; None where the answer is refused. Anything else that is raised would end a mirror."""
+    try:
+        return [one.value for one in records(chunk("t/0", raw, 0))]
+    except UnavailableError:
+        return None
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_damaged_header_has_nothing_handed_out_twice_or_otherwise(number: int) -> None:
+    """The checksum covers neither the length nor the format, nor a first offset that is lower than it was."""
+    sound = [_batch(b"one", b"two", base=base) for base in (4, 6, 8)]
+    before, wanted = 2 * number, [b"one", b"two"] * 3
+    ends = []
+    for at, bit in ((at, bit) for at in range(17) for bit in range(8)):
+        damaged = bytearray(sound[number])
+        damaged[at] ^= 1 << bit
+        if at < 8 and damaged[:8] > sound[number][:8]:
+            continue  # a gap like one of compaction: nothing in an answer tells
+        found = _what_comes_of(b"".join([*sound[:number], bytes(damaged), *sound[number + 1 :]]))
+        ends.append(found is None)
+        assert found in (None, wanted[:before], wanted), f"byte {at}, bit {bit}"
+    assert any(ends), "none was refused"
+
+
+def test_an_answer_without_a_whole_batch_is_told() -> None:
+    """With a length that is too large it would be asked for for ever. Behind whole ones it was cut off."""
+    sound = _batch(b"one", b"two")
+    with pytest.raises(UnavailableError, match=f"an answer of {len(sound) - 1} bytes holds no whole batch"):
+        chunk("t/0", sound[:-1], 0)
+    cut_off = chunk("t/0", sound + _batch(b"three", base=2)[:-1], 0)
+    assert (cut_off.following, len(cut_off.batches)) == (2, 1)
+    assert chunk("t/0", b"", 5).following == 5
+
+
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_what_cannot_be_decompressed_is_named(codec: int) -> None:
     """Its checksum is right, so nobody's asking again mends it; each codec has errors of its own."""

@@ -115,7 +115,6 @@ def test_a_log_that_lost_rows_is_repaired_from_a_snapshot(stage: Stage, monkeypa
         place.partition: at for place, at in cut.items()
     }
     assert (told["arrivals"]["newest"], told["origin_asked"]) == (f"{writing.generation}:1", True)
-    assert told["failover_possible_then"] is False
     assert (writing.topic, 0) in positions(own, writing.job), "nothing was touched"
     refused = " ".join(stage.resync().stderr.split())
     assert "give --yes; nothing was deleted" in refused

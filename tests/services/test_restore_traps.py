@@ -22,7 +22,6 @@ from ways import TWO_DAYS_MS, WAYS, Way, every_way, objects, sales
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.adapters.kafka import make_consumer, read_range
 from cutwater.core.verification import Held, RowName, Sum, summed
-from cutwater.views import layout
 from cutwater.views.changelog import KeyReader
 
 EAGER = {
@@ -115,8 +114,6 @@ def test_deleted_keys_never_reappear(cleaned: Writing, tmp_path: Path) -> None:
             assert view.rows() == (last.sequence, writing.by_sequence[last.sequence])
             assert not gone & view.rows()[1].keys()
             assert view.view.read(closed[0].shop, None, None, 9).rows == []
-            ends = [layout.parse(key).end_ms for key, _ in view.store.pin().rows(b"\x01", layout.WINDOWS_END)]
-            assert min(ends) > last.horizon_ms - view.store.segment_ms, "whole segments are not even stored"
 
 
 def _left(writing: Writing, closed: list[Sold]) -> int:

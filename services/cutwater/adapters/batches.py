@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Any, NamedTuple, Protocol
 
 from aiokafka import codec
+from aiokafka.errors import KafkaError as ClientError
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.memory_records import MemoryRecords
 
@@ -83,27 +84,49 @@ def chunk(
     """What a reader of committed records may see of a broker's answer.
 
     `aborted`: producer and first offset of each aborted transaction in it; `end`: as it said. Raises
-    UnavailableError where a checksum says that a batch is damaged.
+    UnavailableError where the answer is damaged, as far as it tells.
     """
-    memory, seen, following, at, bytes_ = MemoryRecords(raw), [], first, 0, memoryview(raw)
+    seen, following = [], first
     ahead, aborting = deque(sorted(aborted or (), key=lambda one: one[1])), set()
-    while memory.has_next():
-        batch, began = memory.next_batch(), at
-        at += _LENGTH.size + _LENGTH.unpack_from(raw, at)[0]
-        if not batch.validate_crc():
-            raise UnavailableError(
-                f"{place}: the checksum of the batch at offset {batch.base_offset} is wrong; it is asked for "
-                "again. Where that goes on, look at the disks of the partition's brokers"
-            )
+    for batch, stored in _sound(place, raw):
         while ahead and ahead[0][1] <= batch.base_offset:
             aborting.add(ahead.popleft()[0])
         if batch.is_control_batch:
             if ControlRecord.parse(next(batch).key) == ABORT_MARKER:
                 aborting.discard(batch.producer_id)
         elif not (batch.is_transactional and batch.producer_id in aborting):
-            seen.append(Batch(batch, bytes_[began:at]))
+            seen.append(Batch(batch, stored))
         following = batch.next_offset
     return Chunk(first, following, seen, len(raw), place, end)
+
+
+def _sound(place: str, raw: bytes) -> Iterator[tuple[Any, memoryview]]:
+    """Each whole batch, parsed and as it is stored; the last one may be cut off. Raises UnavailableError.
+
+    The checksum leaves out a batch's first offset, length and format: these are held to one another.
+    """
+    at, following, bytes_ = 0, None, memoryview(raw)
+    try:
+        memory = MemoryRecords(raw)
+        while memory.has_next():
+            batch, began = memory.next_batch(), at
+            at += _LENGTH.size + _LENGTH.unpack_from(raw, at)[0]
+            if not batch.validate_crc():
+                raise _damaged(place, f"the checksum of the batch at offset {batch.base_offset} is wrong")
+            if following is not None and batch.base_offset < following:
+                raise _damaged(place, f"offset {batch.base_offset} stands behind offset {following - 1}")
+            yield batch, bytes_[began:at]
+            following = batch.next_offset
+    except ClientError as error:
+        raise _damaged(place, f"the batch at byte {at} of an answer cannot be read ({error!r})") from None
+    if raw and following is None:  # a broker cuts off no batch that is the first of its partition
+        raise _damaged(place, f"an answer of {len(raw)} bytes holds no whole batch")
+
+
+def _damaged(place: str, what: str) -> UnavailableError:
+    return UnavailableError(
+        f"{place}: {what}; it is asked for again. Where that goes on, look at the disks of the partition's brokers"
+    )
 
 
 def split(one: Chunk, offsets: int) -> tuple[Chunk, Chunk | None]:

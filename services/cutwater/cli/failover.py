@@ -109,9 +109,11 @@ def switchover(
     one, steps = _failing_over(settings, job, origin), Steps()
     with steps.step("looking at both regions"):
         found = one.look()
-        made = _released(settings, job, found)
+        made = _released(settings, job)
         if made is None:
-            _require_way(one, found, promoted(settings.origin_cluster, job.name))
+            newest = promoted(settings.origin_cluster, job.name)
+            _require_arrived(found, newest)
+            _require_way(one, found, newest)
     if dry_run:
         _plan(one, settings, job, found, steps, as_json, to_come=not found.planned)
         return
@@ -196,24 +198,27 @@ def _require_way(one: FailingOver, found: Found, newest: Milestone | None) -> No
         require_current(again, told_parent(again.claim).token, newest.token)
 
 
-def _released(settings: Settings, job: Job, found: Found) -> Release | None:
+def _released(settings: Settings, job: Job) -> Release | None:
     """The release of the job in the origin, where it was given up there already.
 
-    Raises UsageError where it was given up for another region; UnavailableError where the generation that it has
-    now has no arrival here: once it is released nothing else comes.
+    Raises UsageError where it was given up for another region.
     """
-    there = settings.origin_cluster
-    if (made := streams.release(there, topics.milestones(job.name))) is not None:
-        if made.to != settings.region:
-            raise UsageError(f"job {job.name} was released to region {made.to}, and this is {settings.region}")
-        return made
-    last = promoted(there, job.name)
-    if last is not None and last.generation != found.arrival.generation:
+    made = streams.release(settings.origin_cluster, topics.milestones(job.name))
+    if made is not None and made.to != settings.region:
+        raise UsageError(f"job {job.name} was released to region {made.to}, and this is {settings.region}")
+    return made
+
+
+def _require_arrived(found: Found, newest: Milestone | None) -> None:
+    """Raises UnavailableError where the generation that the origin has now has no arrival here.
+
+    Once it is released nothing else comes. `newest`: where the origin is.
+    """
+    if newest is not None and newest.generation != found.arrival.generation:
         raise UnavailableError(
-            f"{found.arrival.origin} has gone on to {last.token}, and {found.arrival.token} is the newest "
+            f"{found.arrival.origin} has gone on to {newest.token}, and {found.arrival.token} is the newest "
             "arrival. Nothing was released: wait for an arrival of that generation, and run this again"
         )
-    return None
 
 
 def _source(one: FailingOver, settings: Settings, job: Job, found: Found) -> SeedSource | None:

@@ -64,7 +64,6 @@ class Goes(NamedTuple):
                 "newest": str(self.newest.token) if self.newest else None,
                 "arrived": iso(self.newest.arrived_ms) if self.newest else None,
             },
-            "failover_possible_then": False,
             "origin_asked": not self.unasked,
         }
 

@@ -46,8 +46,6 @@ WAIT_S = 0.02
 """Between two looks at what is written, or has come: an arrival is late by so much."""
 WRITE_S = 6 * TIMEOUT_S
 """A transaction's own time-outs end before."""
-
-
 JUDGE_S = 1.0
 """So long one answer counts of why a topic cannot be read: meanwhile the others are copied on."""
 
