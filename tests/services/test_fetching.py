@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 from confluent_kafka import Message, Producer
 
@@ -170,6 +171,47 @@ def test_only_committed_records_come(broker: Any, topic: str, unique: Callable[[
     assert values == [b"open", b"behind"]
 
 
+EAGER = {
+    "cleanup.policy": "compact",
+    "min.compaction.lag.ms": "0",
+    "max.compaction.lag.ms": "100",
+    "min.cleanable.dirty.ratio": "0.001",
+    "segment.ms": "50",
+    "delete.retention.ms": "0",
+}
+"""The cleaner takes what it may at once, markers too."""
+
+
+def test_a_marker_that_compaction_has_taken_out_is_passed(
+    broker: Any, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batch stays, without a record, where it is all of its producer's epoch: of a writer that was fenced."""
+    name, real, emptied = unique("emptied"), batches.chunk, threading.Event()
+    create_topics(broker.cluster, [TopicSpec(name, 2, tuple(EAGER.items()))])
+    transactional, writing = unique("tx"), producer(broker.cluster)
+    fenced = producer(broker.cluster, transactional_id=transactional)
+    fenced.init_transactions(30)
+    fenced.begin_transaction()
+    fenced.produce(name, b"value", b"key", partition=0)
+    fenced.flush(10)
+    producer(broker.cluster, transactional_id=transactional).init_transactions(30)
+
+    def watched(place: str, raw: bytes, *more: Any) -> Chunk:
+        if raw and int.from_bytes(raw[21:23]) & 0x20 and raw[57:61] == bytes(4):
+            emptied.set()
+        return real(place, raw, *more)
+
+    monkeypatch.setattr(batches, "chunk", watched)
+    deadline = time.monotonic() + 60
+    while not emptied.is_set():
+        assert time.monotonic() < deadline
+        writing.produce(name, b"%d" % time.monotonic_ns(), b"key", partition=0)
+        assert writing.flush(10) == 0
+        last = ends(broker.cluster, name)
+        found = fetched(broker.cluster, name, last, {0: 0, 1: 0})
+    assert found[0][-1] == read(broker.cluster, name)[0][-1]
+
+
 def test_a_pause_holds_a_partition_until_the_next_assignment(broker: Any, topic: str) -> None:
     writing = producer(broker.cluster)
     for number in range(10):
@@ -295,39 +337,58 @@ def test_a_damaged_batch_is_never_handed_out() -> None:
             chunk("t/0", bytes(damaged), 0)
 
 
-def _what_comes_of(raw: bytes) -> list[bytes | None] | None:
-    """The records; None where the answer is refused. Anything else that is raised would end a mirror."""
+def _what_comes_of(raw: bytes, first: int) -> list[tuple[int, bytes | None]] | None:
+    """Offsets and values; None where the answer is refused. Anything else that is raised would end a mirror."""
     try:
-        return [one.value for one in records(chunk("t/0", raw, 0))]
+        return [(one.offset, one.value) for one in records(chunk("t/0", raw, first))]
     except UnavailableError:
         return None
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_damaged_header_has_nothing_handed_out_twice_or_otherwise(number: int) -> None:
-    """The checksum covers neither the length nor the format, nor a first offset that is lower than it was."""
-    sound = [_batch(b"one", b"two", base=base) for base in (4, 6, 8)]
-    before, wanted = 2 * number, [b"one", b"two"] * 3
-    ends = []
+@pytest.mark.parametrize("salt", range(5))
+def test_a_damaged_header_has_nothing_handed_out_twice_or_otherwise(number: int, salt: int) -> None:
+    """The checksum covers neither the first offset, nor the length, nor the format."""
+    sound = [_batch(b"%d" % salt, b"two", base=base) for base in (4, 6, 8)]
+    wanted = _what_comes_of(b"".join(sound), 4)
+    assert wanted is not None
+    assert [offset for offset, _ in wanted] == [4, 5, 6, 7, 8, 9]
+    refused = 0
     for at, bit in ((at, bit) for at in range(17) for bit in range(8)):
         damaged = bytearray(sound[number])
         damaged[at] ^= 1 << bit
         if at < 8 and damaged[:8] > sound[number][:8]:
             continue  # a gap like one of compaction: nothing in an answer tells
-        found = _what_comes_of(b"".join([*sound[:number], bytes(damaged), *sound[number + 1 :]]))
-        ends.append(found is None)
-        assert found in (None, wanted[:before], wanted), f"byte {at}, bit {bit}"
-    assert any(ends), "none was refused"
+        found = _what_comes_of(b"".join([*sound[:number], bytes(damaged), *sound[number + 1 :]]), 4)
+        refused += found is None
+        assert found in (None, wanted[: 2 * number], wanted), f"byte {at}, bit {bit}"
+    assert refused > 8
+
+
+def test_a_first_batch_below_what_was_asked_for_is_refused() -> None:
+    """It would be handed out again, and what is behind it, or that would be left out."""
+    inside = chunk("t/0", _batch(b"one", b"two", base=7), 8)
+    assert [one.offset for one in records(inside)] == [8]
+    for base in (0, 6, (1 << 63) + 8):
+        with pytest.raises(UnavailableError, match="is not one that comes at 8"):
+            chunk("t/0", _batch(b"one", b"two", base=base), 8)
 
 
 def test_an_answer_without_a_whole_batch_is_told() -> None:
-    """With a length that is too large it would be asked for for ever. Behind whole ones it was cut off."""
+    """With a length that is too large it would be asked for for ever. Behind a whole one it was cut off."""
     sound = _batch(b"one", b"two")
     with pytest.raises(UnavailableError, match=f"an answer of {len(sound) - 1} bytes holds no whole batch"):
         chunk("t/0", sound[:-1], 0)
     cut_off = chunk("t/0", sound + _batch(b"three", base=2)[:-1], 0)
     assert (cut_off.following, len(cut_off.batches)) == (2, 1)
     assert chunk("t/0", b"", 5).following == 5
+
+
+def test_an_older_message_format_is_named() -> None:
+    older = LegacyRecordBatchBuilder(1, 0, 1 << 20)
+    older.append(0, 1, None, b"value")
+    with pytest.raises(UnavailableError, match="the batch at offset 0 is of format 1, not 2"):
+        chunk("t/0", bytes(older.build()), 0)
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])

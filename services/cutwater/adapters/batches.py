@@ -19,11 +19,14 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from cutwater.core.errors import ProtocolError, UnavailableError
 
-_LENGTH = Struct(">8xi")
-"""In every batch: what follows it. The first offset stands before it."""
+_HEAD = Struct(">qi4xb")
+"""Of every batch: the first offset, how many bytes follow the length, and the format."""
+_LOG_OVERHEAD = 12
+"""Bytes of first offset and length."""
 _COUNT = Struct(">57xI")
-"""In a batch of format 2: how many records follow it, compressed or not."""
-_FORMAT_AT, _FORMAT = 16, 2
+"""In a batch: how many records follow it, compressed or not."""
+_FORMAT = 2
+"""Of messages, since Kafka 0.11; the only one that is read."""
 _DECOMPRESS = {0: bytes, 1: codec.gzip_decode, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
 
 
@@ -88,11 +91,12 @@ def chunk(
     """
     seen, following = [], first
     ahead, aborting = deque(sorted(aborted or (), key=lambda one: one[1])), set()
-    for batch, stored in _sound(place, raw):
+    for batch, stored in _sound(place, raw, first):
         while ahead and ahead[0][1] <= batch.base_offset:
             aborting.add(ahead.popleft()[0])
         if batch.is_control_batch:
-            if ControlRecord.parse(next(batch).key) == ABORT_MARKER:
+            marker = next(batch, None)  # compaction takes the last one of a producer out, and leaves its batch
+            if marker is not None and ControlRecord.parse(marker.key) == ABORT_MARKER:
                 aborting.discard(batch.producer_id)
         elif not (batch.is_transactional and batch.producer_id in aborting):
             seen.append(Batch(batch, stored))
@@ -100,26 +104,30 @@ def chunk(
     return Chunk(first, following, seen, len(raw), place, end)
 
 
-def _sound(place: str, raw: bytes) -> Iterator[tuple[Any, memoryview]]:
+def _sound(place: str, raw: bytes, first: int) -> Iterator[tuple[Any, memoryview]]:
     """Each whole batch, parsed and as it is stored; the last one may be cut off. Raises UnavailableError.
 
-    The checksum leaves out a batch's first offset, length and format: these are held to one another.
+    The checksum leaves out a batch's first offset, length and format. They are held to what a broker answers: the
+    first batch is the one with `first` in it or behind it, and none begins below the end of the one before.
     """
-    at, following, bytes_ = 0, None, memoryview(raw)
+    at, following, bytes_ = 0, first, memoryview(raw)
     try:
         memory = MemoryRecords(raw)
         while memory.has_next():
-            batch, began = memory.next_batch(), at
-            at += _LENGTH.size + _LENGTH.unpack_from(raw, at)[0]
+            began, offset, length, written = at, *_HEAD.unpack_from(raw, at)
+            if written != _FORMAT:  # the parser of older ones takes what is damaged for sizes
+                raise _damaged(place, f"the batch at offset {offset} is of format {written}, not {_FORMAT}")
+            at += _LOG_OVERHEAD + length
+            batch = memory.next_batch()
             if not batch.validate_crc():
-                raise _damaged(place, f"the checksum of the batch at offset {batch.base_offset} is wrong")
-            if following is not None and batch.base_offset < following:
-                raise _damaged(place, f"offset {batch.base_offset} stands behind offset {following - 1}")
+                raise _damaged(place, f"the checksum of the batch at offset {offset} is wrong")
+            if batch.next_offset <= following or (began and offset < following):
+                raise _damaged(place, f"the batch at offset {offset} is not one that comes at {following}")
             yield batch, bytes_[began:at]
             following = batch.next_offset
     except ClientError as error:
         raise _damaged(place, f"the batch at byte {at} of an answer cannot be read ({error!r})") from None
-    if raw and following is None:  # a broker cuts off no batch that is the first of its partition
+    if raw and not at:  # since version 3 of a fetch no broker cuts off the first batch of a partition
         raise _damaged(place, f"an answer of {len(raw)} bytes holds no whole batch")
 
 
@@ -158,7 +166,7 @@ def sections(one: Chunk) -> list[Section] | None:
     """
     found = []
     for batch, raw in one.batches:
-        decompress = _DECOMPRESS.get(batch.compression_type) if raw[_FORMAT_AT] == _FORMAT else None
+        decompress = _DECOMPRESS.get(batch.compression_type)
         if decompress is None:
             return None
         with _decompressing(one, batch):
