@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,14 +14,19 @@ from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover import (
     Again,
+    Joined,
     begins_at,
-    forked_at,
+    joined,
     known_loss,
     require_copying,
     require_current,
     require_dead,
+    require_free,
+    require_joined,
     require_kept,
     require_not_given,
+    require_recipient,
+    require_same,
     resumed,
 )
 from cutwater.core.generations import Generation, Token
@@ -56,32 +62,85 @@ def test_it_begins_in_the_copy_and_in_its_own_source() -> None:
     assert again.offset(TopicPartition(OWN, 0)) == 5
 
 
+HERE = {"5f0c21aa": Token(US, 42), "0badcafe": Token(EU, 60)}
+"""Milestones of this region, by which EU and BACK name their parents."""
+
+
+def line(*of: tuple[Generation, int, int]) -> list[Milestone]:
+    """Generation, sequence, and what it rewinds to."""
+    return [told(generation, sequence, rewinds_to=to) for generation, sequence, to in of]
+
+
 def test_where_two_lines_part() -> None:
     """By the newest generation there that was started from a milestone here; with none they are two jobs."""
-    line = [US, EU, Generation(4, "eu", "11111111")]
-    assert forked_at(line, {"5f0c21aa": 42}, "flights") == 42
-    assert forked_at(line, {"5f0c21aa": 42, "11111111": 50}, "flights") == 50
+    assert joined(line((US, 1, 0), (EU, 43, 0), (EU, 44, 0)), HERE) == Joined(42, US)
+    assert joined(line((US, 1, 0), (EU, 43, 0), (BACK, 61, 0)), HERE) == Joined(60, EU)
+    assert require_joined(Joined(42, US), "flights") == Joined(42, US)
+    assert joined(line((US, 1, 0)), HERE) is None
     with pytest.raises(UsageError, match="two jobs of one name"):
-        forked_at([US], {"00000000": 1}, "flights")
+        require_joined(None, "flights")
+
+
+@pytest.mark.parametrize(("to", "at"), [(30, 30), (61, 60)], ids=["below the hand-over", "behind it"])
+def test_a_rollback_there_leaves_less_in_common(to: int, at: int) -> None:
+    """But that by which the line came back from here is of its own sequences, and goes back to none of these."""
+    again = Generation(4, "us", "22222222")
+    assert joined(line((US, 42, 0), (BACK, 61, 42), (BACK, 62, 0)), HERE) == Joined(60, EU)
+    assert joined(
+        line((US, 42, 0), (BACK, 61, 0), (BACK, 70, 0), (again, 71, to), (again, 72, 0)), HERE
+    ) == Joined(at, EU)
+
+
+def tried(
+    base: Claim | None,
+    waiting: Sequence[Claim],
+    found: Arrival,
+    parent: Milestone,
+    gave_up: bool = False,
+    back: Joined | None = None,
+) -> Again | None:
+    return resumed(base, waiting, found, lambda _: parent, gave_up, lambda: back)
 
 
 def test_what_an_earlier_try_has_claimed() -> None:
     """One from the newest arrival is gone on with; one from an older milestone is no try of this failover."""
     one, parent = claim(EU, told(US, 3))
-    assert resumed(None, [one], arrival(US, 3), lambda _: parent, gave_up=False) == Again(one, done=False)
+    assert tried(None, [one], arrival(US, 3), parent) == Again(one, done=False)
     with pytest.raises(UsageError, match=f"'cutwater generation abort {EU}' first"):
-        resumed(None, [one], arrival(US, 1_000), lambda _: parent, gave_up=False)
-    assert resumed(None, [], arrival(US, 3), lambda _: parent, gave_up=False) is None
+        tried(None, [one], arrival(US, 1_000), parent)
+    assert tried(None, [], arrival(US, 3), parent) is None
 
 
 def test_what_has_arrived_since_is_a_fork_or_the_way_back() -> None:
     """Promoted once it is done, until the origin goes on from here; released, nothing older is gone on with."""
     base, parent = claim(EU, told(US, 3))
-    assert resumed(base, [], arrival(US, 1_000), lambda _: parent, gave_up=False) == Again(base, done=True)
-    assert resumed(base, [], arrival(BACK, 6), lambda _: parent, gave_up=False) is None
-    assert resumed(base, [], arrival(BACK, 6), lambda _: parent, gave_up=True) is None
+    assert tried(base, [], arrival(US, 1_000), parent) == Again(base, done=True)
+    for gave_up in (False, True):
+        assert tried(base, [], arrival(BACK, 6), parent, gave_up, back=Joined(5, EU)) is None
     with pytest.raises(UsageError, match="'cutwater generation start'"):
-        resumed(base, [], arrival(US, 3), lambda _: parent, gave_up=True)
+        tried(base, [], arrival(US, 3), parent, gave_up=True)
+
+
+@pytest.mark.parametrize("before", [None, Joined(2, US)], ids=["never", "before that"])
+def test_a_fork_with_a_generation_of_its_own_is_not_the_way_back(before: Joined | None) -> None:
+    """What was promoted there in flight was not handed over since this region went on: its number says nothing."""
+    base, parent = claim(EU, told(US, 3))
+    in_flight = arrival(Generation(2, "us", "33333333"), 4)
+    assert tried(base, [], in_flight, parent, back=before) == Again(base, done=True)
+    with pytest.raises(UsageError, match="'cutwater generation start'"):
+        tried(base, [], in_flight, parent, gave_up=True, back=before)
+
+
+def test_nothing_is_claimed_while_another_generation_is_being_promoted() -> None:
+    """It would be promoted by nobody, and the job rest in both regions. That of a try is not in its way."""
+    mine, other = claim(EU, told(US, 3))[0], claim(Generation(2, "eu", "44444444"), told(US, 3), "")[0]
+    asked = Candidate(other, promoting=True)
+    for again in (None, Again(mine, done=False)):
+        with pytest.raises(UsageError, match=f"'cutwater generation abort {other.generation}' first"):
+            require_free(asked, again)
+    require_free(asked, Again(mine, done=True))
+    require_free(Candidate(mine, promoting=True), Again(mine, done=False))
+    require_free(None, None)
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
@@ -105,6 +164,21 @@ def test_nothing_is_gone_back_behind_where_the_own_line_ended_there() -> None:
     assert goes_back_to(replace(one, rewinds_to=3), told(US, 4)) == 3
     assert goes_back_to(replace(one, rewinds_to=3), told(US, 3)) == 0
     assert goes_back_to(replace(one, origin="", rewinds_to=3), told(US, 3)) == 3, "a rollback always does"
+
+
+@pytest.mark.parametrize("to", ["EU 1", "", "eu-west", "9eu", "us"])
+def test_a_job_is_released_to_another_region_by_its_name(to: str) -> None:
+    require_recipient("eu1", "us")
+    with pytest.raises(UsageError, match=f"--to {to}: "):
+        require_recipient(to, "us")
+
+
+def test_a_release_names_one_region() -> None:
+    """Another one is not written over it, nor passed over in silence."""
+    made = Release("flights", US, 3, "eu1", 0)
+    require_same(made, "eu1")
+    with pytest.raises(UsageError, match=r"released to region eu1 behind g1-us-00000000:3 already, not to eu"):
+        require_same(made, "eu")
 
 
 def test_what_was_released_to_another_region_is_its_own() -> None:

@@ -123,7 +123,7 @@ def only_planned(regions: Regions, generation: Generation) -> None:
     """A dry run says what would be done, and neither region has it done."""
     us, eu = regions.us, regions.eu
     planned = us.run(eu, "switchover", "--dry-run")
-    assert (planned["parent"], planned["first"]) == (f"{generation}:4", None)
+    assert (planned["parent"], planned["first"], planned["planned"]) == (f"{generation}:4", None, True)
     assert streams.release(eu.cluster, topics.milestones(eu.job.name)) is None
     assert claimed_in(us) == []
     require_timed(planned, "looking at both regions")

@@ -5,17 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from regional import FIRST, Driver, Regions, Side, claim_of
 
-from cutwater.adapters import streams
+from cutwater.adapters import streams, wire
 from cutwater.adapters.admin import delete_topics
+from cutwater.adapters.failing_over import Found
+from cutwater.adapters.kafka import TransactionalWriter
+from cutwater.cli.going_on import GoingOn
 from cutwater.core import topics
+from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.mirrored import from_origin
+from cutwater.core.mirroring import Place, begun
+from cutwater.core.records import Claim, Promotion
 from harness import wait_until
+from protocol_samples import milestone
 
 OLD = {"CUTWATER_FAILOVER_MIN_AGE_S": "0"}
 
@@ -108,6 +118,46 @@ def test_two_jobs_of_one_name_are_not_switched_over(regions: Regions) -> None:
     assert not rests(us)
 
 
+def asked_for(side: Side) -> Generation:
+    """A generation of the region's own that waits for its promotion."""
+    writer = TransactionalWriter(side.cluster, topics.claims_id(side.job.name))
+    writer.initialise()
+    other = Generation(7, side.region, "77777777")
+    parent = wire.encode(replace(milestone(0), job=side.job.name))
+    claim = Claim(side.job.name, other, parent, partitions=2, rewinds_to=0, reason="more partitions", at_ms=0)
+    asked = (claim, Promotion(side.job.name, other, 0))
+    writer.write(topics.candidates(side.job.name), [wire.encode(one) for one in asked])
+    return other
+
+
+@pytest.mark.parametrize("verb", ["failover --force", "switchover"])
+def test_behind_a_promotion_that_waits_nothing_is_fenced_or_released(regions: Regions, verb: str) -> None:
+    """Nobody could promote what is claimed then, and the job would rest in both regions."""
+    us, eu = regions.us, regions.eu
+    with arrived(regions) as driver:
+        other = asked_for(eu)
+        for dry in (["--dry-run"], []):
+            refused = eu.run(us, *verb.split(), "--wait", "0", *dry, code=UsageError.exit_code)
+            assert f"'cutwater generation abort {other}' first" in " ".join(refused.split())
+        assert not rests(us)
+        driver.epoch(us.produce(20))
+        eu.await_arrival(us, f"{FIRST}:3")
+
+
+@pytest.mark.parametrize("copied", [60, 80])
+def test_what_was_copied_since_the_claim_is_not_told_as_lost(copied: int) -> None:
+    """Asked again when it is done: the mirror brings what is read here. The claim says what was copied then."""
+    parent, place = replace(milestone(0), sequence=3), TopicPartition(from_origin("sales", "us"), 0)
+    later = replace(parent, sequence=7, source_cut=Cut.of_topic("sales", [80]))
+    position = replace(begun("job", "us", Place("sales", 0, "id", 1), 0, 0, 0), next=copied)
+    claim = Claim("job", FIRST, wire.encode(parent), 1, 0, "", 0, origin="us", origin_cut=Cut.of({place: 50}))
+    found = Found(cast(Any, None), b"", parent, later, 5, [position], None, "eu")
+    told = GoingOn(cast(Any, SimpleNamespace(topic="sales")), found, claim)
+    assert (told.loss.milestones, told.loss.offsets, told.planned) == (4, 80 - copied, False)
+    coming = replace(told, to_come=True)
+    assert (coming.loss.milestones, coming.loss.offsets, coming.planned) == (0, 0, True)
+
+
 def test_behind_a_mirror_that_rests_nothing_is_released(regions: Regions) -> None:
     us, eu = regions.us, regions.eu
     with arrived(regions):
@@ -127,8 +177,10 @@ def test_what_was_released_to_a_third_region_is_not_ours(regions: Regions) -> No
     with arrived(regions):
         planned = us.run(None, "release", "--to", "ap", "--dry-run")
         assert (planned["token"], planned["released"], rests(us)) == (f"{FIRST}:2", None, False)
+        assert "--to us: " in us.run(None, "release", "--to", "us", code=UsageError.exit_code)
         told = us.run(None, "release", "--to", "ap")
         assert (told["token"], bool(told["released"]), rests(us)) == (f"{FIRST}:2", True, True)
+        assert "to region ap behind" in us.run(None, "release", "--to", "eu", code=UsageError.exit_code)
         eu.await_arrival(us, f"{FIRST}:2")
         words = ["failover", str(eu.flow.job_file), "--dry-run", "--json"]
 

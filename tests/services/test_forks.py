@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from changelogs import Sold, Writing, make_job, now_ms, until
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
 from mirroring import ORIGIN, Events, Running, environment_of, mirroring, process, read_all, wait_arrived
 from snapshots import Told
 
@@ -217,6 +218,22 @@ def test_the_loss_is_exact(regions: Regions) -> None:
     regions.commit(2, source_end(regions.own, regions.copy))
     _, found = regions.forking().loss()
     assert (found.events, found.read, found.exact) == (MISSING, MISSING, True)
+
+
+def test_a_partition_that_was_never_copied_is_lost_too(regions: Regions) -> None:
+    """Of a source that grew there: the mirror stopped it, and the claim names no position of what is new."""
+    topic = regions.events.topic
+    client = AdminClient(regions.writing.cluster.librdkafka())
+    for done in client.create_partitions([NewPartitions(topic, 4)]).values():
+        done.result(10)
+    producer = Producer(regions.writing.cluster.librdkafka())
+    for number in range(5):
+        producer.produce(topic, b"%d" % number, partition=3)
+    assert producer.flush(10) == 0
+    _, found = regions.forking().loss()
+    assert (found.events, found.absent, found.exact) == (MISSING + 5, MISSING + 5, True)
+    new = found.partitions[-1]
+    assert (new.place.partition, new.copied, new.records) == (3, 0, 5)
 
 
 def test_what_is_produced_there_after_the_promotion_is_told_apart(regions: Regions) -> None:

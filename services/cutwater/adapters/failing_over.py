@@ -22,13 +22,18 @@ from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover import (
     Again,
+    Joined,
     begins_at,
     came_by,
     copied_up_to,
-    forked_at,
+    joined,
     require_copying,
+    require_free,
+    require_joined,
     require_kept,
     require_placed,
+    require_recipient,
+    require_same,
     resumed,
 )
 from cutwater.core.generations import Generation, Token
@@ -123,7 +128,10 @@ class FailingOver:
         reach("mirror-fenced")
 
     def claimed(self, found: Found) -> Again | None:
-        """What an earlier try has claimed, promoted or not. Raises as `resumed` and `require_kept` do."""
+        """What an earlier try has claimed, promoted or not.
+
+        Raises as `resumed`, `require_kept` and `require_free` do.
+        """
         last, known = self._last(), self._known()
         if last is None:
             behind, base, gave_up = 0, None, False
@@ -135,9 +143,10 @@ class FailingOver:
             for one in known.by_id.values()
             if one.open and one.claim.origin == self._origin and one.claim.generation.number > behind
         ]
-        again = resumed(base, waiting, found.arrival, told_parent, gave_up)
+        again = resumed(base, waiting, found.arrival, told_parent, gave_up, lambda: self._joined(found.arrival))
         if again is not None and again.done:
             require_kept(known.require(again.claim.generation), told_parent(again.claim).token)
+        require_free(known.promoting_behind(last), again)
         return again
 
     def _base(self, known: Candidates, generation: Generation) -> Claim | None:
@@ -155,7 +164,7 @@ class FailingOver:
             generation=self._known().next_id(self._region, found.arrival.milestone_hash, *before),
             parent=found.parent,
             partitions=len(found.arrival.changelog_cut),
-            rewinds_to=self._forked_at(found.arrival) if last else 0,
+            rewinds_to=require_joined(self._joined(found.arrival), self._job.name).at if last else 0,
             reason=f"{'switchover' if found.planned else 'failover'} from {self._origin}",
             at_ms=self._now_ms(),
             origin=self._origin,
@@ -224,20 +233,18 @@ class FailingOver:
         kept = Ends(self._cluster).kept(source, range(partition_count(self._cluster, source)))
         return {partition: first for partition, (first, _) in kept.items()}
 
-    def _forked_at(self, arrival: Arrival) -> int:
-        """The sequence here that the line of the arrival goes on from."""
+    def _joined(self, arrival: Arrival) -> Joined | None:
+        """Where the line of the arrival was handed over from here last."""
         cluster, job = self._cluster, self._job.name
-        # Not those behind the arrival: what they hold is not here.
-        copied = streams.milestones_in(
-            cluster, mirrored.milestones_from(job, self._origin), arrival.stream_offset + 1
-        )
-        line = {one.generation for one, _ in copied}
+        # Not what is behind the arrival: that is not held here.
+        copy, end = mirrored.milestones_from(job, self._origin), arrival.stream_offset + 1
+        line = {one.generation for one, _ in streams.milestones_in(cluster, copy, end)}
         wanted = {one.parent for one in line if claimed(one)}
-        own: dict[str, int] = {}
+        own: dict[str, Token] = {}
         for one, value in streams.milestones_in(cluster, topics.milestones(job)) if wanted else ():
             if (digits := link(value).hex()[:PARENT_DIGITS]) in wanted:
-                own[digits] = one.sequence
-        return forked_at(line, own, job)
+                own[digits] = one.token
+        return joined((one for one, _ in streams.milestones_in(cluster, copy, end)), own) if own else None
 
 
 class Releasing(NamedTuple):
@@ -252,9 +259,11 @@ class Releasing(NamedTuple):
 
 
 def releasing(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[], int]) -> Releasing:
-    """Raises UsageError where the job has no milestone."""
+    """Raises UsageError where the job has no milestone, and as `require_recipient` and `require_same` do."""
+    require_recipient(to, region)
     last = _require_milestone(cluster, job.name)
     if (before := streams.release(cluster, topics.milestones(job.name))) is not None:
+        require_same(before, to)
         return Releasing(before, True, [])
     coming = Claims(cluster, job, region, now_ms).known().coming(last)
     made = Release(job.name, last.generation, last.sequence, to, now_ms())
@@ -265,7 +274,7 @@ def release(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[
     """Give a job up in its own region: a record ends the commit stream, and its writers are fenced.
 
     Candidates are given up, so that none is promoted behind it; one that is claimed afterwards takes the job back.
-    Raises UsageError where it has no milestone. Asked twice, the first record counts, and the driver is
+    Raises as `releasing` does. Asked twice, the first record counts, and the driver is
     fenced again: whoever has written the record may have died before he did.
     """
     name, found = job.name, releasing(cluster, job, region, to, now_ms)

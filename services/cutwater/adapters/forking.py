@@ -12,7 +12,14 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.generations import candidates, promoted, told_parent
 from cutwater.adapters.identities import Identities
-from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, read_range, wait_for_broker
+from cutwater.adapters.kafka import (
+    TransactionalWriter,
+    bounds,
+    make_consumer,
+    partition_count,
+    read_range,
+    wait_for_broker,
+)
 from cutwater.adapters.lists import late_pairs
 from cutwater.adapters.streams import milestones_in, newest_milestone
 from cutwater.core import forks, mirrored, topics
@@ -123,16 +130,25 @@ class _Loss:
     def __init__(self, own: Cluster, there: Cluster, job: Job, claim: Claim, report: Report) -> None:
         self._own, self._there, self._job, self._claim, self._report = own, there, job, claim, report
         self._copy = from_origin(job.topic, claim.origin)
+        self._copies = partition_count(own, self._copy)
         self._promoted_ms = self._promotion_ms()
 
     def exact(self) -> ExactLoss:
         newest = promoted(self._own, self._job.name)
         read = newest.source_cut if newest else self._claim.source_cut
-        partitions = [self._missed(place, copied, read) for place, copied in self._claim.origin_cut]
+        partitions = [self._missed(place, copied, read) for place, copied in self._copied()]
         copied = {TopicPartition(self._copy, one.place.partition): one.later for one in partitions}
         late = late_pairs(self._own, self._job.name)
         problems = (*late.problems, *self._made_anew())
         return ExactLoss(partitions, late_of(late.entries, copied), problems, self._promoted_ms)
+
+    def _copied(self) -> Iterator[tuple[TopicPartition, int]]:
+        """Each partition of the origin's source, and how far it was copied; some may be newer than the copy."""
+        yield from self._claim.origin_cut
+        known = {place.partition for place, _ in self._claim.origin_cut}
+        for number in range(partition_count(self._there, self._job.topic)):
+            if number not in known:
+                yield TopicPartition(self._copy, number), 0
 
     def _promotion_ms(self) -> int | None:
         """When the claim's generation had its first milestone on the commit stream."""
@@ -172,6 +188,8 @@ class _Loss:
         )
 
     def _forgotten(self, here: TopicPartition) -> int:
+        if here.partition >= self._copies:
+            return 0
         low, _ = Ends(self._own).kept(here.topic, [here.partition])[here.partition]
         return max(0, low - self._claim.source_cut.offset(here))
 
@@ -185,6 +203,8 @@ class _Loss:
         return count, afterwards
 
     def _later(self, here: TopicPartition, since: int, end: int, read: int, kept: int) -> Later:
+        if here.partition >= self._copies:
+            return Later()
         consumer = make_consumer(self._own)
         try:
             low, high = bounds(consumer, *here)

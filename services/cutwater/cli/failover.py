@@ -141,7 +141,7 @@ def release_(
 
     'cutwater switchover' in the other region does this too, where it may write here. Views keep what they show.
 
-    Exit 2: the job has no milestone.
+    Exit 2: the job has no milestone, or was released to another region; --to names no other region.
 
     Examples:  cutwater release job.yaml --to eu  ·  cutwater release job.yaml --to eu --dry-run
     """
@@ -240,7 +240,9 @@ def _plan(
     """Say what would be done. `to_come`: another milestone is to arrive before it is."""
     again = one.claimed(found)
     source = None if to_come else _source(one, settings, job, found)
-    GoingOn(job, found, again.claim if again else one.plan(found), source).tell(None, steps, as_json)
+    claim = again.claim if again else one.plan(found)
+    done = again is not None and again.done
+    GoingOn(job, found, claim, source, to_come and not done).tell(None, steps, as_json)
 
 
 def _go_on(

@@ -13,7 +13,7 @@ from cutwater.adapters.generations import told_parent
 from cutwater.cli.output import err, iso, out, print_json
 from cutwater.cli.seeds import SeedSource
 from cutwater.core.cuts import TopicPartition
-from cutwater.core.failover import Loss, known_loss
+from cutwater.core.failover import Loss, copied_up_to, known_loss
 from cutwater.core.job import Job
 from cutwater.core.records import Claim, Milestone
 
@@ -43,6 +43,8 @@ class GoingOn:
     claim: Claim
     source: SeedSource | None = None
     """Where its state will be read."""
+    to_come: bool = False
+    """The region that lives will be asked for the job first, and its last milestone waited for."""
 
     @property
     def parent(self) -> Milestone:
@@ -51,19 +53,32 @@ class GoingOn:
 
     @property
     def loss(self) -> Loss:
+        """Of nothing, while all is still to come. What was copied since the claim is read here, too."""
         parent, found = self.parent, self.found
-        copied = {TopicPartition(self.job.topic, place.partition): at for place, at in self.claim.origin_cut}
-        newest = max(parent, found.newest, key=lambda one: one.sequence)
+        newest = parent if self.to_come else max(parent, found.newest, key=lambda one: one.sequence)
+        since = copied_up_to(found.copied, self.job.topic, self.claim.origin)
+        copied = {
+            TopicPartition(self.job.topic, place.partition): max(at, since.offset(place))
+            for place, at in self.claim.origin_cut
+        }
         return known_loss(parent, newest, copied, found.heard_ms)
 
     @property
     def planned(self) -> bool:
-        return self.found.released_behind(self.parent.token)
+        return self.to_come or self.found.released_behind(self.parent.token)
 
     def say_parent(self) -> None:
         """For people, as soon as it stands: what comes then may take long, or fail."""
         if self.source is not None:
             out.print(str(self.source), highlight=False)
+        if self.to_come:
+            out.print(
+                f"{self.claim.origin} gives the job up first, and it goes on here from the last milestone there: "
+                f"nothing is lost. The newest arrival is {self.parent.token} now, the newest that was heard of is "
+                f"{self.found.newest.token}",
+                highlight=False,
+            )
+            return
         out.print(f"{self.claim.generation} goes on from {self.parent.token}", highlight=False)
         if self.planned:
             out.print("nothing is lost: the job was released behind that milestone")

@@ -6,6 +6,7 @@ arrived; what the origin committed behind it is a fork from then on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from cutwater.core.candidates import PARENT_DIGITS, Candidate, Candidates
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.generations import Generation, Token
+from cutwater.core.generations import REGION_PATTERN, Generation, Token
 from cutwater.core.mirrored import Arrival, Mirrored, from_origin
 from cutwater.core.origins import claimed
 from cutwater.core.records import Claim, Milestone, Release
@@ -77,20 +78,39 @@ def require_placed(arrival: Arrival, stream: str, copied: Collection[TopicPartit
         )
 
 
-def forked_at(line: Iterable[Generation], own: Mapping[str, int], job: str) -> int:
-    """The sequence here from which the origin's line goes on.
+class Joined(NamedTuple):
+    """The origin's line goes on from a milestone of this region."""
 
-    `line`: the generations of the origin's commit stream; `own`: the sequence of each milestone here, by the first
-    digits of its hash, which the id of the generation that was started from it ends with. Raises UsageError where
-    the two regions have nothing in common.
+    at: int
+    """The last sequence that both lines have in common."""
+    by: Generation
+    """That of the milestone here, at the newest hand-over."""
+
+
+def joined(line: Iterable[Milestone], own: Mapping[str, Token]) -> Joined | None:
+    """Where the origin's line was handed over from here last; None where it never was.
+
+    `line`: the milestones of the origin's commit stream, in order; `own`: each milestone here, by the first digits
+    of its hash, which the id of the generation that was started from it ends with. A rollback there, behind the
+    hand-over, leaves less in common.
     """
-    for generation in sorted(line, key=lambda one: one.number, reverse=True):
-        if claimed(generation) and (found := own.get(generation.parent[:PARENT_DIGITS])):
-            return found
-    raise UsageError(
-        f"job {job} has milestones of this region, and no generation of the other one was started from any of "
-        "them: they are two jobs of one name. Nothing was changed"
-    )
+    found: Joined | None = None
+    for one in line:
+        if claimed(one.generation) and (handed := own.get(one.generation.parent[:PARENT_DIGITS])):
+            found = Joined(handed.sequence, handed.generation)
+        elif found is not None and one.rewinds_to:
+            found = found._replace(at=min(found.at, one.rewinds_to))
+    return found
+
+
+def require_joined(found: Joined | None, job: str) -> Joined:
+    """Raises UsageError where the two regions have nothing in common."""
+    if found is None:
+        raise UsageError(
+            f"job {job} has milestones of this region, and no generation of the other one was started from any of "
+            "them: they are two jobs of one name. Nothing was changed"
+        )
+    return found
 
 
 def require_dead(origin: str, heard_ms: int, now_ms: int, least_ms: int, fenced: bool = False) -> None:
@@ -102,6 +122,23 @@ def require_dead(origin: str, heard_ms: int, now_ms: int, least_ms: int, fenced:
             f"{least_ms / 1000:.0f} s (CUTWATER_FAILOVER_MIN_AGE_S): while it lives this makes a fork. For a "
             "planned change: 'cutwater switchover'. If you know that it is dead: --force"
             + (". Its mirror was fenced before that was known: start it again" if fenced else "")
+        )
+
+
+def require_recipient(to: str, region: str) -> None:
+    """Raise UsageError where a job cannot be released to `to` by `region`: a release is not taken back easily."""
+    if not re.fullmatch(REGION_PATTERN, to):
+        raise UsageError(f"--to {to}: a region's name is a letter and up to 15 letters or digits, as in 'eu'")
+    if to == region:
+        raise UsageError(f"--to {to}: this is region {to} itself; name the one that is to go on")
+
+
+def require_same(release: Release, to: str) -> None:
+    """Raise UsageError where the job was released before, to another region."""
+    if release.to != to:
+        raise UsageError(
+            f"job {release.job} was released to region {release.to} behind {release.token} already, not to {to}. "
+            "Where that was a mistake: 'cutwater generation start' takes the job back here; release it then anew"
         )
 
 
@@ -133,6 +170,20 @@ def require_current(again: Again, parent: Token, newest: Token) -> None:
             f"{again.claim.generation} was claimed from {parent}, and region {again.claim.origin} has gone on to "
             f"{newest}. Nothing was released: 'cutwater generation abort {again.claim.generation}' first"
         )
+
+
+def require_free(promoting: Candidate | None, again: Again | None) -> None:
+    """Raise UsageError where another generation is to be promoted here: nothing else is, until it is given up.
+
+    `promoting`: whose promotion was asked for, behind the newest milestone here.
+    """
+    if promoting is None or (again is not None and (again.done or again.claim == promoting.claim)):
+        return
+    asked = promoting.claim.generation
+    raise UsageError(
+        f"the promotion of {asked} was asked for here, and nothing else is promoted meanwhile. Nothing was "
+        f"fenced, released or claimed: 'cutwater generation abort {asked}' first"
+    )
 
 
 def require_kept(base: Candidate, parent: Token) -> None:
@@ -177,11 +228,13 @@ def resumed(
     arrival: Arrival,
     parent_of: Callable[[Claim], Milestone],
     gave_up: bool,
+    joins: Callable[[], Joined | None],
 ) -> Again | None:
     """What an earlier try has claimed; None where a new claim is to be made.
 
     `base`: by which this region's line came from the origin. `waiting`: from the origin, neither promoted nor
-    given up, oldest first. `gave_up`: this region has released the job. Raises UsageError where no claim is to be
+    given up, oldest first. `gave_up`: this region has released the job. `joins`: where the line of the arrival
+    was handed over from here last, asked where it may be the way back. Raises UsageError where no claim is to be
     made, and none gone on with.
     """
     for claim in reversed(waiting):
@@ -191,8 +244,13 @@ def resumed(
             f"{claim.generation} was claimed from {parent_of(claim).token}, and the newest arrival is "
             f"{arrival.token}: 'cutwater generation abort {claim.generation}' first"
         )
-    if base is None or arrival.generation.number > parent_of(base).generation.number:
+    if base is None:
         return None
+    # A later number alone says nothing: a fork may have a generation of its own.
+    if arrival.generation.number > parent_of(base).generation.number:
+        back = joins()
+        if back is not None and back.by.number >= base.generation.number:
+            return None
     if gave_up:
         raise UsageError(
             f"the newest arrival is {arrival.token}, which this region has gone on from before it released the "
