@@ -65,6 +65,10 @@ class Link:
         """End every connection."""
         self._loop.call_soon_threadsafe(self._cut)
 
+    def leads_to(self, port: int) -> None:
+        """New connections go to another broker's port; those that there are stay."""
+        self._to = port
+
     def half_open(self) -> None:
         """Both ends of each connection that there is believe in it, and nothing arrives; new ones work."""
         for one in list(self._connections):

@@ -20,7 +20,8 @@ from cutwater.core.restore import Entry
 from protocol_samples import milestone
 
 ONE, TWO = Generation(1, "us"), Generation(2, "us", "0badcafe")
-DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 EVENTS = "flights.events"
 
 
@@ -105,6 +106,104 @@ def test_what_compaction_overtook_is_passed_and_said() -> None:
     assert sequences(found, late) == [2], "at the end of the log the second is whole, however old"
     assert [one.milestone.sequence for one in found.passed] == [1]
     assert "compaction may have taken values below offset 3" in found.passed[0].reason
+
+
+def late_events(follows: bool = True) -> tuple[Stream, list[Mirrored]]:
+    """The row is copied at hour 0, newer rows each hour, the event at hour 40: positions in their order.
+
+    Milestones: at the row, and at the 30th hour's.
+    """
+    stream, events, rows = Stream(), Copy(EVENTS, NEVER_MS), Copy(changelog(ONE))
+    positions = [rows.to(1, end=1)]
+    for hour in range(1, 41 if follows else 1):
+        positions.append(rows.to(hour + 1, now_ms=hour * HOUR_MS, written_ms=hour * HOUR_MS))
+    return stream, [*positions, events.to(1, end=1, now_ms=40 * HOUR_MS)]
+
+
+def test_what_compaction_here_overtook_while_the_events_lagged_is_passed() -> None:
+    """The rows came in time, and were overwritten here for a day before the event came."""
+    stream, positions = late_events()
+    found = ledger()
+    for cut in (1, 30):
+        found.milestone_copied(stream.next(1, cut))
+    for one in positions[:-1]:
+        found.copy_moved(one)
+        assert sequences(found, one.at_ms) == []
+    found.copy_moved(positions[-1])
+    assert sequences(found, 40 * HOUR_MS) == [2], "what follows the 30th hour's row has stood here for 10 hours"
+    assert [one.milestone.sequence for one in found.passed] == [1]
+    assert "compaction here may have taken values below offset 1 of" in found.passed[0].reason
+
+
+@pytest.mark.parametrize(("hour", "arrive"), [(23, [1]), (24, [])])
+def test_compaction_here_has_the_same_margin_as_in_the_origin(hour: int, arrive: list[int]) -> None:
+    stream, positions = late_events()
+    found = ledger()
+    found.milestone_copied(stream.next(1, 1))
+    for one in positions:
+        found.copy_moved(one)
+    assert sequences(found, hour * HOUR_MS) == arrive
+
+
+def test_where_nothing_follows_the_cut_events_may_come_late() -> None:
+    stream, positions = late_events(follows=False)
+    found = ledger()
+    found.milestone_copied(stream.next(1, 1))
+    for one in positions:
+        found.copy_moved(one)
+    assert sequences(found, 40 * HOUR_MS) == [1]
+
+
+@pytest.mark.parametrize("kept", range(41))
+def test_after_a_restart_compaction_here_is_judged_the_same(kept: int) -> None:
+    """Or the milestone is passed for the sake of positions that are gone."""
+    stream, positions = late_events()
+    found = ledger()
+    for cut in (1, 30):
+        found.milestone_copied(stream.next(1, cut))
+    for one in positions[kept:]:
+        found.copy_moved(one)
+    assert sequences(found, 40 * HOUR_MS) == ([2] if kept <= 30 else [])
+
+
+def test_who_has_stood_still_hears_first_what_was_written_meanwhile() -> None:
+    """It may be what follows the cut, and has stood here for a day."""
+    stream, positions = late_events()
+    found = ledger()
+    found.copy_moved(positions[0])
+    assert sequences(found, 0) == []
+    found.milestone_copied(stream.next(0, 1))
+    found.copy_moved(replace(positions[-1], next=0, runs_source=(), runs_local=(), runs_length=(), at_ms=1))
+    assert sequences(found, 40 * HOUR_MS) == []
+    assert found.pending == 1
+    for one in positions[1:-1]:
+        found.copy_moved(one)
+    assert sequences(found, 40 * HOUR_MS) == []
+    assert [one.milestone.sequence for one in found.passed] == [1]
+
+
+def test_who_starts_after_an_outage_has_heard_all() -> None:
+    """No position comes any more: what was copied whole arrives."""
+    stream, events, rows = Stream(), Copy(EVENTS, NEVER_MS), Copy(changelog(ONE))
+    found = ledger()
+    found.milestone_copied(stream.next(1, 1))
+    found.copy_moved(events.to(1, end=1))
+    found.copy_moved(rows.to(1, end=1))
+    assert sequences(found, 2 * DAY_MS) == [1]
+
+
+def test_a_job_that_lags_far_behind_its_events_has_arrivals() -> None:
+    """Hours of a trickle are copied, a transaction for each event, and the job begins with the first ones."""
+    found, stream, events, rows = ledger(), Stream(), Copy(EVENTS, NEVER_MS), Copy(changelog(ONE))
+    many = 120_000
+    for offset in range(many):
+        found.copy_moved(events.to(offset + 1))
+    found.copy_moved(rows.to(3, end=3))
+    for cut in (1, 2, 70_000):
+        found.milestone_copied(stream.next(cut, 3))
+    arrived = list(found.arrivals(0))
+    here = TopicPartition("flights.events.from-us", 0)
+    assert [one.source_cut.offset(here) for one in arrived] == [2, 4, 140_000]
 
 
 def test_a_barrier_older_than_tombstones_live_is_passed() -> None:

@@ -16,6 +16,7 @@ PROCESSES = {"process", "_process", "child", "self"}
 BOUNDED_ELSEWHERE = {
     "services/cutwater/adapters/batches.py: deque(sorted(aborted or (), key=lambda one: one[1]))": "one answer's",
     "services/cutwater/core/grouping.py: deque()": "a partition that is ahead is not read on",
+    "services/cutwater/core/placed.py: deque()": "BYTES_MAX",
     "services/cutwater/core/recent.py: deque()": "bytes_max",
     "services/cutwater/core/restore.py: deque()": "pending_max",
     "services/cutwater/core/restore.py: deque([entry])": "pending_max",

@@ -58,6 +58,7 @@ def test_of_events_what_they_may_be_and_how_long_they_stay() -> None:
     one = copy(EVENTS)
     assert one.made.partitions == 3
     assert dict(one.made.config) == {
+        "message.timestamp.type": "CreateTime",
         "cleanup.policy": "delete",
         "min.compaction.lag.ms": "0",
         "retention.ms": "86400000",
@@ -92,6 +93,23 @@ def test_what_could_cost_records_here_is_left_to_an_operator() -> None:
     assert "--entity-name flights.events.from-us --add-config retention.ms=1000" in purge.remedy
     assert left(copy(EVENTS), here(copy(EVENTS), retention_ms="-1")) == {"retention.ms": "86400000"}
     assert behind(copy(EVENTS), here(copy(EVENTS), retention_bytes="5")) == {"retention.bytes": "-1"}
+
+
+@pytest.mark.parametrize("there", ["CreateTime", "LogAppendTime"])
+def test_an_event_keeps_the_time_of_the_origins_log(there: str) -> None:
+    """Whatever brokers here do by default, and whoever wrote the time there: the copy's own is neither's."""
+    one = copy(EVENTS, message_timestamp_type=there)
+    assert dict(one.made.config)["message.timestamp.type"] == "CreateTime"
+    made_before = here(one, message_timestamp_type="LogAppendTime")
+    assert one.wrong(made_before) == [], "it has events already: that is no reason to stop it"
+    assert behind(one, made_before, *MAY_BE_KEPT) == {"message.timestamp.type": "CreateTime"}
+    assert left(one, made_before) == {}
+
+
+def test_a_changelog_has_the_time_of_the_log_here_and_the_stream_none_that_counts() -> None:
+    """Compaction here waits by it; what the origin's was is in a header."""
+    assert dict(copy(CHANGELOG).made.config)["message.timestamp.type"] == "LogAppendTime"
+    assert "message.timestamp.type" not in dict(copy(STREAM).made.config)
 
 
 def test_how_far_ahead_a_record_may_be_is_only_ever_raised() -> None:

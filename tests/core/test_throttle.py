@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.throttle import Throttle
+from cutwater.adapters.kafka import TIMEOUT_S
+from cutwater.core.throttle import PIECE_S, Throttle
+from cutwater.mirror.copier import BYTES
 
 
 @given(st.lists(st.tuples(st.integers(0, 5_000), st.floats(0, 3)), max_size=60))
@@ -23,3 +25,11 @@ def test_without_a_rate_nothing_waits() -> None:
     throttle = Throttle(0)
     throttle.took(10**12, 5.0)
     assert throttle.free(5.0)
+    assert throttle.piece(BYTES) == BYTES
+
+
+@given(st.integers(1, 10_000_000))
+def test_what_goes_at_once_is_what_brokers_take_in_time(bytes_per_s: int) -> None:
+    """Where they take no more than the rate, it is acknowledged long before the client gives up."""
+    assert 0 < Throttle(bytes_per_s).piece(BYTES) <= min(BYTES, PIECE_S * bytes_per_s)
+    assert PIECE_S < TIMEOUT_S / 2

@@ -108,6 +108,24 @@ def test_patience_has_a_bound() -> None:
         patiently("asking", answered, lambda: None, patience_s=0.0)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.KAFKA_STORAGE_ERROR, KafkaError.REPLICA_NOT_AVAILABLE],
+    ids=["just elected", "disk fails", "no replica"],
+)
+def test_a_leader_that_cannot_answer_yet_is_asked_again(code: int) -> None:
+    """Or another one, which follows it soon."""
+    answers: list[Any] = [KafkaException(KafkaError(code)), 7]
+
+    def answered() -> int:
+        answer = answers.pop(0)
+        if isinstance(answer, KafkaException):
+            raise answer
+        return int(answer)
+
+    assert patiently("asking", answered, lambda: None) == 7
+
+
 def test_a_question_to_a_broker_that_stands_still_comes_back(tmp_path: Path, kafka_jars: list[Path]) -> None:
     """Within its bound, as an error that trying later may mend; the same consumer is answered again afterwards."""
     own = Broker(tmp_path / "own", find_java(), kafka_jars)

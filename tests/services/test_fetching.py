@@ -21,7 +21,8 @@ from cutwater.adapters.admin import create_topics, delete_topics
 from cutwater.adapters.batches import Chunk, Record, chunk, records, sections, split
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.fetch_by_id import FetchById
-from cutwater.adapters.fetching import Fetcher, _Way
+from cutwater.adapters.fetch_way import Way
+from cutwater.adapters.fetching import Fetcher
 from cutwater.adapters.identities import Identities
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError, UsageError
@@ -305,7 +306,7 @@ def test_a_damaged_answer_loses_nothing_and_holds_up_no_other_partition(
 
 def test_answers_without_records_lengthen_what_waits_before_them() -> None:
     """Else each that is handed out would not begin where the one before ended."""
-    way = _Way(0)
+    way = Way(0)
     way.put(chunk("t/0", _batch(b"a"), 0))
     way.put(Chunk(1, 5, [], 70, "t/0", 9))
     way.put(chunk("t/0", _batch(b"b", base=5), 5))

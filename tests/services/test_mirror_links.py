@@ -7,14 +7,15 @@ arrival holds what its milestone says, compared without the mirror's code (`load
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from changelogs import Writing, make_job, until
 from loaded import loaded, require_copied
-from mirroring import Events, Running, arrivals, mirroring, wait_arrived
+from mirroring import Events, Running, arrivals, epoch, mirroring, wait_arrived
+from structlog.testing import capture_logs
 from test_mirror_verbs import call
 
 from cutwater.adapters.cluster import Cluster
@@ -87,6 +88,26 @@ def test_a_fault_in_the_middle(
         _wait_for_all(mirror, lambda: arrivals(broker.cluster, job)[-1].sequence == last)
         assert mirror.mirror.copier.stopped == {}
     require_copied(writing, broker.cluster)
+
+
+def test_a_way_that_is_closed_is_said(broker: Any, linked: Linked, link: Link, writing: Writing) -> None:
+    """Nothing fails by it, so nothing else would say why nothing comes; and not twenty times a second."""
+    job, events = writing.job, Events(writing)
+    epoch(writing, events, 1)
+    with capture_logs() as lines, mirroring(broker.cluster, linked.far, job) as mirror:
+        wait_arrived(mirror, broker.cluster, job, 0)
+        lines.clear()
+        refused(link)
+        mirror.until(lambda: _waiting(lines), "the line")
+        seen = rounds(mirror)
+        mirror.until(lambda: rounds(mirror) > seen + 20, "rounds meanwhile")
+        said = [one["reason"] for one in _waiting(lines)]
+        assert len(said) == len(set(said)), said
+        link.mend()
+
+
+def _waiting(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [one for one in lines if one["event"] == "waiting" and "does not answer" in one["reason"]]
 
 
 def _require_told(own: Any, linked: Linked, job_file: Path) -> None:

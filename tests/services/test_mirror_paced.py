@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from changelogs import Writing, make_job, now_ms, until
 from confluent_kafka import Producer
 from mirroring import (
@@ -27,9 +28,11 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.streams import source_end
 from cutwater.core import mirrored, topics
 from cutwater.core.job import Job
+from cutwater.core.throttle import PIECE_S
+from cutwater.mirror.copier import Copier
 from cutwater.mirror.resync import steer
 
-BYTES_PER_S = 60_000
+BYTES_PER_S, BATCH_BYTES = 60_000, 25_000
 HALVES = ((0, 1), (2, 3))
 """The slots of the one process, and of the other."""
 ROUNDS = 40
@@ -61,9 +64,31 @@ def test_a_throttle_holds_the_rate(broker: Any, origin: Cluster, tmp_path: Path)
     writing.close()
 
 
+def test_what_goes_at_once_keeps_to_the_rate(
+    broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers here that take no more would else have to acknowledge megabytes before the client gives up, and the
+    next start would try the same again. Every partition has its turn, and all comes in order."""
+    own, sizes, real = broker.cluster, list[int](), Copier.round
+
+    def measured(self: Copier, *args: Any) -> int:
+        sizes.append(real(self, *args))
+        return sizes[-1]
+
+    monkeypatch.setattr(Copier, "round", measured)
+    produce_large(events, 90)
+    sequence = epoch(writing, events, 1)
+    fast = {"clock_s": lambda: 10 * time.monotonic()}
+    with mirroring(own, writing.cluster, writing.job, bytes_per_s=BYTES_PER_S // 3, **fast) as mirror:
+        arrived = wait_arrived(mirror, own, writing.job, sequence)
+    assert sum(sizes) > 900_000, "too little to be split"
+    assert max(sizes) <= PIECE_S * BYTES_PER_S // 3 + BATCH_BYTES
+    require_held(writing, own, arrived)
+
+
 def produce_large(events: Events, count: int) -> None:
     """Of 10,000 bytes each."""
-    producer = Producer(events.cluster.librdkafka())
+    producer = Producer({**events.cluster.librdkafka(), "batch.size": BATCH_BYTES})
     for number in range(count):
         producer.produce(events.topic, value=bytes(10_000), partition=number % events.partitions)
     assert producer.flush(20) == 0

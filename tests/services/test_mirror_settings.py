@@ -188,6 +188,7 @@ def look(
         one.look(followed)
         until(lambda: one._answer is None or one._answer.done(), "the look")
         one.look(followed)
+        until(lambda: one._taking is None or one._taking.done(), "the copies to follow")
     return told
 
 
@@ -216,7 +217,7 @@ def test_settings_that_are_not_known_are_said_once_and_hide_no_others(
     set_configs(writing.cluster, writing.topic, {"min.compaction.lag.ms": "60000"})
     refusing = Refusing(writing.cluster, events.topic)
     told = look(own, writing, followed, looks=3, origin=refusing, metrics=metrics)
-    assert followed[writing.topic].lag_ms == 60_000
+    assert followed[writing.topic].spared.lag_ms == 60_000
     said = [(level, about["topic"]) for level, text, about in told.lines if text == "settings not looked at"]
     assert said == [("warning", events.topic)]
     assert metrics.registry.get_sample_value("cutwater_mirror_settings_missed_total") == 3
@@ -288,21 +289,21 @@ def test_a_shorter_lag_counts_at_once_and_a_longer_one_from_the_next_start(
         wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
         copier = mirror.mirror.copier
         followed = copier._followed[writing.topic]
-        assert followed.lag_ms == int(DAY_MS)
+        assert followed.spared.lag_ms == int(DAY_MS)
         set_configs(writing.cluster, writing.topic, {"min.compaction.lag.ms": "60000"})
-        mirror.until(lambda: followed.lag_ms == 60_000, "the shorter lag")
+        mirror.until(lambda: followed.spared.lag_ms == 60_000, "the shorter lag")
         set_configs(writing.cluster, writing.topic, {"min.compaction.lag.ms": DAY_MS})
         before = mirror.metrics.registry.get_sample_value("cutwater_mirror_rounds_total") or 0
         mirror.until(
             lambda: (mirror.metrics.registry.get_sample_value("cutwater_mirror_rounds_total") or 0) > before + 100,
             "some looks",
         )
-        assert followed.lag_ms == 60_000
+        assert followed.spared.lag_ms == 60_000
         steer(own, writing.job.name, ORIGIN, True, now_ms())
         mirror.until(lambda: mirror.mirror.arriving.paused, "the pause")
         copier._look_again(followed)
         mirror.until(lambda: writing.topic in copier._followed, "the topic to be looked at again")
-        assert copier._followed[writing.topic].lag_ms == 60_000
+        assert copier._followed[writing.topic].spared.lag_ms == 60_000
 
 
 @pytest.mark.rotating

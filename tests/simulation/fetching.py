@@ -23,6 +23,8 @@ class Link:
     cut: bool = False
     slow: bool = False
     """What was read arrives much later, and now and then damaged."""
+    lags: str = ""
+    """Of this topic nothing comes, and of the others all."""
     damaged: int = 0
     """So many answers were."""
 
@@ -60,6 +62,9 @@ class _Way:
 class SimFetcher:
     """`cutwater.adapters.fetching.Fetcher`: committed records in log order, read ahead of whoever takes them."""
 
+    trouble = ""
+    """Nothing is decided by it."""
+
     def __init__(self, log: Log, process: Process, link: Link, topic: str, topic_id: str) -> None:
         self._log, self._process, self._link = log, process, link
         self._topic, self._topic_id = topic, topic_id
@@ -80,7 +85,12 @@ class SimFetcher:
         """Luck decides that when it is taken."""
         return False
 
-    def take(self, timeout_s: float) -> dict[int, Chunk]:
+    @property
+    def failed(self) -> bool:
+        """What fails is raised when it is taken."""
+        return False
+
+    def take(self, timeout_s: float, _bytes_max: float = 0.0) -> dict[int, Chunk]:
         self._process.pause()
         lucks = {partition: self._process.luck() for partition in self._ways}
         for partition, luck in lucks.items():
@@ -97,7 +107,8 @@ class SimFetcher:
     @property
     def _answered(self) -> bool:
         """Another topic of the name has another identity: nothing comes of it."""
-        return not self._link.cut and self._log.identities.get(self._topic) == self._topic_id
+        away = self._link.cut or self._link.lags == self._topic
+        return not away and self._log.identities.get(self._topic) == self._topic_id
 
     def _fetch(self, partition: int, way: _Way, most: int) -> Chunk:
         """What a broker answers now: up to the last stable offset."""

@@ -24,6 +24,7 @@ from cutwater.core.mirrored import Arrival, from_origin
 from cutwater.core.origins import Origin
 from cutwater.core.records import Milestone
 from cutwater.core.returning import Stood
+from cutwater.core.spared import Spared
 from cutwater.mirror import copier, followed, looking, slot, watching
 from cutwater.mirror import resync as resyncing
 from cutwater.mirror.arriving import Arriving
@@ -76,13 +77,13 @@ def source_alone(self: Arriving, topic: str) -> bool:
     return topic == self._source
 
 
-def never_waits(self: Ledger, cut: Cut, require: Any) -> Cut:
+def never_waits(self: Ledger, cut: Cut, require: Any) -> Any:
     """A copy that is behind the cut counts as far as it has come."""
     held = {place: min(at, self._copies[place].position.next) for place, at in cut if place in self._copies}
-    return _local(self, Cut.of(held), lambda *_args: None)
+    return _held(self, Cut.of(held), lambda *_args: None)
 
 
-_local = Ledger._local
+_held = Ledger._held
 
 
 @contextmanager
@@ -175,7 +176,7 @@ def beside_renewals() -> Iterator[None]:
 def all_over_again() -> Iterator[None]:
     """Behind a damaged answer all is read from the position on, beside what the round holds, and not compared."""
 
-    def take(_self: Copier, one: Followed, taken: dict[TopicPartition, Taken]) -> None:
+    def take(_self: Copier, one: Followed, taken: dict[TopicPartition, Taken], _bytes_max: int) -> None:
         try:
             gathered(one, one.fetcher.take(0.0), taken)
         except UnavailableError:
@@ -195,6 +196,22 @@ def to_the_end(stream: Any, parent: bytes, _elsewhere: object) -> Any:
 
 _CRASHES = {"kill": 3.0, "unknown": 3.0, "failover": 0.0, "switchover": 0.0}
 _AGES = {"leap": 4.0, "compact": 8.0, "link:cut": 2.0, "failover": 0.0, "switchover": 0.0}
+_SHORTENED = {
+    **_AGES,
+    "events": 14.0,
+    "leap": 2.0,
+    "link:cut": 1.0,
+    "compact": 12.0,
+    "shorten": 6.0,
+    **dict.fromkeys(("kill", "stall", "prune", "resync", "retention", "anew", "unknown", "timeout"), 0.0),
+}
+_LAGS = {
+    **_AGES,
+    "leap": 3.0,
+    "link:lags": 2.0,
+    "events": 14.0,
+    **dict.fromkeys(("link:cut", "link:slow", "kill", "stall", "prune", "resync", "retention", "anew"), 0.0),
+}
 _GOES_ON = {
     "prune": 0.0,
     "resync": 0.0,
@@ -235,7 +252,7 @@ _RESYNCS = {
     **dict.fromkeys(("leap", "compact", "link:cut", "link:slow", "stall", "unknown"), 0.0),
 }
 RESYNCED = Season({"claims": 1}, {**_GOES_ON, "resync": 3.0}, first=121)
-CLAIMED = Season({"claims": 2}, {**_RESYNCS, "failover": 20.0}, first=69)
+CLAIMED = Season({"claims": 2}, {**_RESYNCS, "failover": 20.0}, first=180)
 """Copies are begun anew again and again, between failovers."""
 _NOT_WHOLE = frozenset({LOST_WRITE, PARTIAL, ABORTED_READ})
 
@@ -259,10 +276,26 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         _NOT_WHOLE,
     ),
     RegionGuard(
+        "containment where the events came late",
+        "the arrival of a milestone that compaction here overtook while its events were still to come",
+        "I5",
+        off(Ledger, "_require_spared"),
+        Season({"claims": 0}, _LAGS),
+        _NOT_WHOLE,
+    ),
+    RegionGuard(
+        "a lag that was said a moment ago",
+        "the arrival of a milestone that compaction overtook under a lag shortened while the link was broken",
+        "I5",
+        off(Spared, "holds", lambda *_args: False),
+        Season({"claims": 0}, _SHORTENED),
+        _NOT_WHOLE,
+    ),
+    RegionGuard(
         "arrivals wait for both cuts",
         "the arrival of a milestone of which a partition is still to come",
         "I5",
-        off(Ledger, "_local", never_waits),
+        off(Ledger, "_held", never_waits),
         Season({"claims": 0}, {"link:slow": 2.0}),
         _NOT_WHOLE,
     ),

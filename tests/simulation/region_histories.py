@@ -47,7 +47,7 @@ def history_of(seed: int, steps: int | None = None, season: Season | None = None
         kinds |= {"failover": 4.0, **dict.fromkeys(("leap", "link:cut", "link:slow", "kill", "stall"), 0.0)}
     weather = replace(weather, **season.weather)
     kinds |= season.weights
-    kinds["link:well"] = 2 * (kinds["link:cut"] + kinds["link:slow"])
+    kinds["link:well"] = 2 * (kinds["link:cut"] + kinds["link:slow"] + kinds.get("link:lags", 0.0))
     kinds["wake"] = 2 * kinds["stall"]
     kinds["compact"] = max(kinds["compact"], 2.0 if kinds["leap"] else 0.0)
     names = list(kinds)

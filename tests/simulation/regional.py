@@ -91,6 +91,11 @@ class KeptLog(Log):
             if seen and one.offset >= first and (end is None or one.offset < end):
                 yield one
 
+    def standing(self, place: Place, end: int) -> Iterable[Record]:
+        """Of those below an offset what nobody has removed."""
+        there = {one.offset for one in self.topics[place[0]][place[1]].records}
+        return (one for one in self.committed(place, 0, end) if one.offset in there)
+
 
 def window_of(key: bytes) -> Window:
     decoded = _keys.decode(key)

@@ -53,6 +53,7 @@ from simulation.world import START_MS, Step, _Silent
 
 HOME, AWAY = GENERATION.region, "west"
 CLAIMS_MAX = 5
+SHORT_LAG_MS, CLEANER_RESTS_MS = 600_000, 16_000
 ROUNDS_MAX = 150
 _MS = (1, 200, 700, 3_000)
 
@@ -131,6 +132,8 @@ class Regions(Several):
         self.printed: dict[Generation, Loss] = {}
         self.planned: set[Generation] = set()
         """Those that a switchover claimed."""
+        self.shortened_ms = 0
+        """When home was told to spare records for a shorter time; 0 before that."""
         self.event_ms = START_MS - START_MS % HOUR_MS
         self.lines = Lines(self.by_name, self.book)
         self.readers: dict[str, Reader] = {}
@@ -247,20 +250,38 @@ class Regions(Several):
         for region in self.by_name.values():
             for topic in [one for one in region.log.topics if one.startswith(prefix)]:
                 for number in range(len(region.log.topics[topic])):
-                    gone = region.log.compact((topic, number), MIN_COMPACTION_LAG_MS, DELETE_RETENTION_MS)
+                    gone = region.log.compact((topic, number), self._lag_ms(region), DELETE_RETENTION_MS)
                     self.faults["compacted"] += gone
         for region in self.by_name.values():
             if region.has(mirrored.positions(JOB.name)):
                 gone = region.log.compact((mirrored.positions(JOB.name), 0), HOUR_MS, HOUR_MS)
                 self.faults["positions compacted"] += gone
 
+    def _do_shorten(self, _what: str) -> None:
+        """In an outage of hours somebody lets compaction at home take more, and it does."""
+        if not self.links[AWAY].cut:
+            return
+        settings = self.by_name[HOME].log.settings
+        for topic in [one for one in settings if one.startswith(topics.changelog_prefix(JOB.name))]:
+            settings[topic] = settings[topic] | {"min.compaction.lag.ms": str(SHORT_LAG_MS)}
+            self.shortened_ms = self.shortened_ms or self.now_ms
+        self.faults["lag shortened"] += 1
+        self._pass(HOUR_MS)
+        self._do_compact("")
+
+    def _lag_ms(self, region: Region) -> int:
+        # The cleaner rests first.
+        shortened = region is self.by_name[HOME] and 0 < self.shortened_ms <= self.now_ms - CLEANER_RESTS_MS
+        return SHORT_LAG_MS if shortened else MIN_COMPACTION_LAG_MS
+
     def _do_leap(self, _what: str) -> None:
         self._pass((20_000, HOUR_MS, 13 * HOUR_MS, 30 * HOUR_MS)[self.luck() % 4])
 
     def _do_link(self, what: str) -> None:
-        """Cut, slow or well again, one way or both."""
+        """Cut, slow, without the events, or well again, one way or both."""
         for name in ((HOME,), (AWAY,), (HOME, AWAY))[self.luck() % 3]:
             self.links[name].cut, self.links[name].slow = what == "cut", what == "slow"
+            self.links[name].lags = JOB.topic if what == "lags" else ""
             self.cuts += what == "cut"
             self.faults[f"link {what}"] += 1
 
@@ -386,7 +407,8 @@ class Regions(Several):
                 if region.log.former:
                     self.left[f"driver {region.name} {generation}"] = "its source is gone"
                 found += [f"driver {region.name} {generation}", f"signal {region.name} {generation}"]
-            found += [f"reader {region.name} {one}" for one in self.lines.promoted(region.name)]
+            if not (region.name == HOME and self.shortened_ms):  # they go by the lag that the protocol asks for
+                found += [f"reader {region.name} {one}" for one in self.lines.promoted(region.name)]
             if self.other(region.name).has(topics.milestones(JOB.name)):
                 found += [f"mirror {region.name} {part}" for part in (("a", "b") if self.weather.split else "a")]
         return [one for one in found if one not in self.left and one not in self.pruned]
@@ -587,6 +609,7 @@ class Regions(Several):
             self.live.pop(slot).kill()
         for link in self.links.values():
             link.cut = link.slow = False
+            link.lags = ""
         for name in self.by_name:
             self._finish_resyncs(name)
         self._mend_gaps()

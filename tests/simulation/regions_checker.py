@@ -29,6 +29,7 @@ from cutwater.core.mirror_gaps import ANEW, GONE, LOST
 from cutwater.core.mirrored import SOURCE_OFFSET, Arrival, Mirrored, place_of
 from cutwater.core.origins import claimed
 from cutwater.core.records import Barrier, Claim, Milestone
+from cutwater.core.restore import MARGIN_MS
 from cutwater.core.safe_time import SafeTime
 from cutwater.core.sources import copied_region
 from cutwater.core.streamcheck import check
@@ -277,11 +278,12 @@ class Lines:
     def _produced(self, name: str, place: TopicPartition, end: int) -> set[bytes]:
         return {one.value or b"" for one in self._by_name[name].log.committed(place, 0, end)}
 
-    def _require_rows(self, who: str, region: Region, cut: Cut, told: Told) -> None:
-        """The rows below a cut say what the events add up to, above the horizon."""
+    def _require_rows(self, who: str, region: Region, cut: Cut, told: Told, standing: bool = False) -> None:
+        """The rows below a cut say what the events add up to, above the horizon. `standing`: those there now."""
         rows: dict[Window, int] = {}
         for place, end in cut:
-            rows |= {window_of(key): total for key, total in folded(region.log.committed(place, 0, end)).items()}
+            below = region.log.standing(place, end) if standing else region.log.committed(place, 0, end)
+            rows |= {window_of(key): total for key, total in folded(below).items()}
         due = added(self._book.by_name[name] for name in told.counted)
         self._compare(who, rows, due, told.milestone.horizon_ms)
 
@@ -331,7 +333,9 @@ class Lines:
             raise Anomaly(DIVERGENCE, f"{who}: other bytes stand at {one.stream_offset}")
         if one.watermark_ms != told.milestone.watermark_ms:
             raise Anomaly(DIVERGENCE, f"{who} says another watermark")
-        self._require_rows(who, region, one.changelog_cut, told)
+        # Who has stood still since he decided may be overtaken meanwhile: readers look by themselves.
+        just_decided = region.log.now_ms - one.arrived_ms < MARGIN_MS
+        self._require_rows(who, region, one.changelog_cut, told, just_decided)
         self._require_events(who, region, one, told.milestone)
         known.append(one)
 

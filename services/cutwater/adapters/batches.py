@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from struct import Struct
 from typing import Any, NamedTuple, Protocol
 
@@ -137,11 +138,16 @@ def _damaged(place: str, what: str) -> UnavailableError:
     )
 
 
-def split(one: Chunk, offsets: int) -> tuple[Chunk, Chunk | None]:
-    """The first batches, of at least so many offsets, and the rest. Records are objects: few should be at hand."""
+def split(one: Chunk, offsets: int, stored: float = inf) -> tuple[Chunk, Chunk | None]:
+    """The first batches, of at least so many offsets or bytes, and the rest.
+
+    Records are objects: few should be at hand.
+    """
+    bytes_ = 0
     for count, batch in enumerate(one.batches[:-1], 1):
         following = batch.parsed.next_offset
-        if following - one.first >= offsets:
+        bytes_ += len(batch.raw)
+        if following - one.first >= offsets or bytes_ >= stored:
             size = one.size * count // len(one.batches)
             head = Chunk(one.first, following, one.batches[:count], size, one.place)
             return head, one._replace(first=following, batches=one.batches[count:], size=one.size - size)

@@ -109,8 +109,11 @@ class Cluster:
         return kind({**self.librdkafka(), "allow.auto.create.topics": False, **settings}, **options)
 
     def reader(self, kind: Callable[..., T], topic: str, **options: Any) -> T:
-        """A reader of one topic's batches, of a class that works through aiokafka's client."""
-        return kind(self.aiokafka(), topic, **options)
+        """A reader of one topic's batches, of a class that works through aiokafka's client.
+
+        It asks for the settings itself, each time that it makes one: files may be others by then.
+        """
+        return kind(self.aiokafka, topic, **options)
 
     def librdkafka(self) -> dict[str, Any]:
         """For confluent-kafka, and for kcat after `-X`."""

@@ -10,73 +10,24 @@ import asyncio
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import Any
 
-from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError as ClientError
-from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.errors import for_code
 from aiokafka.structs import TopicPartition
-from confluent_kafka import KafkaError
 
-from cutwater.adapters import batches
 from cutwater.adapters.batches import Chunk
-from cutwater.adapters.fetch_by_id import FetchById
-from cutwater.adapters.kafka import TIMEOUT_S, raise_read_error
-from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.adapters.fetch_client import CLOSE_S, PAUSE_S, Clients, ReadingClient, close
+from cutwater.adapters.fetch_requests import QUEUED_BYTES, Requests
+from cutwater.adapters.fetch_way import Way
+from cutwater.core.errors import CutwaterError, UsageError
 
-QUEUED_BYTES = 16 << 20
-"""Kept ahead of the reader, of all partitions together and as stored; besides, one answer of each broker."""
-PARTITION_BYTES = 1 << 20
-"""Asked of a partition at a time; a batch that is larger comes all the same."""
-PIECE = 2_000
-"""Offsets of a partition that are made records at a time, and what the batch has besides."""
-_WAIT_MS = 50
-"""How long a broker may wait for something to answer with. A new assignment waits for the answer, too."""
-_READ_COMMITTED = 1
-_PAUSE_S = 0.1
-_CLOSE_S = 10.0
-_PASSING = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.UNKNOWN_TOPIC_ID,
-        KafkaError.INCONSISTENT_TOPIC_ID,
-    }
-)
-"""Whoever asks again, and elsewhere, gets an answer."""
+ANSWER_S = 40.0
+"""For a connection, and for an answer: one may be of QUEUED_BYTES, over a thin line between two regions."""
 
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # each of its retries; what matters is an error of ours
-
-
-@dataclass
-class _Way:
-    """How far the reading of one partition has come."""
-
-    position: int
-    paused: bool = False
-    chunks: deque[Chunk] = field(default_factory=deque)
-    size: int = 0
-
-    def put(self, one: Chunk) -> None:
-        self.position = one.following
-        if one.batches or not self.chunks:
-            self.chunks.append(one)
-            self.size += one.size
-        else:  # one answer after the other may hold nothing: the queue must not grow by them
-            self.chunks[-1] = self.chunks[-1]._replace(following=one.following, end=one.end)
-
-    def take(self) -> Chunk:
-        one, rest = batches.split(self.chunks.popleft(), PIECE)
-        if rest is not None:
-            self.chunks.appendleft(rest)
-        self.size -= one.size
-        return one
 
 
 class Fetcher:
@@ -84,26 +35,24 @@ class Fetcher:
 
     def __init__(
         self,
-        client: Mapping[str, Any],
+        client: Callable[[], Mapping[str, Any]],
         topic: str,
         topic_id: str = "",
         changed: threading.Condition | None = None,
+        answer_s: float = ANSWER_S,
     ) -> None:
-        """`client`: keyword arguments of aiokafka's client.
+        """`client`: gives the keyword arguments of aiokafka's client, anew for each that is made.
 
         `topic_id`: nothing comes of another topic of that name. `changed`: told when something has come; several
-        may share one, to be waited for together.
+        may share one, to be waited for together. `answer_s`: how long a broker may take for one.
         """
-        self._client = dict(client)
-        self._topic, self._topic_id = topic, topic_id
+        self._topic, self._requests = topic, Requests(topic, topic_id)
         self._changed = changed or threading.Condition()
-        self._ways: dict[int, _Way] = {}
+        self._ways: dict[int, Way] = {}
         self._failure: BaseException | None = None
-        self._unknown_since: float | None = None
         self._closed = False
-        self.trouble = ""
-        """Why brokers could not be asked the last time; empty since they could."""
-        self._turn = 0
+        self._clients = Clients(client, answer_s, lambda: self._closed)
+        self._turn = self._given = 0
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._nudge = asyncio.Event()
@@ -111,8 +60,8 @@ class Fetcher:
     def assign(self, firsts: Mapping[int, int]) -> None:
         """Read these partitions from these offsets on; what came of others, or before, is forgotten."""
         with self._changed:
-            self._ways = {partition: _Way(first) for partition, first in firsts.items()}
-            self._failure = self._unknown_since = None
+            self._ways = {partition: Way(first) for partition, first in firsts.items()}
+            self._failure = None
         if self._thread is None:
             self._thread = threading.Thread(target=self._live, name=f"fetch {self._topic}", daemon=True)
             self._thread.start()
@@ -124,8 +73,10 @@ class Fetcher:
             for partition in partitions:
                 self._ways[partition].paused = True
 
-    def take(self, timeout_s: float) -> dict[int, Chunk]:
+    def take(self, timeout_s: float, bytes_max: float = inf) -> dict[int, Chunk]:
         """What has come, by partition, each from where the one before ended; waits up to so long for the first.
+
+        `bytes_max`: as stored, about: a batch may come on top.
 
         Raises ProtocolError where an offset is no longer kept; UsageError where we may not read; UnavailableError
         where the topic is gone, or what came is damaged. Nothing is lost by it: the next call hands out what has
@@ -137,21 +88,43 @@ class Fetcher:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
-            taken = {partition: self._ways[partition].take() for partition in self._ready()}
+            taken = self._taken(bytes_max)
         if taken:
             self._wake()
+        return taken
+
+    def _taken(self, bytes_max: float) -> dict[int, Chunk]:
+        """A piece of each, as far as there is room; another one first each time, so that each gets its turn."""
+        ready, taken = self._ready(), dict[int, Chunk]()
+        self._given += 1
+        at = self._given % len(ready) if ready else 0
+        for partition in ready[at:] + ready[:at]:
+            if bytes_max > 0:
+                taken[partition] = self._ways[partition].take(bytes_max)
+                bytes_max -= taken[partition].size
         return taken
 
     @property
     def told(self) -> bool:
         """Has something come, or failed? To be asked with the condition held."""
-        return self._failure is not None or bool(self._ready())
+        return self.failed or bool(self._ready())
+
+    @property
+    def failed(self) -> bool:
+        """Has something failed? The next `take` raises it. To be asked with the condition held."""
+        return self._failure is not None
+
+    @property
+    def trouble(self) -> str:
+        """Why brokers could not be asked the last time; empty since they could."""
+        ways = self._ways.values()
+        return self._clients.trouble or next((one.trouble for one in ways if one.trouble and not one.paused), "")
 
     def close(self) -> None:
         self._closed = True
         self._wake()
         if self._thread is not None:
-            self._thread.join(_CLOSE_S)
+            self._thread.join(CLOSE_S)
 
     def _ready(self) -> list[int]:
         return [partition for partition, way in self._ways.items() if way.chunks and not way.paused]
@@ -171,42 +144,44 @@ class Fetcher:
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        client = AIOKafkaClient(**self._client, client_id="cutwater")
-        try:
-            while not self._closed:
-                try:
-                    await client.bootstrap()
-                    break
-                except (ClientError, OSError) as error:
-                    self.trouble = f"no connection: {error!r}"
-                    await self._pause()
-            if not self._closed:
-                await self._fetch_all(client)
-        finally:
-            await client.close()
+        client = await self._clients.first()
+        while client is not None:
+            # Until there is another, this one goes on: of some partitions it may get answers.
+            following = asyncio.create_task(self._clients.another(self._lost))
+            try:
+                await self._fetch_all(client, following)
+            finally:
+                await close(client)
+            client = await following
 
-    async def _fetch_all(self, client: AIOKafkaClient) -> None:
-        """One request to each broker at a time, for all partitions that want more."""
+    def _lost(self) -> bool:
+        now_s = time.monotonic()
+        return any(way.lost(now_s) for way in self._ways.values())
+
+    async def _fetch_all(self, client: ReadingClient, following: asyncio.Task[Any]) -> None:
+        """One request to each broker at a time, for all partitions that want more; until the following client."""
         client.set_topics([self._topic])
         under_way: dict[int, asyncio.Task[None]] = {}
         nudged = asyncio.create_task(self._nudged())
-        while not self._closed:
+        while not self._closed and not following.done():
             for node, asked in self._wanted(client, under_way.keys()).items():
                 under_way[node] = asyncio.create_task(self._fetch(client, node, asked))
             waits = [*under_way.values(), nudged]
-            await asyncio.wait(waits, timeout=_PAUSE_S, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, timeout=PAUSE_S, return_when=asyncio.FIRST_COMPLETED)
             for ended in [task for task in under_way.values() if task.done()]:
                 ended.result()
             under_way = {node: task for node, task in under_way.items() if not task.done()}
             if nudged.done():
                 self._nudge.clear()
                 nudged = asyncio.create_task(self._nudged())
-        for task in [*under_way.values(), nudged]:
+        left = [*under_way.values(), nudged]
+        for task in left:
             task.cancel()
+        await asyncio.wait(left, timeout=CLOSE_S)
 
-    def _wanted(self, client: AIOKafkaClient, busy: Iterable[int]) -> dict[int, dict[int, _Way]]:
+    def _wanted(self, client: ReadingClient, busy: Iterable[int]) -> dict[int, dict[int, Way]]:
         """By leader: the partitions to ask for."""
-        wanted: dict[int, dict[int, _Way]] = {}
+        wanted: dict[int, dict[int, Way]] = {}
         with self._changed:
             for partition in self._in_turn():
                 way = self._ways[partition]
@@ -215,7 +190,8 @@ class Fetcher:
                 leader = client.cluster.leader_for_partition(TopicPartition(self._topic, partition))
                 if leader is None or leader < 0:
                     client.force_metadata_update()
-                    self._nobody_leads(partition)
+                    if way.unknown(time.monotonic()):
+                        self._fail(self._requests.unknown(partition, "no broker leads it"))
                 elif leader not in busy:
                     wanted.setdefault(leader, {})[partition] = way
         return wanted
@@ -227,84 +203,50 @@ class Fetcher:
         at = self._turn % len(partitions) if partitions else 0
         return partitions[at:] + partitions[:at]
 
-    async def _fetch(self, client: AIOKafkaClient, node: int, ways: Mapping[int, _Way]) -> None:
+    async def _fetch(self, client: ReadingClient, node: int, ways: Mapping[int, Way]) -> None:
         asked = {partition: way.position for partition, way in ways.items()}
         try:
-            answer = await client.send(node, self._request(asked))
+            answer = await client.send(node, self._requests.made(asked))
+            if code := getattr(answer, "error_code", 0):  # of the whole answer, since version 7
+                raise for_code(code)
         except UsageError as error:
             self._fail(error)
-            await self._pause()
+            await asyncio.sleep(PAUSE_S)
             return
         except (ClientError, OSError) as error:
-            self.trouble = f"broker {node} does not answer: {error!r}"
+            for way in ways.values():
+                way.unanswered(f"broker {node} does not answer: {error!r}", time.monotonic())
             client.force_metadata_update()
-            await self._pause()
+            await asyncio.sleep(PAUSE_S)
             return
-        self.trouble = ""
-        for _, partitions in answer.topics:
-            for partition, code, high, _stable, *more, raw in partitions:
-                # Since version 5 the start of the log stands before the aborted ones, since 11 a replica behind.
-                aborted = next((one for one in more if isinstance(one, list)), None)
-                place = f"{self._topic}/{partition}"
-                try:
-                    if code:
-                        self._heed(client, KafkaError(code), partition)
-                        await self._pause()
-                    else:
-                        one = batches.chunk(place, raw, asked[partition], aborted, high)
-                        self._put(partition, ways[partition], one)
-                except CutwaterError as error:
-                    self._fail(error)
-                    await self._pause()
+        told = [one for _, partitions in answer.topics for one in partitions]
+        if not all([self._took(client, one, ways[one[0]], asked[one[0]]) for one in told]):
+            await asyncio.sleep(PAUSE_S)  # once, however many have failed: the others are asked again after it
 
-    def _request(self, asked: Mapping[int, int]) -> FetchRequest | FetchById:
-        most = min(PARTITION_BYTES, QUEUED_BYTES // len(asked))
-        partitions = [(partition, first, most) for partition, first in asked.items()]
-        bounds = _WAIT_MS, 1, QUEUED_BYTES, _READ_COMMITTED
-        if self._topic_id:
-            return FetchById(*bounds, self._topic_id, partitions)
-        return FetchRequest(*bounds, [(self._topic, partitions)])
+    def _took(self, client: ReadingClient, told: tuple[Any, ...], way: Way, asked: int) -> bool:
+        """Take in what a broker says of one partition; False where that is no answer."""
+        try:
+            one = self._requests.told(told, asked, way, time.monotonic())
+        except CutwaterError as error:
+            self._fail(error)
+            return False
+        if one is None:
+            client.force_metadata_update()
+            return False
+        self._put(told[0], way, one)
+        return True
 
-    def _put(self, partition: int, way: _Way, one: Chunk) -> None:
+    def _put(self, partition: int, way: Way, one: Chunk) -> None:
         with self._changed:
-            self._unknown_since = None
+            way.answered()
+            self._clients.trouble = ""
             # Assigned anew meanwhile, or asked of two leaders: nobody waits for this any more.
             if self._ways.get(partition) is way and way.position == one.first:
                 way.put(one)
                 self._changed.notify_all()
 
-    def _heed(self, client: AIOKafkaClient, error: KafkaError, partition: int) -> None:
-        """Raises what asking again cannot mend, or has not for long enough."""
-        if error.code() not in _PASSING:
-            raise_read_error(error, self._topic, partition)
-        client.force_metadata_update()
-        if self._for_too_long():
-            raise self._unknown(partition, error.str())
-
-    def _nobody_leads(self, partition: int) -> None:
-        if self._for_too_long():
-            self._fail(self._unknown(partition, "no broker leads it"))
-
-    def _for_too_long(self) -> bool:
-        """Has no answer come for as long as asking again may help?"""
-        now = time.monotonic()
-        self._unknown_since = self._unknown_since or now
-        if now - self._unknown_since <= TIMEOUT_S:
-            return False
-        self._unknown_since = None
-        return True
-
-    def _unknown(self, partition: int, why: str) -> UnavailableError:
-        return UnavailableError(
-            f"reading {self._topic}/{partition}: {why}, for {TIMEOUT_S:.0f} s; is it deleted, or its "
-            "broker just back?"
-        )
-
     async def _nudged(self) -> None:
         await self._nudge.wait()
-
-    async def _pause(self) -> None:
-        await asyncio.sleep(_PAUSE_S)
 
     def _fail(self, error: BaseException) -> None:
         with self._changed:

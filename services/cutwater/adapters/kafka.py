@@ -53,6 +53,9 @@ _PASSING = _UNKNOWN | {
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,  # a leader that was just elected, until it knows what is committed
+    KafkaError.KAFKA_STORAGE_ERROR,  # a leader whose disk fails, until there is another
+    KafkaError.REPLICA_NOT_AVAILABLE,
     KafkaError._NOENT,  # "no leaders found", of an admin client
 }
 """A topic just made, or a broker just gone or back: the next leader is about to be known. Until it is, a client

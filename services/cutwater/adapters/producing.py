@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -22,6 +25,18 @@ QUEUE_MAX = 100_000
 _REPORT_EVERY = 1_000
 _STEP_S = 0.5
 """How soon a refusal is heard while waiting."""
+_PURGE_TRIES = 3
+_OUT_OF_STEP = frozenset(
+    {
+        KafkaError._FATAL,
+        KafkaError._PURGE_QUEUE,
+        KafkaError._PURGE_INFLIGHT,
+        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        KafkaError.UNKNOWN_PRODUCER_ID,
+        KafkaError.INVALID_PRODUCER_EPOCH,  # nobody fences a client without a transactional id
+    }
+)
+"""What is said of events once the brokers have lost count of them, or the client has given them up for that."""
 
 Acknowledged = Callable[[CutwaterError | None], None]
 """Told once of each event: None when the brokers have it, else why it was not delivered."""
@@ -40,6 +55,9 @@ class EventWriter:
     Events in format confluent need the registry. `queue_max` bounds the events that are not acknowledged yet,
     `wait_s` how long one may take. Fields that the schema does not have are left out; with `strict` they are
     refused.
+
+    Where the brokers lose count of what the client has written, as by an unclean election, another client follows
+    it by itself. The events that were on their way fail; who sends them again may have some of them there twice.
     """
 
     def __init__(
@@ -61,7 +79,8 @@ class EventWriter:
         self._refusals = Refusals(cluster)
         self.acknowledged = 0
         """Events that the brokers have, since the writer was made."""
-        self._producer: Producer = made(
+        self._make = partial(
+            made,
             cluster,
             Producer,
             {
@@ -74,6 +93,8 @@ class EventWriter:
                 "message.timeout.ms": max(1, int(wait_s * 1000)),
             },
         )
+        self._producer: Producer = self._make()
+        self._one_replaces = threading.Lock()
 
     def write_all(
         self, events: Iterable[Mapping[str, Any]], report: Callable[[int], None] = lambda _: None
@@ -152,25 +173,53 @@ class EventWriter:
         def delivered(error: KafkaError | None, _message: Message) -> None:
             acknowledged(None if error is None else self._explain(KafkaException(error)))
 
+        producer = self._producer
         try:
-            self._producer.produce(self._job.topic, value=event.value, key=event.key, on_delivery=delivered)
+            producer.produce(self._job.topic, value=event.value, key=event.key, on_delivery=delivered)
         except BufferError:
             return False
         except KafkaException as error:
+            if error.args[0].code() == KafkaError._FATAL:
+                self._replace(producer)
             raise self._explain(error) from None
         return True
 
     def poll(self, timeout_s: float) -> None:
         """Let acknowledgements come in. Raises UsageError where waiting for them is in vain."""
-        self._producer.poll(timeout_s)
+        self._served(lambda producer: producer.poll(timeout_s))
         self._refusals.raise_final()
 
     def _drain(self) -> int:
         """How many are not acknowledged after the bound; in steps, so that a refusal is heard."""
         deadline = time.monotonic() + self._wait_s
-        while (left := self._producer.flush(_STEP_S)) and time.monotonic() < deadline:
+        while (left := self._served(lambda one: one.flush(_STEP_S))) and time.monotonic() < deadline:
             self._refusals.raise_final()
-        return int(left)
+        return left
+
+    def _served(self, serve: Callable[[Producer], int]) -> int:
+        """Let the client tell of events. It raises nothing but what is fatal to it, as which CPython may raise a
+        SystemError: see `TransactionalWriter`."""
+        producer = self._producer
+        try:
+            return serve(producer)
+        except (KafkaException, SystemError):
+            self._replace(producer)
+            return len(self._producer)
+
+    def _replace(self, producer: Producer) -> None:
+        """A client in the place of one that takes no more. Each event that it still had is told as not delivered.
+
+        So it is where brokers have lost what it was told that they had: their next number is not the client's.
+        """
+        with self._one_replaces:
+            if self._producer is not producer:
+                return
+            self._producer = self._make()
+        for _ in range(_PURGE_TRIES):
+            with suppress(KafkaException, SystemError):
+                producer.purge()
+                if not producer.flush(_STEP_S):
+                    return
 
     def _note(self, error: CutwaterError | None) -> None:
         if error is None:
@@ -182,6 +231,13 @@ class EventWriter:
         cause = error.args[0]
         if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return UsageError(f"an event is larger than a record of {self._job.topic} may be ({cause.str()})")
+        if cause.fatal() or cause.code() in _OUT_OF_STEP:
+            return UnavailableError(
+                f"producing to {self._job.topic}: this client and the brokers no longer agree on what was written "
+                f"({cause.str()}), as where a replica became the leader that lacked events. Those that were on "
+                "their way may be there or not: send them again; a new client does that. Find out whether the "
+                "topic's brokers may elect such a leader (unclean.leader.election.enable)"
+            )
         return explain(error, f"producing to {self._job.topic}")
 
     def _raise_failure(self, forget: bool = False) -> None:

@@ -63,7 +63,8 @@ class EventProducer(_Producing):
     take, and `send` or `flush` may wait.
 
     An event that could not be delivered raises at the next call, and at each one until `flush` has raised it:
-    what was sent since the `flush` before may be there or not. Leaving the `with` block flushes.
+    what was sent since the `flush` before may be there or not. The same producer takes them again. Leaving the
+    `with` block flushes.
 
     Raises UsageError when the topic does not exist or we may not write; UnavailableError when no broker answers.
     """

@@ -3,6 +3,10 @@
 Milestones come as copied, in the order of their stream; positions as the slots commit them, in any order between
 partitions. Arrivals are in order too. One milestone waits for its cuts; one that compaction overtook, or whose
 translation nobody knows any more, is passed over.
+
+Compaction goes on in both regions. What the origin's had taken is decided by the position that passed a cut. What
+the one here has taken is decided at the arrival: the rows may be there long before the events. It takes a value
+only for the sake of a later record that has stood here for the lag of the copies.
 """
 
 from __future__ import annotations
@@ -16,15 +20,14 @@ from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import Arrival, Mirrored
-from cutwater.core.mirroring import Run, runs_of, translated
+from cutwater.core.mirroring import runs_of, translated
+from cutwater.core.placed import Places
 from cutwater.core.records import Milestone
 from cutwater.core.restore import MARGIN_MS, Entry
-from cutwater.core.topics import DELETE_RETENTION_MS
+from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 
 PENDING_MAX = 20_000
 """Milestones of a generation that wait; beyond it the oldest are passed over."""
-RUNS_MAX = 50_000
-"""Of a partition; a cut below the oldest that is kept is not translated any more."""
 
 
 class _Copy:
@@ -32,26 +35,25 @@ class _Copy:
 
     def __init__(self, position: Mirrored) -> None:
         self.position = position
-        self.known_from = position.before
-        """Cuts below it cannot be translated."""
-        self.runs: deque[Run] = deque(runs_of(position), maxlen=RUNS_MAX)
+        self.places = Places(position.before)
+        self.places.add(runs_of(position), position.at_ms)
 
     def precedes(self, position: Mirrored) -> bool:
         """Does this position go on where the last one ended? It does not after a new beginning."""
         return (position.before, position.topic_id) == (self.position.next, self.position.topic_id)
 
     def move(self, position: Mirrored) -> None:
-        for run in runs_of(position):
-            if len(self.runs) == RUNS_MAX:
-                self.known_from = self.runs[0].source + self.runs[0].length
-            self.runs.append(run)
+        self.places.add(runs_of(position), position.at_ms)
         self.position = position
 
     def forget(self, cut: int) -> None:
         """Nobody asks below this cut any more."""
-        while self.runs and self.runs[0].source + self.runs[0].length <= cut:
-            self.runs.popleft()
-        self.known_from = max(self.known_from, min(cut, self.position.next))
+        self.places.forget(min(cut, self.position.next))
+
+    def local(self, cut: int) -> int:
+        """Where a cut lies here."""
+        above = self.places.above(cut)
+        return translated(cut, (above.run,) if above else (), self.position.local)
 
 
 class Passed(NamedTuple):
@@ -59,6 +61,14 @@ class Passed(NamedTuple):
 
     milestone: Milestone
     reason: str
+
+
+class _Held(NamedTuple):
+    """A partition's copy that contains a cut."""
+
+    place: TopicPartition
+    copy: _Copy
+    cut: int
 
 
 class _Wait(Exception):
@@ -80,16 +90,23 @@ class Ledger:
         copied: Callable[[str], bool],
         last: Arrival | None = None,
         retention_ms: int = DELETE_RETENTION_MS,
+        lag_ms: int = MIN_COMPACTION_LAG_MS,
     ) -> None:
-        """`copied`: is this topic of the origin one that is copied? Others cannot be waited for."""
+        """`copied`: is this topic of the origin one that is copied? Others cannot be waited for.
+
+        `lag_ms`: of the compaction of changelogs here. No copy has less, and readers go by the same.
+        """
         self._job, self._origin = job, origin
         self._target_of = target_of
         self._copied = copied
-        self._retention_ms = retention_ms
+        self._retention_ms, self._lag_ms = retention_ms, lag_ms
         self._copies: dict[TopicPartition, _Copy] = {}
         self._pending: dict[Generation, deque[Entry]] = {}
         """By generation, in the order in which the stream names them."""
         self._before: Entry | None = None
+        self._asked = False
+        self._heard_ms = 0
+        """What the copies have written up to then is known here."""
         self.arrived = last
         self.passed: list[Passed] = []
         """Passed over since somebody looked."""
@@ -111,7 +128,8 @@ class Ledger:
         return [one.position for one in self._copies.values()]
 
     def copy_moved(self, position: Mirrored) -> None:
-        """A position as its slot committed it."""
+        """A position as its slot committed it. They come in the order of their log, of all slots."""
+        self._heard_ms = max(self._heard_ms, position.at_ms)
         place = TopicPartition(position.topic, position.partition)
         known = self._copies.get(place)
         if known is not None and known.precedes(position):
@@ -145,8 +163,11 @@ class Ledger:
     def arrivals(self, now_ms: int) -> Iterator[Arrival]:
         """Those that have arrived; each counts as announced once it was handed out.
 
-        A generation whose changelog is stopped may wait for ever: one behind it does not wait for it.
+        To be asked once all positions have come that stand there at the start. A generation whose changelog is
+        stopped may wait for ever: one behind it does not wait for it.
         """
+        if not self._asked:
+            self._asked, self._heard_ms = True, max(self._heard_ms, now_ms)
         for number, queue in enumerate(list(self._pending.values())):
             while queue and (arrival := self._head(queue, now_ms)) is not None:
                 for earlier in list(self._pending.values())[:number]:
@@ -170,11 +191,14 @@ class Ledger:
 
     def _arrival(self, entry: Entry, now_ms: int) -> Arrival:
         milestone = entry.milestone
-        source = self._local(milestone.source_cut, self._require_kept)
+        events = self._held(milestone.source_cut, self._require_kept)
         young = now_ms - milestone.written_ms < self._retention_ms - MARGIN_MS
-        changelog = self._local(
+        rows = self._held(
             milestone.changelog_cut, lambda copy, cut: self._require_whole(copy, cut, young, milestone)
         )
+        # Last: where a cut lies is looked for in all that is kept, and a milestone may wait for long.
+        for one in rows:
+            self._require_spared(one, now_ms)
         return Arrival(
             job=self._job,
             origin=self._origin,
@@ -182,16 +206,16 @@ class Ledger:
             sequence=milestone.sequence,
             milestone_hash=link(entry.record),
             stream_offset=entry.offset,
-            source_cut=source,
-            changelog_cut=changelog,
+            source_cut=self._here(events),
+            changelog_cut=self._here(rows),
             watermark_ms=milestone.watermark_ms,
             committed_ms=milestone.committed_ms,
             arrived_ms=now_ms,
         )
 
-    def _local(self, cut: Cut, require: Callable[[_Copy, int], None]) -> Cut:
-        """A cut of the origin as one of the topics here."""
-        found: dict[TopicPartition, int] = {}
+    def _held(self, cut: Cut, require: Callable[[_Copy, int], None]) -> list[_Held]:
+        """The copies of what a cut names: each is past it, and knows where it lies here."""
+        found: list[_Held] = []
         for place, offset in cut:
             if not self._copied(place.topic):
                 continue
@@ -199,13 +223,17 @@ class Ledger:
             if copy is None or offset > copy.position.next:
                 raise _Wait
             require(copy, offset)
-            if offset < copy.known_from:
+            if offset < copy.places.known_from:
                 raise _Overtaken(
                     f"where offset {offset} of {place.topic}/{place.partition} lies here is not known any more"
                 )
-            here = TopicPartition(self._target_of(place.topic), place.partition)
-            found[here] = translated(offset, copy.runs, copy.position.local)
-        return Cut.of(found)
+            found.append(_Held(place, copy, offset))
+        return found
+
+    def _here(self, held: list[_Held]) -> Cut:
+        """A cut of the origin as one of the topics here."""
+        places = {one.place: one.copy.local(one.cut) for one in held}
+        return Cut.of({TopicPartition(self._target_of(at.topic), at.partition): to for at, to in places.items()})
 
     def _require_kept(self, copy: _Copy, cut: int) -> None:
         at = copy.position
@@ -225,6 +253,22 @@ class Ledger:
             raise _Overtaken(f"compaction may have taken values below offset {cut} of {at.topic}/{at.partition}")
         if cut > at.whole_to:
             raise _Wait
+
+    def _require_spared(self, held: _Held, now_ms: int) -> None:
+        """Is what follows the cut too young for compaction here? Where nothing follows it, nothing was taken.
+
+        Raises _Wait where that nothing is old news: who has stood still for a day reads on first.
+        """
+        above = held.copy.places.above(held.cut)
+        since_ms = self._heard_ms if above is None else above.at_ms
+        if now_ms - since_ms < self._lag_ms - MARGIN_MS:
+            return
+        if above is None:
+            raise _Wait
+        raise _Overtaken(
+            f"compaction here may have taken values below offset {held.cut} of "
+            f"{held.place.topic}/{held.place.partition}: the events came too long after the rows"
+        )
 
     def _forget(self, milestone: Milestone) -> None:
         for cut in (milestone.source_cut, milestone.changelog_cut):

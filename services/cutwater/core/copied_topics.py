@@ -22,6 +22,9 @@ Settings = tuple[tuple[str, str], ...]
 MAY_BE_KEPT = ("retention.ms", "retention.bytes", topics.TIMESTAMP_AHEAD)
 """How long events are kept, and which are refused, may differ between regions; what compaction takes, not."""
 _OF_EVENTS = ("cleanup.policy", "min.compaction.lag.ms", *MAY_BE_KEPT)
+_ORIGINS_TIMES = ("message.timestamp.type", "CreateTime")
+"""Whatever the origin's topic or the brokers here have: an event keeps the time that it has in the origin's log.
+What is too far ahead of that is a dead letter (`max_ahead`): it must be one in both regions or in none."""
 _LARGEST = "max.message.bytes"
 _RAISED = frozenset({"min.compaction.lag.ms", _LARGEST, *MAY_BE_KEPT})
 _BATCH_BYTES = 1_048_588
@@ -74,7 +77,7 @@ def copy_of(found: FoundTopic, name: str, job: str, region: str) -> CopySpec:
     if name == mirrored.milestones_from(job, region):  # byte for byte
         return CopySpec(name, found.partitions, _fixed(mirrored.owned(job, region), name), _largest(size))
     taken = tuple((key, found.config[key]) for key in _OF_EVENTS if key in found.config)
-    return CopySpec(name, found.partitions, (), (*taken, *_largest(size + HEADER_ROOM)))
+    return CopySpec(name, found.partitions, (), (_ORIGINS_TIMES, *taken, *_largest(size + HEADER_ROOM)))
 
 
 def largest_of(config: Mapping[str, str]) -> int:
@@ -89,7 +92,9 @@ def lag_ms(found: FoundTopic) -> int:
 
 
 def _more(one: Difference) -> bool:
-    """Does the origin's value only let the topic here hold or take more?"""
+    """Does the origin's value only let the topic here hold or take more? Times that are right cost nothing."""
+    if one.setting == _ORIGINS_TIMES[0]:
+        return True
     if one.setting not in _RAISED:
         return False
     return not one.found or _amount(one.value) > _amount(one.found)

@@ -27,7 +27,6 @@ from cutwater.core.generations import Generation
 from cutwater.core.giving_up import require_settled
 from cutwater.core.mirror_gaps import GONE, REFUSED, Gap
 from cutwater.core.mirrored import SLOTS, Mirrored, slot_of
-from cutwater.core.mirroring import Read
 from cutwater.core.rarely import Rarely
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.retiring import left_behind
@@ -41,7 +40,7 @@ from cutwater.mirror.watching import Watch
 
 RECORDS = 8_000
 BYTES = 16 << 20
-"""Records and their bytes that one round gathers, about: one piece of each partition may come on top."""
+"""Records and their bytes that one round gathers, about: a piece may come on top."""
 WAIT_S = 0.02
 """Between two looks at what is written, or has come: an arrival is late by so much."""
 WRITE_S = 6 * TIMEOUT_S
@@ -88,6 +87,7 @@ class Copier:
         self._grown: dict[str, int] = {}
         """Topics that were looked at again for a large record, and the bytes of the largest such."""
         self._pool = ThreadPoolExecutor(len(self._slots), "slot")
+        self._turn = 0
         self.stopped: dict[str, Gap] = {}
         """Topics that stand still, and why."""
         self.dropped: set[str] = set()
@@ -151,21 +151,25 @@ class Copier:
         """Is there anything to copy from? Without it a round waits for nothing."""
         return any(one.positions for one in self._followed.values())
 
-    def round(self, wait_s: float, meanwhile: Callable[[], None] = lambda: None) -> int:
+    def look(self) -> None:
+        """At the settings of what is followed, where it is time; in a pause, too. Waits for nothing."""
+        self._settings.look(self._followed)
+
+    def round(self, wait_s: float, bytes_max: int = BYTES, meanwhile: Callable[[], None] = lambda: None) -> int:
         """Copy what has come, waiting up to so long for something; how many bytes that were.
 
-        `meanwhile`: called now and then while it is written.
+        `bytes_max`: gathered at once, about. `meanwhile`: called now and then while it is written.
 
         Raises FencedError where another mirror has taken a slot over, and as `Slot.write` does.
         """
         for name, gap in self._watch.gaps(self._followed).items():
             self.stop(name, gap)
-        self._settings.look(self._followed)
-        pieces = self._readable(self._fitting(list(self._gather(wait_s).values())))
+        self._say_waiting()
+        pieces = self._readable(self._fitting(self._not_held(list(self._gather(wait_s, bytes_max).values()))))
         written = self._write(pieces, meanwhile)
         for piece in written:
             self._metrics.copied(piece)
-        return _size(_read(written))
+        return _size(written)
 
     def _write(self, pieces: list[Taken], meanwhile: Callable[[], None]) -> list[Taken]:
         """Those that were committed."""
@@ -186,6 +190,7 @@ class Copier:
         deadline = time.monotonic() + WRITE_S
         try:
             while wait(writes, WAIT_S).not_done and time.monotonic() < deadline:
+                self.look()  # where each write takes long, no answer would ever be heard in time
                 meanwhile()
         except CutwaterError:
             # Nor does a slot that is still writing answer to whoever asks whose it is.
@@ -208,6 +213,17 @@ class Copier:
         places = {TopicPartition(one.name, number): at for number, at in one.positions.items()}
         self._looking.known = self._looking.known | places
 
+    def _not_held(self, pieces: list[Taken]) -> list[Taken]:
+        """Those of topics that are not held back by now: this process may have stood still while it gathered.
+
+        The others are read again, and wait.
+        """
+        followed = {one.followed.name: one.followed for one in pieces}
+        held = {name: one for name, one in followed.items() if self._settings.holds(one, True)}
+        for one in held.values():
+            one.begin()
+        return [one for one in pieces if one.followed.name not in held]
+
     def _fitting(self, pieces: list[Taken]) -> list[Taken]:
         """Those of topics here that take every record of them, as far as is known.
 
@@ -227,24 +243,43 @@ class Copier:
     def _slot(self, one: Taken) -> int:
         return slot_of(one.followed.name, one.partition)
 
-    def _gather(self, wait_s: float) -> dict[TopicPartition, Taken]:
+    def _gather(self, wait_s: float, bytes_max: int) -> dict[TopicPartition, Taken]:
         taken: dict[TopicPartition, Taken] = {}
-        followed = [one for one in self._followed.values() if one.positions]
+        followed = self._due()
         with self._looking.changed:
             self._looking.changed.wait_for(lambda: any(one.fetcher.told for one in followed), wait_s)
         while True:
-            before = len(_read(taken.values()))
+            before = _count(taken)
             for one in followed:
-                if one.name in self._followed:
-                    self._take(one, taken)
-            read = _read(taken.values())
-            if not before < len(read) < RECORDS or _size(read) > BYTES:
+                left = bytes_max - _size(taken.values())
+                if one.name in self._followed and left > 0:
+                    self._take(one, taken, left)
+            if not before < _count(taken) < RECORDS or _size(taken.values()) >= bytes_max:
                 return taken
 
-    def _take(self, one: Followed, taken: dict[TopicPartition, Taken]) -> None:
+    def _due(self) -> list[Followed]:
+        """Those that are copied on now, another one first each time: it may be all that a round has room for.
+
+        Of one that is held back only what has failed is heard.
+        """
+        followed = [one for one in self._followed.values() if one.positions]
+        with self._looking.changed:
+            failed = {one.name for one in followed if one.fetcher.failed}
+            come = {one.name for one in followed if one.fetcher.told} - failed
+        due = []
+        for one in followed:
+            if not self._settings.holds(one, one.name in come):
+                due.append(one)
+            elif one.name in failed:
+                self._take(one, {}, 1)  # hears of that, and is handed out nothing
+        self._turn += 1
+        at = self._turn % len(due) if due else 0
+        return due[at:] + due[:at]
+
+    def _take(self, one: Followed, taken: dict[TopicPartition, Taken], bytes_max: int) -> None:
         chunks: Mapping[int, Chunk] = {}
         try:
-            chunks = one.fetcher.take(0.0)
+            chunks = one.fetcher.take(0.0, bytes_max)
             gathered(one, chunks, taken)
         except DivergenceError:
             raise  # the origin has no part in it, and a start reads how far the copy came
@@ -260,6 +295,13 @@ class Copier:
             if chunks:
                 forget(one, taken)
                 one.begin()
+
+    def _say_waiting(self) -> None:
+        """Brokers that are away fail nothing, so nobody would hear of it. One line for all that wait alike."""
+        for one in self._followed.values():
+            reason = one.fetcher.trouble
+            if reason and self._rarely.take(f"waiting: {reason}", self._clock_s()) is not None:
+                self._log.warning("waiting", topic=one.name, reason=reason)
 
     def _say_again(self, topic: str, error: CutwaterError) -> None:
         """A damaged batch fails ten times a second."""
@@ -303,9 +345,9 @@ class Copier:
         return {place: one for place, one in copies.items() if slot_of(*place) in self._slots}
 
 
-def _read(taken: Iterable[Taken]) -> list[Read]:
-    return [read for one in taken for read in one.read]
+def _count(taken: Mapping[TopicPartition, Taken]) -> int:
+    return sum(len(one.read) for one in taken.values())
 
 
-def _size(read: Iterable[Read]) -> int:
-    return sum(one.size for one in read)
+def _size(taken: Iterable[Taken]) -> int:
+    return sum(one.size for one in taken)

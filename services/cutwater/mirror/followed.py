@@ -12,6 +12,7 @@ from cutwater.adapters.fetching import Fetcher
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.mirrored import SOURCE_OFFSET, SOURCE_TIMESTAMP, Mirrored
 from cutwater.core.mirroring import Piece, Read, require_next
+from cutwater.core.spared import Spared
 
 
 @dataclass
@@ -22,7 +23,7 @@ class Followed:
     target: str
     topic_id: str
     partitions: int
-    lag_ms: int
+    spared: Spared
     plain: bool
     """Copied byte for byte, without headers of ours."""
     positions: dict[int, Mirrored]
@@ -55,6 +56,8 @@ class Taken:
     end: int = -1
     read: list[Read] = field(default_factory=list)
     records: list[Copied] = field(default_factory=list)
+    size: int = 0
+    """Bytes of keys and values."""
 
     @property
     def place(self) -> TopicPartition:
@@ -75,14 +78,17 @@ class Taken:
         require_next(self.followed.name, self.partition, self.following, chunk.first)
         found = batches.records(chunk)
         self.following, self.end = chunk.following, chunk.end
-        plain = self.followed.plain
+        plain, came = self.followed.plain, 0
         for one in found:  # 100,000 a second: each look-up shows
             key, value, offset, timestamp = one.key, one.value, one.offset, one.timestamp
             headers: Headers = [*one.headers]
             if not plain:
                 headers += ((SOURCE_OFFSET, b"%d" % offset), (SOURCE_TIMESTAMP, b"%d" % timestamp))
-            self.read.append(Read(offset, timestamp, len(key or b"") + len(value or b"")))
+            size = len(key or b"") + len(value or b"")
+            came += size
+            self.read.append(Read(offset, timestamp, size))
             self.records.append(Copied(key, value, headers, max(0, timestamp)))
+        self.size += came
 
 
 def gathered(followed: Followed, chunks: Mapping[int, Chunk], into: dict[TopicPartition, Taken]) -> None:

@@ -24,6 +24,7 @@ from cutwater.core.mirror_gaps import GONE, REFUSED, Gap, in_copy, in_log, in_or
 from cutwater.core.mirrored import Mirrored, slot_of
 from cutwater.core.mirroring import Place, begun, unaccounted
 from cutwater.core.replication import UNREPLICATED, Replication
+from cutwater.core.spared import Spared
 from cutwater.core.topic_check import FoundTopic
 from cutwater.mirror.asking import asked
 from cutwater.mirror.followed import Followed
@@ -105,6 +106,7 @@ class Looking:
             raise Stop(Gap(REFUSED, str(error))) from None
 
     def _look(self, topic: str) -> Followed:
+        asked_s = self._clock_s()
         found, identity = self._asked(topic)
         changelog = topic.startswith(topics.changelog_prefix(self._job))
         held = [one for one in range(identity.partitions) if slot_of(topic, one) in self._slots]
@@ -125,7 +127,7 @@ class Looking:
             target=target,
             topic_id=identity.topic_id,
             partitions=identity.partitions,
-            lag_ms=self._settings.lag_ms(found),
+            spared=Spared(self._settings.lag_ms(found), asked_s),
             plain=topic == topics.milestones(self._job),
             positions={
                 one: positions.get(one) or self._first(Place(topic, one, *identity), kept[one][0], bases[one])
@@ -155,8 +157,10 @@ class Looking:
 
         It may be an own one whose end is not written yet, or somebody else's, whose records nobody sees so far.
         """
-        ends = self._ends.of(target, partitions)
+        # The stable end first: asked last, it would hide a transaction that ends between the two, and whose marker
+        # is not below the end then. What is written behind it would be taken for somebody else's.
         stable = self._ends.committed([TopicPartition(target, one) for one in held])
+        ends = self._ends.of(target, partitions)
         held_back = [place.partition for place, end in stable.items() if end < ends[place.partition]]
         if held_back:
             raise UnavailableError(f"{target}: a transaction is open in partitions {held_back}; whose is it?")

@@ -32,7 +32,7 @@ from cutwater.core.throttle import Throttle
 from cutwater.core.trail import Account, unrecorded
 from cutwater.mirror.arriving import Arriving
 from cutwater.mirror.contradicting import Contradicting
-from cutwater.mirror.copier import WAIT_S, Copier
+from cutwater.mirror.copier import BYTES, WAIT_S, Copier
 from cutwater.mirror.followed import Taken
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.origin import Origin
@@ -125,11 +125,13 @@ class Mirror:
 
     def _round(self) -> None:
         self.metrics.looked()
+        self.copier.look()
         self._announce()
         if self.arriving.paused or not self.copier.busy or not self._throttle.free(self._clock_s()):
             self._stop.wait(WAIT_S)
         else:
-            self._throttle.took(self.copier.round(WAIT_S, self._announce), self._clock_s())
+            size = self.copier.round(WAIT_S, self._throttle.piece(BYTES), self._announce)
+            self._throttle.took(size, self._clock_s())
         if (safe := self._standing.look(self.arriving.ledger)) is not None:
             self.metrics.safe(safe)
         if self._forks is not None:

@@ -56,7 +56,7 @@ class Slot:
 
     def _moved(self, one: Taken, now_ms: int) -> Mirrored:
         followed = one.followed
-        return moved(self._known(one), one.piece, followed.bases[one.partition], now_ms, followed.lag_ms)
+        return moved(self._known(one), one.piece, followed.bases[one.partition], now_ms, followed.spared.lag_ms)
 
     def _proved(self, taken: Sequence[Taken], positions: Sequence[Mirrored]) -> Sequence[Batch]:
         """The positions, once each log here ends exactly behind what was written."""

@@ -18,6 +18,8 @@ from cutwater.adapters.kafka import TIMEOUT_S
 from cutwater.core.copied_topics import copy_of, lag_ms, largest_of
 from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.mirroring import NEVER_MS
+from cutwater.core.rarely import Rarely
+from cutwater.core.spared import HELD_S
 from cutwater.core.topic_check import Difference, FoundTopic
 from cutwater.mirror.asking import asked
 from cutwater.mirror.followed import Followed
@@ -55,7 +57,9 @@ class TakingOver:
         self._log, self._metrics = log, metrics
         self._kept, self._clock_s = frozenset(kept), clock_s
         self._looked_s = clock_s()
-        self._answer: Future[dict[str, int]] | None = None
+        self._answer: Future[dict[str, FoundTopic]] | None = None
+        self._taking: Future[None] | None = None
+        self._waiting = Rarely(HELD_S)
         self._failed: dict[str, str] = {}
         """By topic here, why it could not be changed: said once."""
         self._unseen: dict[str, str] = {}
@@ -66,20 +70,50 @@ class TakingOver:
         """By topic there, the shortest lag of its compaction since this process began."""
 
     def look(self, followed: Mapping[str, Followed]) -> None:
-        """Have the copies follow, where it is time. Waits for nothing."""
+        """Have the copies follow, where it is time. Waits for nothing. To be called in a pause, too."""
         if self._answer is not None and self._answer.done():
             answer, self._answer = self._answer, None
-            self._heed(answer.result(TIMEOUT_S), followed)  # it is done
+            found = answer.result(TIMEOUT_S)  # it is done
+            self._heed(found, followed, self._looked_s)
+            self._have_taken({followed[name].target: one for name, one in found.items() if name in followed})
         if self._answer is None and followed and self._clock_s() - self._looked_s >= LOOK_S:
             self._looked_s = self._clock_s()
             copied = {name: _Copied(one.target, one.topic_id, one.partitions) for name, one in followed.items()}
             self._answer = asked("settings", lambda: self._look(copied))
 
-    def _heed(self, lags_ms: Mapping[str, int], followed: Mapping[str, Followed]) -> None:
-        for name, lag in lags_ms.items():
-            if name in followed and lag < followed[name].lag_ms:
-                followed[name].lag_ms = lag
+    def _heed(self, found: Mapping[str, FoundTopic], followed: Mapping[str, Followed], asked_s: float) -> None:
+        for name, one in found.items():
+            lag = self.lag_ms(one)
+            if name in followed and followed[name].spared.told(lag, asked_s):
                 self._log.warning("compaction may take more", topic=name, region=self._region, lag_ms=lag)
+
+    def _have_taken(self, found: Mapping[str, FoundTopic]) -> None:
+        """By topic here. By itself: brokers here that are slow keep nobody from hearing of a shorter lag there."""
+        if self._taking is None or self._taking.done():
+            if self._taking is not None:
+                self._taking.result(TIMEOUT_S)  # it is done
+            self._taking = asked("taking over", lambda: self._take_all(found))
+
+    def holds(self, one: Followed, has_come: bool) -> bool:
+        """Has what has come of a topic to wait, as its compaction may take more by now? Says so."""
+        now_s = self._clock_s()
+        held = one.spared.holds(has_come, now_s)
+        if has_come and (held or one.spared.unknown):
+            self._say_unknown(one, held, now_s)
+        return held
+
+    def _say_unknown(self, one: Followed, held: bool, now_s: float) -> None:
+        if self._waiting.take(f"{one.name} {held}", now_s) is None:
+            return
+        reason = (
+            f"{self._region} has not said for {one.spared.old_s(now_s):.0f} s how long its compaction spares "
+            "records (min.compaction.lag.ms)"
+        )
+        if held:
+            self._log.warning("waiting", topic=one.name, reason=reason)
+        else:
+            unspared = "copied on as if it spared none: more milestones are passed over"
+            self._log.warning("compaction not known", topic=one.name, reason=f"{reason}; {unspared}")
 
     # From here on: in threads.
 
@@ -133,20 +167,23 @@ class TakingOver:
             self._log.info("settings taken over", topic=target, changed=told)
             self._metrics.taken_over(target, len(changed))
 
-    def _look(self, copied: Mapping[str, _Copied]) -> dict[str, int]:
-        """Of each topic the lag of its compaction; nothing of those of which brokers do not say it."""
-        lags_ms = {}
+    def _look(self, copied: Mapping[str, _Copied]) -> dict[str, FoundTopic]:
+        """Those of which brokers say it."""
         try:
-            found = self._same(copied)
-            here = self._described(partial(describe_topics, self._own), [copied[name].target for name in found])
+            return self._same(copied)
         except CutwaterError as error:  # away: the next look finds out
             self._missed("", error)
             return {}
-        for name, one in found.items():
-            lags_ms[name] = self.lag_ms(one)
-            if (there := here.get(copied[name].target)) is not None:
-                self.take(one, there)
-        return lags_ms
+
+    def _take_all(self, found: Mapping[str, FoundTopic]) -> None:
+        try:
+            here = self._described(partial(describe_topics, self._own), found)
+        except CutwaterError as error:
+            self._missed("", error)
+            return
+        for target, one in found.items():
+            if target in here:
+                self.take(one, here[target])
 
     def _same(self, copied: Mapping[str, _Copied]) -> dict[str, FoundTopic]:
         """Those that still are what is copied: one made anew has other settings, the copy is of the one before.

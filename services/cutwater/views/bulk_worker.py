@@ -34,6 +34,8 @@ from cutwater.views.ranges import Stopped
 from cutwater.views.rocks import failure
 
 _POLL_S = 0.5
+_ANSWER_S = 12.0
+"""Less than STALL_S: where one broker answers nothing, another one is asked before the worker gives up."""
 GONE = 1
 
 
@@ -50,7 +52,7 @@ class Worker:
         self._task = task
         self._tell = tell
         self._stopping = stopping
-        self._fetcher = cluster.reader(Fetcher, task.topic)
+        self._fetcher = cluster.reader(Fetcher, task.topic, answer_s=_ANSWER_S)
         self._ends = {one.partition: one.end for one in task.slices}
         self._next = {one.partition: one.first for one in task.slices}
         self._gathered: Gathering = NativeGathered(task) if task.native else Gathered(task)
