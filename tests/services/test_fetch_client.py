@@ -74,7 +74,7 @@ def test_brokers_that_come_back_at_other_addresses_are_found(
     ports = {"controller_port": controller}
     old = Broker(tmp_path / "own", find_java(), kafka_jars, port=before, **ports)
     with Link(front, before) as link:
-        fetcher = Cluster(f"{LOOPBACK}:{front}").reader(Fetcher, "moved")
+        fetcher = Cluster(f"{LOOPBACK}:{front}").reader(Fetcher, "moved", answer_s=PATIENCE_S)
         with closing(fetcher):
             with running(old) as cluster:
                 create_topics(cluster, [TopicSpec("moved", 1, ())])
@@ -146,7 +146,7 @@ def test_each_client_is_made_with_the_settings_of_its_time(monkeypatch: pytest.M
         return {"bootstrap_servers": answer}
 
     async def run() -> None:
-        clients = Clients(settings, 7.0, lambda: False)
+        clients = Clients(settings, 0.7, lambda: False)
         assert await clients.first() is not None
         assert clients.trouble == ""
         assert await clients.another(lambda: True) is not None
@@ -154,7 +154,7 @@ def test_each_client_is_made_with_the_settings_of_its_time(monkeypatch: pytest.M
     asyncio.run(asyncio.wait_for(run(), 30))
     made = [one["bootstrap_servers"] for one in _Away.made]
     assert made == ["old", "old", "there", "there too", "there"]
-    assert {one["request_timeout_ms"] for one in _Away.made} == {7_000}
+    assert {one["request_timeout_ms"] for one in _Away.made} == {700}
 
 
 def test_settings_that_cannot_be_used_are_told_at_once() -> None:
@@ -236,6 +236,40 @@ class _Half:
         pass
 
 
+class _Thin(_Half):
+    """Of broker 2 nobody gets an answer; one of broker 1 takes longer than the silence before another client."""
+
+    answered = 0
+
+    async def bootstrap(self) -> None:
+        pass
+
+    async def send(self, node: int, _: Any) -> Any:
+        if node == 2:
+            raise KafkaConnectionError("refused")
+        await asyncio.sleep(0.4)
+        _Thin.answered += 1
+        self.fetcher._closed = _Thin.answered > 2
+        return SimpleNamespace(topics=[("t", [(0, 0, 0, 0, None, b"")])])
+
+
+def test_over_a_thin_line_answers_come_although_clients_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is given less time than an answer takes would ask for the same for ever."""
+    monkeypatch.setattr(fetch_client, "ReadingClient", _Thin)
+    monkeypatch.setattr(_Half, "made", 0)
+    for one in (fetch_client, fetch_way):
+        monkeypatch.setattr(one, "TIMEOUT_S", 0.2)
+
+    async def run() -> None:
+        monkeypatch.setattr(_Half, "fetcher", fetcher := Fetcher(dict, "t", answer_s=0.6), raising=False)
+        fetcher._ways = {0: Way(0), 1: Way(0)}
+        await fetcher._run()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+    assert _Thin.answered > 2
+    assert _Half.made > 1, "another client was made"
+
+
 def test_while_another_client_is_made_the_first_one_reads_on(
     impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,7 +280,7 @@ def test_while_another_client_is_made_the_first_one_reads_on(
 
     async def run() -> None:
         monkeypatch.setattr(_Half, "let_through", asyncio.Event(), raising=False)
-        monkeypatch.setattr(_Half, "fetcher", fetcher := Fetcher(dict, "t"), raising=False)
+        monkeypatch.setattr(_Half, "fetcher", fetcher := Fetcher(dict, "t", answer_s=PATIENCE_S), raising=False)
         fetcher._ways = {0: Way(0), 1: Way(0)}
         reading = asyncio.create_task(fetcher._run())
         while _Half.made < 2:

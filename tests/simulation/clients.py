@@ -58,7 +58,9 @@ class SimCluster:
             return SimProducer(self._log, self._process, settings["transactional.id"])
         return SimAdmin(self._log, self._process, self._link)
 
-    def reader(self, _kind: Callable[..., Any], topic: str, topic_id: str, changed: object) -> SimFetcher:
+    def reader(
+        self, _kind: Callable[..., Any], topic: str, topic_id: str, changed: object, clock_s: object
+    ) -> SimFetcher:
         return SimFetcher(self._log, self._process, self._link, topic, topic_id)
 
 

@@ -64,6 +64,8 @@ class SimFetcher:
 
     trouble = ""
     """Nothing is decided by it."""
+    came_s = None
+    """Luck decides whether it is taken."""
 
     def __init__(self, log: Log, process: Process, link: Link, topic: str, topic_id: str) -> None:
         self._log, self._process, self._link = log, process, link

@@ -68,20 +68,25 @@ class Clients:
         """One that some broker has answered; None where the reader is closed before."""
         while not self._closed():
             options = {"client_id": "cutwater", "request_timeout_ms": int(1000 * self._answer_s)}
-            client = ReadingClient(**self._settings, **options)
-            if await self._bootstrap(client):
+            client, answered = ReadingClient(**self._settings, **options), False
+            try:
+                answered = await self._bootstrap(client)
+            finally:  # where nobody waits for it any more, too
+                if not answered:
+                    await close(client)
+            if answered:
                 return client
-            await close(client)
             self._renew_settings()
         return None
 
     async def another(self, wanted: Callable[[], bool]) -> ReadingClient | None:
         """The same with the settings as they are then, once it is wanted.
 
-        It is no better than the one before it until it has had as long: at most one in TIMEOUT_S.
+        It is no better than the one before it until it has had as long, nor before an answer over a thin line may
+        have come: what is under way at the change comes never.
         """
-        began_s = time.monotonic()
-        while not self._closed() and not (time.monotonic() - began_s > TIMEOUT_S and wanted()):
+        began_s, least_s = time.monotonic(), max(TIMEOUT_S, self._answer_s)
+        while not self._closed() and not (time.monotonic() - began_s > least_s and wanted()):
             await asyncio.sleep(PAUSE_S)
         self._renew_settings()
         return await self.first()

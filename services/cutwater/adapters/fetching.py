@@ -40,11 +40,13 @@ class Fetcher:
         topic_id: str = "",
         changed: threading.Condition | None = None,
         answer_s: float = ANSWER_S,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """`client`: gives the keyword arguments of aiokafka's client, anew for each that is made.
 
         `topic_id`: nothing comes of another topic of that name. `changed`: told when something has come; several
-        may share one, to be waited for together. `answer_s`: how long a broker may take for one.
+        may share one, to be waited for together. `answer_s`: how long a broker may take for one. `clock_s`: of
+        `came_s`.
         """
         self._topic, self._requests = topic, Requests(topic, topic_id)
         self._changed = changed or threading.Condition()
@@ -52,6 +54,9 @@ class Fetcher:
         self._failure: BaseException | None = None
         self._closed = False
         self._clients = Clients(client, answer_s, lambda: self._closed)
+        self._clock_s = clock_s
+        self.came_s: float | None = None
+        """When the newest records came, whether they were handed out or not; None before the first."""
         self._turn = self._given = 0
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -152,6 +157,8 @@ class Fetcher:
                 await self._fetch_all(client, following)
             finally:
                 await close(client)
+            if not following.done():  # closed: its connection may take long, and nobody needs it
+                return
             client = await following
 
     def _lost(self) -> bool:
@@ -243,6 +250,8 @@ class Fetcher:
             # Assigned anew meanwhile, or asked of two leaders: nobody waits for this any more.
             if self._ways.get(partition) is way and way.position == one.first:
                 way.put(one)
+                if one.batches:
+                    self.came_s = self._clock_s()
                 self._changed.notify_all()
 
     async def _nudged(self) -> None:

@@ -182,7 +182,7 @@ def require_free(promoting: Candidate | None, again: Again | None) -> None:
     asked = promoting.claim.generation
     raise UsageError(
         f"the promotion of {asked} was asked for here, and nothing else is promoted meanwhile. Nothing was "
-        f"fenced, released or claimed: 'cutwater generation abort {asked}' first"
+        f"changed: 'cutwater generation abort {asked}' first"
     )
 
 

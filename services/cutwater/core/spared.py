@@ -2,7 +2,8 @@
 
 An origin may shorten the lag at any moment, and its cleaner begins soon after. A copy that goes by the old one
 takes for whole what compaction has had already, for good. So a lag counts only while brokers have said it a moment
-ago. Where they have not, because they were away, what has come waits for their answer. It does not wait for ever:
+before it was read: what is read already no compaction takes. Where they have not, because they were away, what has
+come since waits for their answer. It does not wait for ever:
 brokers may let a topic be read and refuse, or fail, to say its settings. Then it is copied as if nothing were
 spared. That is never wrong: a cut at which the log ended is whole under any lag, and the others are passed over.
 """
@@ -37,15 +38,16 @@ class Spared:
         self.lag_ms = min(self.lag_ms, self._known_ms)  # a longer one only once it is looked at whether it holds
         return shorter
 
-    def holds(self, has_come: bool, now_s: float) -> bool:
+    def holds(self, came_s: float | None, now_s: float) -> bool:
         """Has what has come, or may come, to wait? `lag_ms` is what to go by until the next time.
 
-        `has_come`: is there something that waits?
+        `came_s`: when the newest of it came; None where there is nothing.
         """
-        if self._known_ms == NEVER_MS or now_s - self._asked_s <= FRESH_S:
+        read_s = now_s if came_s is None else came_s
+        if self._known_ms == NEVER_MS or read_s - self._asked_s <= FRESH_S:
             self.lag_ms, self._waits_s, self.unknown = self._known_ms, None, False
             return False
-        if has_come and self._waits_s is None:
+        if came_s is not None and self._waits_s is None:
             self._waits_s = now_s
         if self._waits_s is None or now_s - self._waits_s < HELD_S:
             return True

@@ -219,7 +219,7 @@ class Copier:
         The others are read again, and wait.
         """
         followed = {one.followed.name: one.followed for one in pieces}
-        held = {name: one for name, one in followed.items() if self._settings.holds(one, True)}
+        held = {name: one for name, one in followed.items() if self._settings.holds(one, one.fetcher.came_s)}
         for one in held.values():
             one.begin()
         return [one for one in pieces if one.followed.name not in held]
@@ -265,10 +265,10 @@ class Copier:
         followed = [one for one in self._followed.values() if one.positions]
         with self._looking.changed:
             failed = {one.name for one in followed if one.fetcher.failed}
-            come = {one.name for one in followed if one.fetcher.told} - failed
+            told = {one.name for one in followed if one.fetcher.told} - failed
         due = []
         for one in followed:
-            if not self._settings.holds(one, one.name in come):
+            if not self._settings.holds(one, one.fetcher.came_s if one.name in told else None):
                 due.append(one)
             elif one.name in failed:
                 self._take(one, {}, 1)  # hears of that, and is handed out nothing

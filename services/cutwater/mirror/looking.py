@@ -135,7 +135,9 @@ class Looking:
             },
             bases=bases,
             largest=largest,
-            fetcher=self._origin.cluster.reader(Fetcher, topic, topic_id=identity.topic_id, changed=self.changed),
+            fetcher=self._origin.cluster.reader(
+                Fetcher, topic, topic_id=identity.topic_id, changed=self.changed, clock_s=self._clock_s
+            ),
         )
 
     def _asked(self, topic: str) -> tuple[FoundTopic, Identity]:

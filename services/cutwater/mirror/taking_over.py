@@ -94,11 +94,14 @@ class TakingOver:
                 self._taking.result(TIMEOUT_S)  # it is done
             self._taking = asked("taking over", lambda: self._take_all(found))
 
-    def holds(self, one: Followed, has_come: bool) -> bool:
-        """Has what has come of a topic to wait, as its compaction may take more by now? Says so."""
+    def holds(self, one: Followed, came_s: float | None) -> bool:
+        """Has what has come of a topic to wait, as its compaction may have taken more before? Says so.
+
+        `came_s`: as `Spared.holds` takes it.
+        """
         now_s = self._clock_s()
-        held = one.spared.holds(has_come, now_s)
-        if has_come and (held or one.spared.unknown):
+        held = one.spared.holds(came_s, now_s)
+        if came_s is not None and (held or one.spared.unknown):
             self._say_unknown(one, held, now_s)
         return held
 

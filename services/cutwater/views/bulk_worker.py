@@ -34,8 +34,9 @@ from cutwater.views.ranges import Stopped
 from cutwater.views.rocks import failure
 
 _POLL_S = 0.5
-_ANSWER_S = 12.0
-"""Less than STALL_S: where one broker answers nothing, another one is asked before the worker gives up."""
+_ANSWER_S = 17.0
+"""Less than STALL_S: where one broker answers nothing, another one is asked before the worker gives up. Not much
+less: over a thin line an answer takes long."""
 GONE = 1
 
 
