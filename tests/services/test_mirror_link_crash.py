@@ -15,7 +15,7 @@ from loaded import loaded, require_copied
 from mirroring import ORIGIN, Events, Running, arrivals, make, mirroring, process, read_all, require_held
 from test_mirror_verbs import call
 
-from cutwater.adapters import fetching, replicas
+from cutwater.adapters import fetch_way, replicas
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import candidates, told_parent
 from cutwater.core import mirrored
@@ -83,7 +83,7 @@ def test_cut_off_in_the_middle_of_a_milestone(
 ) -> None:
     """A milestone is heard of, and some of its rows are here: the failover goes on from the one before it."""
     monkeypatch.setattr(copier, "RECORDS", 400)
-    monkeypatch.setattr(fetching, "PIECE", 100)
+    monkeypatch.setattr(fetch_way, "PIECE", 100)
     job, own, events = writing.job, broker.cluster, Events(writing)
     events.produce(30)
     first = [Sold(f"shop-{one}", 1, 7) for one in range(30)]

@@ -72,6 +72,24 @@ def test_the_client_takes_no_more_before_it_says_why(
     assert one.cut_off, "the client took all of it before it heard of the refusal"
 
 
+def test_one_that_is_dropped_itself_is_written_once_more(
+    broker: Any, unique: Callable[[str], str], refusing: str, taking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client may tell of the record that is refused no more than of those that go with it."""
+    hear, first = Reports.hear, list[Reports]()
+
+    def listen(reports: Reports, error: Any, message: Any) -> None:
+        first.append(reports)
+        dropped = KafkaError(KafkaError._PURGE_QUEUE)
+        hear(reports, dropped if error is not None and reports is first[0] else error, message)
+
+    monkeypatch.setattr(Reports, "hear", listen)
+    one = Listening(broker.cluster, unique("dropped"))
+    assert refused(one, everywhere(refusing, [LARGE]) + everywhere(taking, FEW)) == refusing
+    assert first[-1] is not first[0], "it was written twice"
+    one.copy(everywhere(taking, FEW), list)
+
+
 def test_what_is_dropped_beside_it_may_be_told_first(
     broker: Any, unique: Callable[[str], str], refusing: str, taking: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,10 @@ class NotTakenError(UsageError):
         self.topic = topic
 
 
+class _UntoldError(UsageError):
+    """A topic does not take a record, and the client has dropped that one with the others."""
+
+
 class Reports:
     """What the client tells of the records of one transaction."""
 
@@ -87,6 +91,15 @@ class CopyingWriter(TransactionalWriter):
         Where `proof` raises DivergenceError nothing is committed; neither where a topic does not take its records,
         which raises NotTakenError. Raises as `write_all` does.
         """
+        try:
+            self._copy_once(copies, proof)
+        except _UntoldError:  # which record it was comes to light when they are written once more
+            try:
+                self._copy_once(copies, proof)
+            except _UntoldError as error:
+                raise UnavailableError(str(error)) from None
+
+    def _copy_once(self, copies: Sequence[Copies], proof: Callable[[], Sequence[Batch]]) -> None:
         self._reports = Reports()  # another one's records may still be told of
 
         def fill() -> None:
@@ -129,6 +142,8 @@ class CopyingWriter(TransactionalWriter):
                 topic,
             )
         explained = explain(error, f"writing to {topic}")
+        if error.code() in _LEFT_OVER:
+            raise _UntoldError(str(explained))
         raise NotTakenError(str(explained), topic) if isinstance(explained, UsageError) else explained
 
     def _telling(self, serve: Callable[[], int]) -> int:

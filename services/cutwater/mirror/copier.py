@@ -209,9 +209,9 @@ class Copier:
 
     def _look_again(self, one: Followed) -> None:
         """At a topic that is followed, and copy on from where it stands."""
-        self._leave(one.name)
         places = {TopicPartition(one.name, number): at for number, at in one.positions.items()}
         self._looking.known = self._looking.known | places
+        self._leave(one.name)
 
     def _not_held(self, pieces: list[Taken]) -> list[Taken]:
         """Those of topics that are not held back by now: this process may have stood still while it gathered.
