@@ -207,6 +207,7 @@ KILLED = """
 """
 
 
+@pytest.mark.rotating
 def test_killed_at_ten_random_moments_it_ends_as_if_undisturbed(writing: Writing, tmp_path: Path) -> None:
     """I4, from a snapshot and the changelog behind it: before and behind each file, the take-over, each load.
 
