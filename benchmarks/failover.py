@@ -20,21 +20,17 @@ from typing import Any, TypeVar
 from benchmarks import machine
 from benchmarks.command import Command, say
 from cutwater.adapters import replicas, streams
-from cutwater.adapters.admin import described
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.generations import candidates, promoted
+from cutwater.adapters.generations import promoted
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import make_consumer, read_range
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.settings import environment, load_settings
-from cutwater.core import topics
 from cutwater.core.errors import UnavailableError
-from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.local.java import find_java
 from cutwater.local.regions import Region
-from cutwater.local.verbs import Verb
 from cutwater.views.changelog import KeyReader
 from cutwater.views.rows import Presenter
 
@@ -123,8 +119,8 @@ class Regions:
         self.us.kill()
         began_ms = time.time() * 1000
         with self.eu.verb("failover", "--origin", "us", "--force", beside=self.us) as verb:
-            generation = self.wait(lambda: self._claimed(verb), "the claim")
-            self.eu.start(self.eu.writers(generation), self._stop)
+            claim = self.wait(lambda: self.eu.claimed(self.job.name, verb), "the claim")
+            self.eu.start(self.eu.writers(claim.generation), self._stop)
             planned = self.wait(verb.told, "the promotion")
         first = promoted(self.eu.cluster, self.job.name)
         if first is None:
@@ -165,15 +161,6 @@ class Regions:
             return 0
         last = replicas.last_arrival(self.eu.cluster, self.job.name, "us")
         return last.sequence if last else 0
-
-    def _claimed(self, verb: Verb) -> Generation | None:
-        working = verb.working()
-        if not described(self.eu.cluster, [topics.candidates(self.job.name)]):
-            return None
-        made = next(iter(candidates(self.eu.cluster, self.job.name).by_id), None)
-        if not (made or working):
-            raise UnavailableError("the verb has ended, and has claimed nothing")
-        return made
 
 
 def events(keys: int) -> Iterator[Mapping[str, Any]]:

@@ -60,6 +60,14 @@ def telling(broker: Any, writing: Writing) -> Iterator[tuple[Running, Told]]:
         one.end()
 
 
+@contextmanager
+def arrived_once(broker: Any, writing: Writing, events: Events) -> Iterator[tuple[Running, Told, Spared]]:
+    """A mirror behind its first arrival, what it says, and the lag that it goes by."""
+    with telling(broker, writing) as (mirror, told):
+        wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
+        yield mirror, told, mirror.mirror.copier._followed[writing.topic].spared
+
+
 def shorten(writing: Writing) -> None:
     set_configs(writing.cluster, writing.topic, {"min.compaction.lag.ms": str(SHORT_MS)})
 
@@ -89,9 +97,8 @@ def test_behind_an_outage_rows_wait_until_the_lag_is_known(
 ) -> None:
     """What is fetched before the settings are told is not written by those of before; other topics go on."""
     own, silence = broker.cluster, Silence(monkeypatch)
-    with telling(broker, writing) as (mirror, told):
-        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
-        before, followed = copied(broker, writing), mirror.mirror.copier._followed[writing.topic]
+    with arrived_once(broker, writing, events) as (mirror, told, spared):
+        before = copied(broker, writing)
         silence.error = UnavailableError("the origin is away")
         time.sleep((FRESH_S + 5) / TIMES)
         shorten(writing)
@@ -101,8 +108,8 @@ def test_behind_an_outage_rows_wait_until_the_lag_is_known(
         assert copied(broker, writing) == before
         silence.error = None
         arrived = wait_arrived(mirror, own, writing.job, sequence)
-        assert followed.spared.lag_ms == SHORT_MS
-        assert not followed.spared.unknown
+        assert spared.lag_ms == SHORT_MS
+        assert not spared.unknown
     require_held(writing, own, arrived)
 
 
@@ -111,16 +118,14 @@ def test_rows_do_not_wait_for_ever_for_a_lag_that_is_never_told(
 ) -> None:
     """A right that is taken away: it is said, and what arrives is whole under any lag."""
     own, silence = broker.cluster, Silence(monkeypatch)
-    with telling(broker, writing) as (mirror, told):
-        wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
-        followed = mirror.mirror.copier._followed[writing.topic]
+    with arrived_once(broker, writing, events) as (mirror, told, spared):
         silence.error = UsageError("reading the settings: this user may not")
         time.sleep((FRESH_S + 5) / TIMES)
         began_s = time.monotonic()
         sequence = epoch(writing, events, 2)
         arrived = wait_arrived(mirror, own, writing.job, sequence)
         assert time.monotonic() - began_s > HELD_S / TIMES - 1
-        assert followed.spared.lag_ms == 0
+        assert spared.lag_ms == 0
         assert waits(told, writing.topic)
         assert [one for one, text, about in told.lines if text == "compaction not known"] == ["warning"]
     require_held(writing, own, arrived)

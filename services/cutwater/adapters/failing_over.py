@@ -238,13 +238,15 @@ class FailingOver:
         cluster, job = self._cluster, self._job.name
         # Not what is behind the arrival: that is not held here.
         copy, end = mirrored.milestones_from(job, self._origin), arrival.stream_offset + 1
-        line = {one.generation for one, _ in streams.milestones_in(cluster, copy, end)}
-        wanted = {one.parent for one in line if claimed(one)}
+        first: dict[Generation, Milestone] = {}
+        for one, _ in streams.milestones_in(cluster, copy, end):
+            first.setdefault(one.generation, one)
+        wanted = {one.parent for one in first if claimed(one)}
         own: dict[str, Token] = {}
         for one, value in streams.milestones_in(cluster, topics.milestones(job)) if wanted else ():
             if (digits := link(value).hex()[:PARENT_DIGITS]) in wanted:
                 own[digits] = one.token
-        return joined((one for one, _ in streams.milestones_in(cluster, copy, end)), own) if own else None
+        return joined(first.values(), own)
 
 
 class Releasing(NamedTuple):

@@ -90,9 +90,9 @@ class Joined(NamedTuple):
 def joined(line: Iterable[Milestone], own: Mapping[str, Token]) -> Joined | None:
     """Where the origin's line was handed over from here last; None where it never was.
 
-    `line`: the milestones of the origin's commit stream, in order; `own`: each milestone here, by the first digits
-    of its hash, which the id of the generation that was started from it ends with. A rollback there, behind the
-    hand-over, leaves less in common.
+    `line`: the first milestone of each generation on the origin's commit stream, in order; `own`: each milestone
+    here, by the first digits of its hash, which the id of the generation that was started from it ends with. A
+    rollback there, behind the hand-over, leaves less in common.
     """
     found: Joined | None = None
     for one in line:

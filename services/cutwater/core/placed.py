@@ -20,7 +20,7 @@ from cutwater.core.mirroring import Run
 BYTES_MAX = 8 * 1024 * 1024
 """Of the packed runs of a partition; beyond it the oldest are forgotten."""
 BLOCK_RUNS = 1_024
-"""So many are packed as one, and unpacked where a cut lies among them: some tenths of a millisecond."""
+"""So many are packed as one, and unpacked where a cut lies among them: a millisecond or two at most."""
 BLOCK_BYTES = 320
 """What a block takes beside its packed bytes."""
 MINUTE_MS = 60_000

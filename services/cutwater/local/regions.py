@@ -13,11 +13,15 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
+from cutwater.adapters.admin import described
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.generations import candidates
 from cutwater.adapters.settings import Settings, environment
+from cutwater.core import topics
 from cutwater.core.errors import FencedError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
+from cutwater.core.records import Claim
 from cutwater.local import job_topics
 from cutwater.local.broker import Broker
 from cutwater.local.children import Child
@@ -121,6 +125,20 @@ class Region:
         """
         env = {**self._env, **(beside.named_as_origin() if beside else {})}
         return running([name, str(self._job_file), *words], env, self.folder / "logs")
+
+    def claimed(self, job: str, verb: Verb) -> Claim | None:
+        """The first claim of this region, by a verb that is at work; None while there is none.
+
+        Raises UnavailableError where the verb has ended without one, and as `Verb.told` does.
+        """
+        working = verb.working()
+        if not described(self.cluster, [topics.candidates(job)]):
+            return None
+        known = candidates(self.cluster, job).by_id.values()
+        made = next((one.claim for one in known if one.claim.generation.region == self.name), None)
+        if made is None and not working:
+            raise UnavailableError("the verb has ended, and has claimed nothing")
+        return made
 
     def mirror(self, origin: Region, slots: Sequence[int] = ()) -> Supervised:
         """Copies another region here, or just some slots of it, until it is fenced."""

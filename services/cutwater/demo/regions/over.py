@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from cutwater.adapters import replicas, streams
-from cutwater.adapters.admin import described
-from cutwater.adapters.generations import candidates, told_parent
-from cutwater.core import topics
+from cutwater.adapters.generations import told_parent
 from cutwater.core.cuts import Cut
-from cutwater.core.errors import UnavailableError
 from cutwater.core.records import Claim, Milestone
 from cutwater.demo.regions import EU, US
 from cutwater.demo.regions.before import slots_of
@@ -66,18 +63,7 @@ def go_on(scene: Scene) -> None:
 
 def claimed(scene: Scene, here: Region, verb: Verb) -> Claim:
     """The generation that a verb has claimed in a region, while it is at work."""
-
-    def found() -> Claim | None:
-        working = verb.working()
-        if not described(here.cluster, [topics.candidates(scene.job.name)]):
-            return None
-        known = candidates(here.cluster, scene.job.name).by_id
-        made = [one.claim for one in known.values() if one.claim.generation.region == here.name]
-        if not (made or working):
-            raise UnavailableError("the verb has ended, and has claimed nothing")
-        return made[0] if made else None
-
-    return scene.until(found, f"a claim in {here.name}")
+    return scene.until(lambda: here.claimed(scene.job.name, verb), f"a claim in {here.name}")
 
 
 def take_over(scene: Scene, here: Region, claim: Claim, verb: Verb) -> dict[str, Any]:
