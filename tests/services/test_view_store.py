@@ -370,6 +370,44 @@ def test_folder_in_use_and_folder_that_is_none(tmp_path: Path) -> None:
         Store(tmp_path / "file", job, GENERATION)
 
 
+def test_a_scan_sees_its_moment_and_nothing_beyond_its_bounds(tmp_path: Path) -> None:
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    written = rows(job, store, [Sold(f"s{number}", 1, number) for number in range(50)])
+    store.commit(entry(job, 1), written)
+    names = sorted(written)
+    reading = store.scan(names[3], names[40], 7)
+    first = next(reading)
+    store.commit(entry(job, 2), {**dict.fromkeys(names[:45], b""), names[2] + b"\x00": b"new"})
+    store._db.flush()
+    pieces_read = [first, *reading]
+    assert [row for piece in pieces_read for row in piece] == [(name, written[name]) for name in names[3:40]]
+    assert [len(piece) for piece in pieces_read] == [7, 7, 7, 7, 7, 2]
+    assert list(store.scan(names[40], names[40], 7)) == []
+    store.close()
+
+
+def test_a_scan_of_a_damaged_file_does_not_end_as_if_it_were_whole(tmp_path: Path) -> None:
+    """What is missing of a state would be said to have vanished."""
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION)
+    written = rows(job, store, [Sold(f"s{number}", 1, number) for number in range(20_000)])
+    store.put(written)
+    store._db.flush()
+    store.close()
+    table = max((tmp_path / "v").glob("*.sst"), key=lambda file: file.stat().st_size)
+    data = bytearray(table.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    table.write_bytes(data)
+    store = Store(tmp_path / "v", job, GENERATION)
+    read = 0
+    with pytest.raises(MachineError, match=r"/v: reading failed: .*[Cc]hecksum"):  # noqa: PT012
+        for piece in store.scan(min(written), max(written) + b"\x00", 500):
+            read += len(piece)
+    assert 0 < read < len(written)
+    store.close()
+
+
 def test_damage_is_not_taken_for_a_lock(tmp_path: Path) -> None:
     """RocksDB speaks of a block's checksum: whoever reads "lock" in that looks for a process that is not there."""
     job, _ = make_job(tmp_path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cutwater.core.driving import Plan
@@ -114,6 +114,12 @@ class SimTable:
     def cursor(self, stop: bytes) -> SimCursor:
         now = {**self._disk.rows, **self._unlogged}
         return SimCursor(sorted((key, value) for key, value in now.items() if value is not None and key < stop))
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+        now = {**self._disk.rows, **self._unlogged}
+        return iter(
+            sorted((key, value) for key, value in now.items() if value is not None and start <= key < stop)
+        )
 
     def checkpoint(self, folder: Path) -> None:
         self.flush()

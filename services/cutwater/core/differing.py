@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress
+from operator import itemgetter, ne
 
 Rows = Sequence[tuple[bytes, bytes]]
 """Names and values, at least one, in the order of names. The next ones of a state lie behind these."""
@@ -25,8 +26,19 @@ def differences(
         # Up to where both are known: what one has beyond it may stand in the other's next rows.
         up_to = min(bounds)
         was, now = one.take(up_to), two.take(up_to)
-        if same is None or was != now:  # of rows that are alike, nothing is done one by one
+        if same is None:
             yield from _between(dict(was), dict(now), same)
+        elif was != now:
+            before, after = _unlike(was, now)
+            yield from _between(dict(before), dict(after), same)
+
+
+def _unlike(was: Rows, now: Rows) -> tuple[Iterable[tuple[bytes, bytes]], Iterable[tuple[bytes, bytes]]]:
+    """Both without what stands at the same place in both: of rows that are alike, nothing is done one by one."""
+    if len(was) != len(now):
+        return was, now
+    unlike = list(map(ne, was, now))
+    return compress(was, unlike), compress(now, unlike)
 
 
 def _between(

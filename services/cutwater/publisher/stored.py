@@ -34,10 +34,10 @@ def closed(store: Store, after_ms: int, up_to_ms: int) -> Iterator[tuple[bytes, 
 
 def closed_pieces(store: Store, after_ms: int, up_to_ms: int) -> Iterator[list[tuple[bytes, bytes]]]:
     """The same, many at a time."""
-    length, pinned = store.segment_ms, store.pin()
+    length = store.segment_ms
     after, up_to = layout.end_suffix(after_ms), layout.end_suffix(up_to_ms)
     first, last = layout.first_live(after_ms, length), layout.first_live(up_to_ms, length)
-    for piece in pinned.pieces(layout.segment_prefix(first), layout.segment_prefix(last + 1), PIECE_ROWS):
+    for piece in store.scan(layout.segment_prefix(first), layout.segment_prefix(last + 1), PIECE_ROWS):
         # Only the first segment and the last one have windows on both sides of a bound.
         if layout.parse_segment(piece[0][0]) > first and layout.parse_segment(piece[-1][0]) < last:
             yield piece

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,21 @@ class Store:
         """The rows as they are now, for any number of readers."""
         with self._guard("pinning the rows"):
             return Pinned(self._db.cursor(WINDOWS_END), self.folder)
+
+    def scan(self, start: bytes, stop: bytes, piece_rows: int) -> Iterator[list[tuple[bytes, bytes]]]:
+        """All rows in [start, stop) as they are at the first piece, so many at a time: for less than by `pin`.
+
+        Raises MachineError when the disk fails.
+        """
+        shown, rows = self.pin(), self._db.scan(start, stop)
+        while piece := list(islice(rows, piece_rows)):
+            yield piece
+            start = piece[-1][0] + b"\x00"
+        left = shown.first(start)  # raises, where reading failed
+        if left is not None and left < stop:
+            raise MachineError(
+                f"{self.folder}: reading ended before its end. Delete the folder to rebuild the view."
+            )
 
     def figures(self) -> Figures | None:
         """The table's own numbers; None while it is closed or replaced."""

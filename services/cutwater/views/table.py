@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -64,6 +64,12 @@ class Table(Protocol):
 
     def cursor(self, stop: bytes) -> Cursor:
         """Over the keys below `stop`."""
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys in [start, stop) with their values, in order, as they are now.
+
+        For less than a cursor takes; but where reading fails, it ends as if that had been all.
+        """
 
     def checkpoint(self, folder: Path) -> None:
         """The table as it is now as another one in a new folder, durable. Files are shared where they can be."""
@@ -144,6 +150,12 @@ class RocksTable:
         options.set_iterate_upper_bound(stop)
         cursor: Cursor = self._db.iter(options)
         return cursor
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+        options = ReadOptions()
+        options.set_iterate_upper_bound(stop)
+        rows: Iterator[tuple[bytes, bytes]] = self._db.items(from_key=start, read_opt=options)
+        return rows
 
     def checkpoint(self, folder: Path) -> None:
         Checkpoint(self._db).create_checkpoint(str(folder))
