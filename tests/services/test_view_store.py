@@ -8,8 +8,10 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -405,6 +407,24 @@ def test_a_scan_of_a_damaged_file_does_not_end_as_if_it_were_whole(tmp_path: Pat
         for piece in store.scan(min(written), max(written) + b"\x00", 500):
             read += len(piece)
     assert 0 < read < len(written)
+    store.close()
+
+
+class _Short(RocksTable):
+    """Its scan ends after three rows, as where reading failed for a moment."""
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return islice(super().scan(start, stop), 3)
+
+
+def test_a_scan_that_ended_too_soon_is_told_though_the_disk_reads_again(tmp_path: Path) -> None:
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION, open_table=_Short)
+    written = rows(job, store, [Sold(f"s{number}", 1, number) for number in range(4)])
+    store.put(written)
+    with pytest.raises(MachineError, match=r"/v: reading ended before its end"):
+        list(store.scan(min(written), max(written) + b"\x00", 500))
+    assert [len(piece) for piece in store.scan(min(written), max(written), 500)] == [3]
     store.close()
 
 

@@ -112,14 +112,14 @@ class SimTable:
         self._unlogged = {}
 
     def cursor(self, stop: bytes) -> SimCursor:
-        now = {**self._disk.rows, **self._unlogged}
-        return SimCursor(sorted((key, value) for key, value in now.items() if value is not None and key < stop))
+        return SimCursor(self._between(b"", stop))
 
     def scan(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return iter(self._between(start, stop))
+
+    def _between(self, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
         now = {**self._disk.rows, **self._unlogged}
-        return iter(
-            sorted((key, value) for key, value in now.items() if value is not None and start <= key < stop)
-        )
+        return sorted((key, value) for key, value in now.items() if value is not None and start <= key < stop)
 
     def checkpoint(self, folder: Path) -> None:
         self.flush()

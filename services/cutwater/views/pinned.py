@@ -27,13 +27,8 @@ class Pinned:
 
     def rows(self, start: bytes, stop: bytes, piece_rows: int = PIECE_ROWS) -> Iterator[tuple[bytes, bytes]]:
         """Storage keys in [start, stop) with their values, in order. Raises MachineError when the disk fails."""
-        for piece in self.pieces(start, stop, piece_rows):
-            yield from piece
-
-    def pieces(self, start: bytes, stop: bytes, piece_rows: int) -> Iterator[list[tuple[bytes, bytes]]]:
-        """The same, so many at a time."""
         while piece := self.piece(start, stop, piece_rows):
-            yield piece
+            yield from piece
             if len(piece) < piece_rows:
                 return
             start = piece[-1][0] + b"\x00"

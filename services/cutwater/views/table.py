@@ -146,15 +146,11 @@ class RocksTable:
         return any(self._db.property_int_value(f"rocksdb.{one}") for one in _COMPACTIONS)
 
     def cursor(self, stop: bytes) -> Cursor:
-        options = ReadOptions()
-        options.set_iterate_upper_bound(stop)
-        cursor: Cursor = self._db.iter(options)
+        cursor: Cursor = self._db.iter(_below(stop))
         return cursor
 
     def scan(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
-        options = ReadOptions()
-        options.set_iterate_upper_bound(stop)
-        rows: Iterator[tuple[bytes, bytes]] = self._db.items(from_key=start, read_opt=options)
+        rows: Iterator[tuple[bytes, bytes]] = self._db.items(from_key=start, read_opt=_below(stop))
         return rows
 
     def checkpoint(self, folder: Path) -> None:
@@ -180,6 +176,12 @@ class RocksTable:
 
     def _unlock(self) -> None:
         self._lock.close()
+
+
+def _below(stop: bytes) -> ReadOptions:
+    options = ReadOptions()
+    options.set_iterate_upper_bound(stop)
+    return options
 
 
 def locked(place: Path) -> IO[bytes]:
