@@ -46,11 +46,12 @@ class UsersBroker:
 @contextmanager
 def users_broker(folder: Path, kafka_jars: list[Path], users: list[str]) -> Iterator[UsersBroker]:
     """Started, and ended with the block."""
-    door = free_ports(8)[-1]
-    plain = Broker(folder, find_java(), kafka_jars)
+    port, controller, door = free_ports(
+        3
+    )  # in one draw: a port that is drawn and not yet bound may be drawn again
     known = " ".join(f'user_{user}="{PASSWORD}"' for user in users)
     login = f"org.apache.kafka.common.security.plain.PlainLoginModule required {known};"
-    ours = server_properties(folder, plain.port, plain.controller_port, {})
+    ours = server_properties(folder, port, controller, {})
     protocols = ours["listener.security.protocol.map"]
     overrides = {
         "listeners": f"{ours['listeners']},SASL_PLAINTEXT://{LOOPBACK}:{door}",
@@ -62,8 +63,7 @@ def users_broker(folder: Path, kafka_jars: list[Path], users: list[str]) -> Iter
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
     }
-    ports = {"port": plain.port, "controller_port": plain.controller_port}
-    broker = Broker(folder, find_java(), kafka_jars, overrides=overrides, **ports)  # type: ignore[arg-type]
+    broker = Broker(folder, find_java(), kafka_jars, port=port, controller_port=controller, overrides=overrides)
     with Supervisor([broker.supervised()]) as supervisor:
         supervisor.start(threading.Event())
         yield UsersBroker(broker.cluster, f"{LOOPBACK}:{door}")

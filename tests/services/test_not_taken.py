@@ -72,10 +72,24 @@ def test_the_client_takes_no_more_before_it_says_why(
     assert one.cut_off, "the client took all of it before it heard of the refusal"
 
 
+class Forgetting(Listening):
+    """What has not been told of when the first report of a transaction comes is told of no more."""
+
+    def _telling(self, serve: Callable[[], int]) -> int:
+        left = super()._telling(serve)
+        return max(left, 1) if self._reports.failed is not None else left
+
+
+@pytest.mark.parametrize("kind", [Listening, Forgetting])
 def test_one_that_is_dropped_itself_is_written_once_more(
-    broker: Any, unique: Callable[[str], str], refusing: str, taking: str, monkeypatch: pytest.MonkeyPatch
+    broker: Any,
+    unique: Callable[[str], str],
+    refusing: str,
+    taking: str,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Listening],
 ) -> None:
-    """The client may tell of the record that is refused no more than of those that go with it."""
+    """The client may tell of what is refused no more than of what goes with it, and of some never."""
     hear, first = Reports.hear, list[Reports]()
 
     def listen(reports: Reports, error: Any, message: Any) -> None:
@@ -84,7 +98,7 @@ def test_one_that_is_dropped_itself_is_written_once_more(
         hear(reports, dropped if error is not None and reports is first[0] else error, message)
 
     monkeypatch.setattr(Reports, "hear", listen)
-    one = Listening(broker.cluster, unique("dropped"))
+    one = kind(broker.cluster, unique("dropped"))
     assert refused(one, everywhere(refusing, [LARGE]) + everywhere(taking, FEW)) == refusing
     assert first[-1] is not first[0], "it was written twice"
     one.copy(everywhere(taking, FEW), list)

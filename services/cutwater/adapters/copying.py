@@ -20,6 +20,8 @@ _AGAINST_SETTINGS = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_
 """The topic's own: asking again does not help."""
 _LEFT_OVER = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 """The client drops the others of a transaction when one is not taken, and may tell of them first."""
+_REASON_S = 3.0
+"""How long it may tell only of records that it dropped, before they are written once more to learn why."""
 Headers = list[tuple[str, bytes | None]]
 
 
@@ -127,11 +129,7 @@ class CopyingWriter(TransactionalWriter):
 
     def _require_taken(self) -> None:
         """Before the proof: where records are missing that were not taken, it would find that somebody deletes."""
-        deadline = time.monotonic() + TIMEOUT_S
-        # Not until all are told of: the client may forget one that came as another was refused.
-        while not self._reports.say_why and (left := self._telling(lambda: self._producer.flush(0.5))):
-            if time.monotonic() > deadline:
-                raise UnavailableError(f"{left} copied records were not acknowledged in {TIMEOUT_S:g} s")
+        self._hear_of_all()
         if self._reports.failed is None:
             return
         error, topic = self._reports.failed
@@ -145,6 +143,17 @@ class CopyingWriter(TransactionalWriter):
         if error.code() in _LEFT_OVER:
             raise _UntoldError(str(explained))
         raise NotTakenError(str(explained), topic) if isinstance(explained, UsageError) else explained
+
+    def _hear_of_all(self) -> None:
+        """Serve the client's reports until there are no more, or one says why a record was not taken."""
+        began = time.monotonic()
+        while not self._reports.say_why and (left := self._telling(lambda: self._producer.flush(0.5))):
+            waited = time.monotonic() - began
+            # It keeps one that came as another was refused, and tells nothing of it before the transaction ends.
+            if self._reports.failed is not None and waited > _REASON_S:
+                return
+            if waited > TIMEOUT_S:
+                raise UnavailableError(f"{left} copied records were not acknowledged in {TIMEOUT_S:g} s")
 
     def _telling(self, serve: Callable[[], int]) -> int:
         """Let the client tell of records. CPython makes a SystemError of a fatal error that comes with them."""
