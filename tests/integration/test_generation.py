@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 import time
@@ -29,6 +30,7 @@ from cutwater.core.errors import ForeignRowsError
 from cutwater.core.generations import Generation
 from cutwater.core.job import CORRECTION, TOMBSTONE
 from cutwater.core.records import Milestone
+from cutwater.local.priority import BEHIND
 from harness import wait_until
 
 EVENTS = [*counting.events(3_999), {"key": "k0", "at": counting.START_MS + 600_000, "value": 1}]
@@ -256,6 +258,12 @@ def promoted(cli: Cli, number: int) -> str:
     return wait_until(found, f"generation {number} promoted; logs in {cli.folder}", 240)
 
 
+def running(cli: Cli, module: str) -> list[psutil.Process]:
+    """The stack's processes of a service, in whatever generation."""
+    words = ["-m", module, cli.job_file]
+    return [one for one in psutil.process_iter(["cmdline"]) if (one.info["cmdline"] or [])[1:] == words]
+
+
 @pytest.mark.timeout(1_200)  # three Spark drivers, one after the other
 @pytest.mark.rotating
 def test_foreign_rows_and_a_lost_checkpoint_end_a_generation_and_the_next_one_follows(cli: Cli) -> None:
@@ -268,9 +276,10 @@ def test_foreign_rows_and_a_lost_checkpoint_end_a_generation_and_the_next_one_fo
     assert producer.flush(10) == 0
     produce(cli, EVENTS[1_000:2_000])
     second = promoted(cli, 2)
-    for process in psutil.process_iter(["cmdline"]):
-        if (process.info["cmdline"] or [])[1:] == ["-m", "cutwater_spark.driver", cli.job_file]:
-            process.kill()
+    assert {one.nice() for one in running(cli, "cutwater_spark.driver")} == {os.nice(0) + BEHIND}
+    assert {one.nice() for one in running(cli, "cutwater.publisher")} == {os.nice(0)}, "consumers wait for it"
+    for process in running(cli, "cutwater_spark.driver"):
+        process.kill()
     shutil.rmtree(cli.folder / "data/checkpoints/counts" / second)
     produce(cli, EVENTS[2_000:])
     third = promoted(cli, 3)

@@ -19,6 +19,7 @@ import pytest
 from cutwater.core.errors import FencedError, MachineError, UnavailableError
 from cutwater.local import guard
 from cutwater.local.children import Child
+from cutwater.local.priority import BEHIND
 from cutwater.local.restarts import NEVER_RESTART, RestartPolicy
 from cutwater.local.supervisor import Supervised, Supervisor, stop_on_signals
 
@@ -77,6 +78,23 @@ def test_output_goes_to_the_log_and_the_pid_is_the_commands_own(tmp_path: Path) 
     assert eventually(lambda: child.poll() is not None)
     assert sorted(child.log_tail()) == sorted([f"{child.pid} hello", "oops"])
     assert child.stop(1) == 0
+
+
+@pytest.mark.parametrize("niceness", [0, BEHIND])
+def test_whatever_a_child_starts_gives_way_as_it_does(niceness: int, tmp_path: Path) -> None:
+    """Sessions share a processor out among themselves, where the system does so; else processes do."""
+    code = """
+        import os, subprocess, sys, time
+        time.sleep(0.5)
+        asks = "import os, sys; print(os.nice(0), *sys.stdin.read().split()[2:])"
+        group = "/proc/self/autogroup"
+        subprocess.run([sys.executable, "-c", asks], stdin=open(group if os.path.exists(group) else os.devnull))
+    """
+    child = Child("one", python(code), {}, tmp_path / "one.log", NEVER_RESTART, niceness=niceness)
+    child.start()
+    assert eventually(lambda: child.poll() is not None)
+    grouped = [str(niceness)] if Path("/proc/self/autogroup").exists() else []
+    assert child.log_tail()[-1].split() == [str(os.nice(0) + niceness), *grouped]
 
 
 def test_the_command_finds_signals_and_files_as_usual(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from cutwater.core.errors import MachineError
 from cutwater.local import guard
+from cutwater.local.priority import step_back
 from cutwater.local.restarts import RestartPolicy
 
 KILL_WAIT_SECONDS = 10.0  # SIGKILL works at once, except on a process stuck in the kernel
@@ -32,7 +33,8 @@ class Child:
     `env` holds additions to this process's environment. Output goes to `log_path`, appended; a log above
     16 MiB is moved to `<name>.1` before a start. `before_start` may raise to prevent a start that cannot
     succeed (no disk, port taken). With `terminate_leader_only`, SIGTERM goes to the process itself and not
-    to those it started: for a driver that needs its JVM in order to end well.
+    to those it started: for a driver that needs its JVM in order to end well. With a `niceness` above 0 it
+    gives way to others.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Child:
         *,
         before_start: Callable[[], None] | None = None,
         terminate_leader_only: bool = False,
+        niceness: int = 0,
     ) -> None:
         self.name = name
         self.argv = list(argv)
@@ -53,6 +56,7 @@ class Child:
         self.restart = restart
         self._before_start = before_start
         self._terminate_leader_only = terminate_leader_only
+        self._niceness = niceness
         self._process: subprocess.Popen[bytes] | None = None
         self._guard_pipe: int | None = None
         self._gone = True
@@ -87,6 +91,8 @@ class Child:
             raise MachineError(f"{self.name} cannot be started: {error} (log: {self.log_path})") from error
         finally:
             os.close(reader)
+        if self._niceness:
+            step_back(self._process.pid, self._niceness)
         self._guard_pipe, self._gone = writer, False
 
     def poll(self) -> int | None:

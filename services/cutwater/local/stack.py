@@ -40,6 +40,7 @@ from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
 from cutwater.local.parting import Ended
 from cutwater.local.ports import free_ports, require_free
+from cutwater.local.priority import BEHIND
 from cutwater.local.renewing import Renewals
 from cutwater.local.restarts import RestartPolicy
 from cutwater.local.running import RunningStack
@@ -50,6 +51,8 @@ Report = Callable[[str], None]
 READY_SECONDS_MAX = 180.0
 
 _SERVICES = ("commit-signal", "rehydrator", "publisher", "watch", "driver")
+_BEHIND = frozenset({"cutwater_spark.driver", "cutwater.watch"})
+"""Readers wait for the others: most of all in a hand-over, while one driver ends and another one commits."""
 _PORTS_AT_WORK = ("CUTWATER_SPARK_UI_PORT", "CUTWATER_DRIVER_PORT", "CUTWATER_SIGNAL_PORT")
 # What a program of the user's own needs of the stack; secrets stay where they are.
 _FOR_A_PROGRAM = (
@@ -287,6 +290,7 @@ class Stack:
             log,
             RestartPolicy(restarts_max=10, window_seconds=300.0),
             terminate_leader_only=leader_only,
+            niceness=BEHIND if module in _BEHIND else 0,
         )
         return Supervised(child, ready, READY_SECONDS_MAX) if ready else Supervised(child)
 
