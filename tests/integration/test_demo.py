@@ -25,6 +25,9 @@ def test_the_demonstration_is_exact(tmp_path: Path) -> None:
     assert demo.finish() == 0, demo.text()
     assert EXACT in demo.text()
     assert re.search(r"18,113 rows served, 18,113 expected", demo.text())
+    ending = demo.text().partition(": 0 lost")[2]
+    assert "took" in ending
+    assert "rdkafka" not in ending, ending  # its own broker ends: nobody needs to hear that it has gone
     assert (demo.data_dir / "delays.png").stat().st_size > 10_000
     assert [one for one in children if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
 

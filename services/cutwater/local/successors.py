@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import candidacy, promoted
 from cutwater.adapters.streams import Tail
@@ -67,7 +68,8 @@ class Successors:
 
     def _look(self) -> list[Supervised]:
         if self._tail is None:
-            self._tail = Tail(self._cluster, topics.candidates(self._job))
+            # Quiet: it outlives the stack's own broker, and would tell of that as it is closed.
+            self._tail = Tail(self._cluster, topics.candidates(self._job), **QUIET)
         for record in self._tail.poll():
             self._known = self._known.after(candidacy(record))
         fresh = [one for one, at in self._known.by_id.items() if at.open and one not in self._made]
