@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,8 +31,8 @@ from cutwater.core.errors import ForeignRowsError
 from cutwater.core.generations import Generation
 from cutwater.core.job import CORRECTION, TOMBSTONE
 from cutwater.core.records import Milestone
-from cutwater.local.priority import BEHIND
-from harness import wait_until
+from cutwater.local.stack import BEHIND
+from harness import descendants, wait_until
 
 EVENTS = [*counting.events(3_999), {"key": "k0", "at": counting.START_MS + 600_000, "value": 1}]
 """The last one is the newest, so that every watermark gets there."""
@@ -278,8 +279,13 @@ def test_foreign_rows_and_a_lost_checkpoint_end_a_generation_and_the_next_one_fo
     second = promoted(cli, 2)
     assert {one.nice() for one in running(cli, "cutwater_spark.driver")} == {os.nice(0) + BEHIND}
     assert {one.nice() for one in running(cli, "cutwater.publisher")} == {os.nice(0)}, "consumers wait for it"
-    for process in running(cli, "cutwater_spark.driver"):
-        process.kill()
+    # Its JVM, too: it lives on for a moment, and wrote its next offsets behind the folder's end.
+    drivers = running(cli, "cutwater_spark.driver")
+    killed = [one for driver in drivers for one in (*descendants(driver.pid), driver)]
+    for process in killed:
+        with suppress(psutil.NoSuchProcess):  # it ended with the one before it
+            process.kill()
+    psutil.wait_procs(killed, timeout=10)
     shutil.rmtree(cli.folder / "data/checkpoints/counts" / second)
     produce(cli, EVENTS[2_000:])
     third = promoted(cli, 3)

@@ -19,8 +19,8 @@ import pytest
 from cutwater.core.errors import FencedError, MachineError, UnavailableError
 from cutwater.local import guard
 from cutwater.local.children import Child
-from cutwater.local.priority import BEHIND
 from cutwater.local.restarts import NEVER_RESTART, RestartPolicy
+from cutwater.local.stack import BEHIND
 from cutwater.local.supervisor import Supervised, Supervisor, stop_on_signals
 
 WAIT_SECONDS = 20.0
@@ -84,8 +84,7 @@ def test_output_goes_to_the_log_and_the_pid_is_the_commands_own(tmp_path: Path) 
 def test_whatever_a_child_starts_gives_way_as_it_does(niceness: int, tmp_path: Path) -> None:
     """Sessions share a processor out among themselves, where the system does so; else processes do."""
     code = """
-        import os, subprocess, sys, time
-        time.sleep(0.5)
+        import os, subprocess, sys
         asks = "import os, sys; print(os.nice(0), *sys.stdin.read().split()[2:])"
         group = "/proc/self/autogroup"
         subprocess.run([sys.executable, "-c", asks], stdin=open(group if os.path.exists(group) else os.devnull))

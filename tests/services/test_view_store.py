@@ -428,6 +428,21 @@ def test_a_scan_that_ended_too_soon_is_told_though_the_disk_reads_again(tmp_path
     store.close()
 
 
+class _Unread(RocksTable):
+    """Its scan does not even begin; rocksdict raises the bare class."""
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+        raise Exception("IO error: no such file")
+
+
+def test_a_scan_that_cannot_begin_is_told_as_a_failure_of_the_disk(tmp_path: Path) -> None:
+    job, _ = make_job(tmp_path)
+    store = Store(tmp_path / "v", job, GENERATION, open_table=_Unread)
+    with pytest.raises(MachineError, match=r"/v: reading the rows: IO error: no such file"):
+        list(store.scan(b"", b"\xff", 500))
+    store.close()
+
+
 def test_damage_is_not_taken_for_a_lock(tmp_path: Path) -> None:
     """RocksDB speaks of a block's checksum: whoever reads "lock" in that looks for a process that is not there."""
     job, _ = make_job(tmp_path)

@@ -18,7 +18,6 @@ from typing import BinaryIO
 
 from cutwater.core.errors import MachineError
 from cutwater.local import guard
-from cutwater.local.priority import step_back
 from cutwater.local.restarts import RestartPolicy
 
 KILL_WAIT_SECONDS = 10.0  # SIGKILL works at once, except on a process stuck in the kernel
@@ -33,8 +32,8 @@ class Child:
     `env` holds additions to this process's environment. Output goes to `log_path`, appended; a log above
     16 MiB is moved to `<name>.1` before a start. `before_start` may raise to prevent a start that cannot
     succeed (no disk, port taken). With `terminate_leader_only`, SIGTERM goes to the process itself and not
-    to those it started: for a driver that needs its JVM in order to end well. With a `niceness` above 0 it
-    gives way to others.
+    to those it started: for a driver that needs its JVM in order to end well. With a `niceness` above 0
+    (to 19) it gives way to others by so much more than this process does.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class Child:
         try:
             with self._open_log() as log:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", guard.__file__, str(reader), *self.argv],
+                    [sys.executable, "-I", "-S", guard.__file__, str(reader), str(self._niceness), *self.argv],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -91,8 +90,6 @@ class Child:
             raise MachineError(f"{self.name} cannot be started: {error} (log: {self.log_path})") from error
         finally:
             os.close(reader)
-        if self._niceness:
-            step_back(self._process.pid, self._niceness)
         self._guard_pipe, self._gone = writer, False
 
     def poll(self) -> int | None:

@@ -1,6 +1,6 @@
 """What stands between a supervisor that is killed and children that run on without it.
 
-Started as `python -I -S guard.py FD COMMAND...` in a new session, it leaves a *watcher* behind and then
+Started as `python -I -S guard.py FD NICENESS COMMAND...` in a new session, it leaves a *watcher* behind and then
 becomes the command (`exec`: the process id that the supervisor knows is the command's own). The watcher
 reads a pipe whose other end only the supervisor holds. One byte means "ended in order"; end of file means
 the supervisor is gone, and the watcher kills everything in the command's session, grandchildren such as
@@ -12,6 +12,7 @@ Standard library only and no import of cutwater: it runs without site-packages, 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -89,10 +90,23 @@ def _leave_watcher(pipe: int) -> None:
         os._exit(0)
 
 
+def _step_back(niceness: int) -> None:
+    """This process, and whatever it starts from now on, gives way to others by so much more. Not the watcher.
+
+    Where the system does not do so for sessions, it is less, and nobody is harmed.
+    """
+    os.nice(niceness)
+    # Linux shares out among sessions first, and niceness counts within one only (sched(7), autogroup).
+    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as session:
+        session.write(str(niceness))
+
+
 def main(argv: list[str]) -> None:
-    pipe, command = int(argv[0]), argv[1:]
+    pipe, niceness, command = int(argv[0]), int(argv[1]), argv[2:]
     _leave_watcher(pipe)
     os.close(pipe)
+    if niceness:
+        _step_back(niceness)
     # Python ignores these two, and what is ignored stays ignored across exec.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

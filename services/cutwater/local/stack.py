@@ -40,7 +40,6 @@ from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
 from cutwater.local.parting import Ended
 from cutwater.local.ports import free_ports, require_free
-from cutwater.local.priority import BEHIND
 from cutwater.local.renewing import Renewals
 from cutwater.local.restarts import RestartPolicy
 from cutwater.local.running import RunningStack
@@ -51,6 +50,8 @@ Report = Callable[[str], None]
 READY_SECONDS_MAX = 180.0
 
 _SERVICES = ("commit-signal", "rehydrator", "publisher", "watch", "driver")
+BEHIND = 5
+"""A third of the share of those that readers wait for: niceness, in which each step is a quarter."""
 _BEHIND = frozenset({"cutwater_spark.driver", "cutwater.watch"})
 """Readers wait for the others: most of all in a hand-over, while one driver ends and another one commits."""
 _PORTS_AT_WORK = ("CUTWATER_SPARK_UI_PORT", "CUTWATER_DRIVER_PORT", "CUTWATER_SIGNAL_PORT")

@@ -148,8 +148,9 @@ class Store:
 
         Raises MachineError when the disk fails.
         """
+        shown = self.pin()
         with self._guard("reading the rows"):
-            shown, rows = self.pin(), self._db.scan(start, stop)
+            rows = self._db.scan(start, stop)
         while piece := list(islice(rows, piece_rows)):
             yield piece
             start = piece[-1][0] + b"\x00"
