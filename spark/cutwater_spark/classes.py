@@ -43,12 +43,13 @@ def write(archive: Path) -> None:
         .getOrCreate()
     )
     gateway = session.sparkContext._gateway
-    with tempfile.TemporaryDirectory() as folder:
-        _stream(session, folder)
-    session.stop()
     jvm: subprocess.Popen[bytes] = gateway.proc
-    gateway.shutdown()
-    jvm.communicate(timeout=EXIT_S)  # the end of its input is its sign to end
+    # The JVM writes to the folder until it has ended: a cancelled batch's task, RocksDB's upkeep.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        _stream(session, folder)
+        session.stop()
+        gateway.shutdown()
+        jvm.communicate(timeout=EXIT_S)  # the end of its input is its sign to end
     if jvm.returncode or not fresh.exists():
         raise UsageError(f"Java wrote no archive of classes to {fresh}: is it Java 13 or newer? Is there room?")
     fresh.replace(archive)

@@ -73,7 +73,7 @@ def test_what_is_lost_is_told_although_nobody_promotes(regions: Regions) -> None
 
 @pytest.mark.rotating
 def test_a_line_that_was_decided_against_goes_on_with_nothing(regions: Regions) -> None:
-    """Neither verb says that it is done, and the region whose line counts is not released."""
+    """Neither verb says that it is done, and the region whose line counts is not released; nor is a fork."""
     us, eu = regions.us, regions.eu
     with arrived(regions) as driver:
         second = Generation.parse(eu.run(us, "failover", "--force", "--wait", "0")["generation"])
@@ -83,6 +83,9 @@ def test_a_line_that_was_decided_against_goes_on_with_nothing(regions: Regions) 
     driver.epoch(us.produce(20))
     us.await_token(f"{FIRST}:3")
     assert eu.run(us, "failover", "--force")["first"] == f"{second}:3", "it is done"
+    for dry in (["--dry-run"], []):
+        assert "that is a fork" in " ".join(eu.run(us, "switchover", *dry, code=UsageError.exit_code).split())
+    assert not rests(us)
     words = ["forks", "decide", str(eu.flow.job_file), "--keep", str(FIRST), "--reason", "its readers"]
     assert eu._call(us, words, {}).returncode == 0
     for verb in ("failover", "switchover"):

@@ -85,13 +85,18 @@ def fetcher(monkeypatch: pytest.MonkeyPatch) -> Fetcher:
     return made
 
 
+@pytest.mark.parametrize(
+    "code",
+    [KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.KAFKA_STORAGE_ERROR],
+    ids=["no leader", "not known yet", "disk fails"],
+)
 def test_what_others_are_answered_hides_no_partition_that_fails(
-    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    """Be it that they have nothing new."""
+    """Be it that they have nothing new. It is asked again first."""
     now_s = [100.0]
     monkeypatch.setattr(fetching, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
-    stub = _Stub({0: KafkaError.LEADER_NOT_AVAILABLE, 1: 0})
+    stub = _Stub({0: code, 1: 0})
     _asked(fetcher, stub)
     assert fetcher._failure is None
     now_s[0] += LATER_S

@@ -22,18 +22,6 @@ PARTITION_BYTES = 1 << 20
 _WAIT_MS = 50
 """How long a broker may wait for something to answer with. A new assignment waits for the answer, too."""
 _READ_COMMITTED = 1
-_PASSING = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.UNKNOWN_TOPIC_ID,
-        KafkaError.INCONSISTENT_TOPIC_ID,
-    }
-)
-"""Whoever asks again, and elsewhere, gets an answer."""
 
 
 class Requests:
@@ -71,7 +59,8 @@ class Requests:
         )
 
     def _heed(self, error: KafkaError, partition: int, way: Way, now_s: float) -> None:
-        if error.code() not in _PASSING:
+        # Somebody else may know it, or the same one soon; so it is with all that is not raised.
+        if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise_read_error(error, self._topic, partition)
         if way.unknown(now_s):
             raise self.unknown(partition, error.str())

@@ -99,8 +99,9 @@ def switchover(
     Releases the job there (unless 'cutwater release' has), waits until its last milestone has arrived, claims a
     generation, and asks for its promotion. The mirror goes on meanwhile, and brings what is still produced there.
 
-    Exit 2: there is no mirror, or no milestone; the regions have nothing in common, 'forks decide' kept the other
-    line, or an earlier claim is in the way: nothing was released. 4: a copy is begun anew or the mirror is paused,
+    Exit 2: there is no mirror, or no milestone; the regions have nothing in common, this one has gone on already
+    and the other one is a fork, 'forks decide' kept the other line, or an earlier claim is in the way: nothing was
+    released. 4: a copy is begun anew or the mirror is paused,
     and nothing was released; or not arrived, or not promoted, in time: run it again.
 
     Examples:  cutwater switchover job.yaml --origin us --dry-run  ·  cutwater switchover job.yaml --origin us

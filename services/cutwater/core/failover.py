@@ -161,15 +161,23 @@ def require_copying(origin: str, paused: bool) -> None:
 
 
 def require_current(again: Again, parent: Token, newest: Token) -> None:
-    """Raise UsageError where an earlier claim is in the way of a switchover: the job would rest behind a release.
+    """Raise UsageError where an earlier claim is in the way of a switchover, which releases the job for nothing.
 
     `parent`: what the claim goes on from; `newest`: where the origin is, which lives.
     """
-    if not again.done and parent != newest:
+    if parent == newest:
+        return
+    made, origin = again.claim.generation, again.claim.origin
+    if again.done:
         raise UsageError(
-            f"{again.claim.generation} was claimed from {parent}, and region {again.claim.origin} has gone on to "
-            f"{newest}. Nothing was released: 'cutwater generation abort {again.claim.generation}' first"
+            f"this region has gone on from {parent} with {made}, and region {origin} is at {newest}: that is a "
+            "fork, and a switchover does not bring it here. Nothing was released: 'cutwater forks list' shows it, "
+            "and 'cutwater release' there ends it"
         )
+    raise UsageError(
+        f"{made} was claimed from {parent}, and region {origin} has gone on to {newest}. Nothing was released: "
+        f"'cutwater generation abort {made}' first"
+    )
 
 
 def require_free(promoting: Candidate | None, again: Again | None) -> None:
