@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan
-from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
+from cutwater.core.errors import ProtocolError, UsageError
 
 _DECODINGS = "cutwater-decodings"
 _SEEDS, _SEED = "cutwater-seeds", "cutwater-seed"
@@ -115,14 +115,12 @@ class Checkpoint:
     def is_committed(self, epoch: int) -> bool:
         return bool(self._files.exists(self._path(f"{self.location}/commits/{epoch}")))
 
+    def is_planned(self, epoch: int) -> bool:
+        return bool(self._files.exists(self._path(f"{self.location}/offsets/{epoch}")))
+
     def plan(self, epoch: int) -> Plan:
-        """Raises DivergenceError without the file, ProtocolError when it is not of the one form we know (v1)."""
+        """Raises ProtocolError when the file is not of the one form we know (version v1)."""
         place = f"{self.location}/offsets/{epoch}"
-        if not self._files.exists(self._path(place)):
-            raise DivergenceError(
-                f"{place} is gone: somebody has removed the checkpoint, or a part of it, perhaps from under a "
-                "running driver. Put the right checkpoint back, or start a new generation from the last milestone."
-            )
         return parse_plan(self._text(self._path(place)), place)
 
     def _keep(self, path: Any, text: str) -> None:

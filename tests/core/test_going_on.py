@@ -193,17 +193,17 @@ def test_nothing_is_released_behind_a_mirror_that_rests() -> None:
         require_copying("us", paused=True)
 
 
-def test_an_earlier_claim_from_an_older_milestone_is_in_the_way_of_a_switchover() -> None:
+@pytest.mark.parametrize("released", [False, True])
+def test_an_earlier_claim_from_an_older_milestone_is_in_the_way_of_a_switchover(released: bool) -> None:
     """One from where the origin is is none. Behind one that is promoted the origin's milestones are a fork."""
     made, parent = claim(EU, told(US, 3))
     for done in (False, True):
-        require_current(Again(made, done), parent.token, Token(US, 3))
-    with pytest.raises(
-        UsageError, match=r"gone on from g1-us-00000000:3 .* is at g1-us-00000000:57: that is a fork"
-    ):
-        require_current(Again(made, done=True), parent.token, Token(US, 57))
-    with pytest.raises(UsageError, match=r"from g1-us-00000000:3, and region us has gone on to g1-us-00000000:57"):
-        require_current(Again(made, done=False), parent.token, Token(US, 57))
+        require_current(Again(made, done), parent.token, Token(US, 3), released)
+    with pytest.raises(UsageError, match=r"from g1-us-00000000:3 .*at g1-us-00000000:57: that is a fork") as fork:
+        require_current(Again(made, done=True), parent.token, Token(US, 57), released)
+    with pytest.raises(UsageError, match=r"from g1-us-00000000:3, and .* at g1-us-00000000:57\.") as old:
+        require_current(Again(made, done=False), parent.token, Token(US, 57), released)
+    assert [("Nothing was released" in str(one.value)) for one in (fork, old)] == [not released] * 2
 
 
 def test_who_is_refused_behind_the_fencing_is_told_of_the_mirror() -> None:

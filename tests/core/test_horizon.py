@@ -51,6 +51,8 @@ class World:
     def is_committed(self, epoch: int) -> bool:
         return epoch in self.barriers
 
+    is_planned = is_committed
+
     def plan(self, epoch: int) -> Plan:
         return Plan(Cut(), (10 + epoch) * DAY)
 

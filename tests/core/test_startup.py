@@ -51,9 +51,15 @@ def test_the_planned_epoch_must_read_what_its_barrier_said() -> None:
     """A checkpoint of equal numbers and other events is another checkpoint."""
     standing = Standing(3, 2, 3, 2)
     require_match("flights", standing, source_cut(3), source_cut(3))
-    require_match("flights", standing, None, source_cut(3))
     with pytest.raises(DivergenceError, match="epoch 3 reads other events"):
         require_match("flights", standing, source_cut(4), source_cut(3))
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_plan_that_is_gone_where_later_ones_stand_is_a_lost_checkpoint(alone: bool) -> None:
+    """Removed under a running driver."""
+    with pytest.raises(DivergenceError, match="the plan of epoch 2 is gone, and one of epoch 3 is there"):
+        require_match("flights", Standing(3, 2, 2, 2), None, source_cut(2), alone)
 
 
 def test_the_next_epoch_is_the_first_uncommitted_one() -> None:

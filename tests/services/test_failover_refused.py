@@ -108,6 +108,24 @@ def becomes_a_replica(regions: Regions, left: Generation) -> None:
 
 
 @pytest.mark.rotating
+def test_a_fork_that_was_released_is_none_that_was_brought(regions: Regions) -> None:
+    """A switchover does not say that it is done where it waited for milestones that contradict those here."""
+    us, eu = regions.us, regions.eu
+    with arrived(regions) as driver:
+        second = Generation.parse(eu.run(us, "failover", "--force", "--wait", "0")["generation"])
+    claim = claim_of(eu, second)
+    eu.signal(second)
+    Driver(eu, second).epoch(claim.source_cut, claim.origin_cut)
+    eu.await_token(f"{second}:3")
+    driver.epoch(us.produce(20))
+    us.await_token(f"{FIRST}:3")
+    us.run(None, "release", "--to", "eu")
+    with eu.mirroring(us):
+        refused = eu.run(us, "switchover", "--wait", "60", code=UsageError.exit_code)
+    assert f"ended at {FIRST}:3: that is a fork" in " ".join(refused.split())
+
+
+@pytest.mark.rotating
 def test_two_jobs_of_one_name_are_not_switched_over(regions: Regions) -> None:
     """Each region aggregates events of its own: found before the job is released there."""
     us, eu = regions.us, regions.eu

@@ -48,6 +48,9 @@ class SimCheckpoint:
     def is_committed(self, epoch: int) -> bool:
         return epoch in self._disk.commits
 
+    def is_planned(self, epoch: int) -> bool:
+        return epoch in self._disk.plans
+
     def plan(self, epoch: int) -> Plan:
         return self._disk.plans[epoch]
 

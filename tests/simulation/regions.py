@@ -574,7 +574,7 @@ class Regions(Several):
             del self.left[slot]
 
     def _switchover(self, process: Process, one: FailingOver, elsewhere: Any, name: str) -> None:
-        """As `cutwater switchover`."""
+        """As `cutwater switchover`, without what it refuses."""
         one.look()
         made = release(elsewhere, JOB, self.other(name).name, name, lambda: self.now_ms)
         while (arrival := one.arrival()) is None or arrival.token != made.token or one.released() is None:

@@ -80,7 +80,7 @@ def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
     plan.rename(plan.with_name(str(int(plan.name) + 1)))  # as Spark goes on, once the folder is gone
     code, said = refused()
     assert code == DivergenceError.exit_code
-    assert f"offsets/{plan.name} is gone" in said
+    assert f"the plan of epoch {plan.name} is gone" in said
     assert "start a new generation" in said
 
     copies.put_back("good")

@@ -124,6 +124,8 @@ def switchover(
     with steps.step("waiting for its last milestone") as status:
         found = _await_arrival(one, made, wait, status)
     again = one.claimed(found)
+    if again is not None:  # by an earlier try, or before it was released there
+        require_current(again, told_parent(again.claim).token, made.token, released=True)
     if again is not None and again.done:
         GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
         return
@@ -196,7 +198,7 @@ def _require_way(one: FailingOver, found: Found, newest: Milestone | None) -> No
     if again is None:
         one.plan(found)
     elif newest is not None:
-        require_current(again, told_parent(again.claim).token, newest.token)
+        require_current(again, told_parent(again.claim).token, newest.token, released=False)
 
 
 def _released(settings: Settings, job: Job) -> Release | None:

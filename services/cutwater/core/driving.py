@@ -83,7 +83,10 @@ class Checkpoint(Protocol):
 
     def is_committed(self, epoch: int) -> bool: ...
 
-    def plan(self, epoch: int) -> Plan: ...
+    def is_planned(self, epoch: int) -> bool: ...
+
+    def plan(self, epoch: int) -> Plan:
+        """Of an epoch that is planned."""
 
 
 class Barriers(Protocol):

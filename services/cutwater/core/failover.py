@@ -160,23 +160,24 @@ def require_copying(origin: str, paused: bool) -> None:
         )
 
 
-def require_current(again: Again, parent: Token, newest: Token) -> None:
-    """Raise UsageError where an earlier claim is in the way of a switchover, which releases the job for nothing.
+def require_current(again: Again, parent: Token, newest: Token, released: bool) -> None:
+    """Raise UsageError where a switchover would end with, or behind, an earlier claim from another milestone.
 
-    `parent`: what the claim goes on from; `newest`: where the origin is, which lives.
+    `parent`: what the claim goes on from; `newest`: where the origin is; `released`: it has given the job up.
     """
     if parent == newest:
         return
     made, origin = again.claim.generation, again.claim.origin
+    stands, so_far = ("ended", "") if released else ("is", " Nothing was released.")
     if again.done:
         raise UsageError(
-            f"this region has gone on from {parent} with {made}, and region {origin} is at {newest}: that is a "
-            "fork, and a switchover does not bring it here. Nothing was released: 'cutwater forks list' shows it, "
-            "and 'cutwater release' there ends it"
+            f"this region has gone on from {parent} with {made}, and region {origin} {stands} at {newest}: "
+            f"that is a fork, and a switchover does not bring it here.{so_far} 'cutwater forks list' shows it, "
+            "'cutwater forks loss' what is lost, and 'cutwater release' there ends it"
         )
     raise UsageError(
-        f"{made} was claimed from {parent}, and region {origin} has gone on to {newest}. Nothing was released: "
-        f"'cutwater generation abort {made}' first"
+        f"{made} was claimed from {parent}, and region {origin} {stands} at {newest}.{so_far} First 'cutwater "
+        f"generation abort {made}'"
     )
 
 

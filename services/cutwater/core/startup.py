@@ -60,10 +60,14 @@ def require_match(job: str, standing: Standing, planned: Cut | None, told: Cut |
     """Raise DivergenceError when checkpoint and stream contradict each other.
 
     `alone`: older drivers are fenced.
-    `planned` is the source cut in `offsets/N` of the newest barrier's epoch, `told` the one in that barrier.
+    `planned` is the source cut in `offsets/N` of the newest barrier's epoch, None without that file; `told` the
+    one in that barrier, None without any.
     """
     reason = contradiction(standing) if alone else lagging(standing)
-    if reason is None and told is not None and planned is not None and planned != told:
+    if reason is None and told is not None and planned is None:
+        # As where the folder was removed under a driver: Spark makes it anew for what it plans next.
+        reason = f"the plan of epoch {standing.barrier} is gone, and one of epoch {standing.planned} is there"
+    elif reason is None and planned != told:
         reason = f"epoch {standing.barrier} reads other events in the checkpoint than in its barrier"
     if reason:
         raise DivergenceError(

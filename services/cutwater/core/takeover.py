@@ -68,7 +68,7 @@ class TakeOver:
             milestone=milestone.epoch if milestone else NONE,
         )
         self._found(past, standing)
-        has_plan = newest is not None and standing.planned >= newest.epoch
+        has_plan = newest is not None and self._checkpoint.is_planned(newest.epoch)
         planned = self._checkpoint.plan(newest.epoch).source_cut if newest and has_plan else None
         require_match(self._job, standing, planned, newest.source_cut if newest else None, alone)
         return standing

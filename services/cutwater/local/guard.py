@@ -12,7 +12,6 @@ Standard library only and no import of cutwater: it runs without site-packages, 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -20,6 +19,7 @@ import sys
 import time
 
 SWEEP_SECONDS = 10.0
+TRIES, TRY_SECONDS = 5, 0.15
 
 
 def session_pids(session: int) -> list[int]:
@@ -97,8 +97,15 @@ def _step_back(niceness: int) -> None:
     """
     os.nice(niceness)
     # Linux shares out among sessions first, and niceness counts within one only (sched(7), autogroup).
-    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as session:
-        session.write(str(niceness))
+    for _ in range(TRIES):
+        try:
+            with open("/proc/self/autogroup", "wb", buffering=0) as session:
+                session.write(str(niceness).encode())
+            return
+        except BlockingIOError:  # of all who are not root one is heard in 0.1 s
+            time.sleep(TRY_SECONDS)
+        except OSError:
+            return
 
 
 def main(argv: list[str]) -> None:

@@ -52,7 +52,7 @@ READY_SECONDS_MAX = 180.0
 _SERVICES = ("commit-signal", "rehydrator", "publisher", "watch", "driver")
 BEHIND = 5
 """A third of the share of those that readers wait for: niceness, in which each step is a quarter."""
-_BEHIND = frozenset({"cutwater_spark.driver", "cutwater.watch"})
+_STEP_BACK = frozenset({"cutwater_spark.driver", "cutwater.watch"})
 """Readers wait for the others: most of all in a hand-over, while one driver ends and another one commits."""
 _PORTS_AT_WORK = ("CUTWATER_SPARK_UI_PORT", "CUTWATER_DRIVER_PORT", "CUTWATER_SIGNAL_PORT")
 # What a program of the user's own needs of the stack; secrets stay where they are.
@@ -291,7 +291,7 @@ class Stack:
             log,
             RestartPolicy(restarts_max=10, window_seconds=300.0),
             terminate_leader_only=leader_only,
-            niceness=BEHIND if module in _BEHIND else 0,
+            niceness=BEHIND if module in _STEP_BACK else 0,
         )
         return Supervised(child, ready, READY_SECONDS_MAX) if ready else Supervised(child)
 
