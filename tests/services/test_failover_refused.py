@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -71,9 +72,8 @@ def test_what_is_lost_is_told_although_nobody_promotes(regions: Regions) -> None
     assert not rests(us)
 
 
-@pytest.mark.rotating
-def test_a_line_that_was_decided_against_goes_on_with_nothing(regions: Regions) -> None:
-    """Neither verb says that it is done, and the region whose line counts is not released; nor is a fork."""
+def forked(regions: Regions) -> tuple[Generation, subprocess.Popen[bytes]]:
+    """Both regions go on from the second milestone; what does here, and its signaller."""
     us, eu = regions.us, regions.eu
     with arrived(regions) as driver:
         second = Generation.parse(eu.run(us, "failover", "--force", "--wait", "0")["generation"])
@@ -82,6 +82,14 @@ def test_a_line_that_was_decided_against_goes_on_with_nothing(regions: Regions) 
     eu.await_token(f"{second}:3")
     driver.epoch(us.produce(20))
     us.await_token(f"{FIRST}:3")
+    return second, signal
+
+
+@pytest.mark.rotating
+def test_a_line_that_was_decided_against_goes_on_with_nothing(regions: Regions) -> None:
+    """Neither verb says that it is done, and the region whose line counts is not released; nor is a fork."""
+    us, eu = regions.us, regions.eu
+    second, signal = forked(regions)
     assert eu.run(us, "failover", "--force")["first"] == f"{second}:3", "it is done"
     for dry in (["--dry-run"], []):
         assert "that is a fork" in " ".join(eu.run(us, "switchover", *dry, code=UsageError.exit_code).split())
@@ -111,14 +119,7 @@ def becomes_a_replica(regions: Regions, left: Generation) -> None:
 def test_a_fork_that_was_released_is_none_that_was_brought(regions: Regions) -> None:
     """A switchover does not say that it is done where it waited for milestones that contradict those here."""
     us, eu = regions.us, regions.eu
-    with arrived(regions) as driver:
-        second = Generation.parse(eu.run(us, "failover", "--force", "--wait", "0")["generation"])
-    claim = claim_of(eu, second)
-    eu.signal(second)
-    Driver(eu, second).epoch(claim.source_cut, claim.origin_cut)
-    eu.await_token(f"{second}:3")
-    driver.epoch(us.produce(20))
-    us.await_token(f"{FIRST}:3")
+    forked(regions)
     us.run(None, "release", "--to", "eu")
     with eu.mirroring(us):
         refused = eu.run(us, "switchover", "--wait", "60", code=UsageError.exit_code)

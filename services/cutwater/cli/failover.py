@@ -101,8 +101,8 @@ def switchover(
 
     Exit 2: there is no mirror, or no milestone; the regions have nothing in common, this one has gone on already
     and the other one is a fork, 'forks decide' kept the other line, or an earlier claim is in the way: nothing was
-    released. 4: a copy is begun anew or the mirror is paused,
-    and nothing was released; or not arrived, or not promoted, in time: run it again.
+    released. 4: a copy is begun anew or the mirror is paused, and nothing was released; or not arrived, or not
+    promoted, in time: run it again.
 
     Examples:  cutwater switchover job.yaml --origin us --dry-run  ·  cutwater switchover job.yaml --origin us
     """
@@ -126,9 +126,9 @@ def switchover(
     again = one.claimed(found)
     if again is not None:  # by an earlier try, or before it was released there
         require_current(again, told_parent(again.claim).token, made.token, released=True)
-    if again is not None and again.done:
-        GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
-        return
+        if again.done:
+            GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
+            return
     _go_on(one, settings, job, found, steps, wait, as_json)
 
 

@@ -170,10 +170,11 @@ def require_current(again: Again, parent: Token, newest: Token, released: bool) 
     made, origin = again.claim.generation, again.claim.origin
     stands, so_far = ("ended", "") if released else ("is", " Nothing was released.")
     if again.done:
+        ends = "" if released else " 'cutwater release' there ends it."
         raise UsageError(
             f"this region has gone on from {parent} with {made}, and region {origin} {stands} at {newest}: "
-            f"that is a fork, and a switchover does not bring it here.{so_far} 'cutwater forks list' shows it, "
-            "'cutwater forks loss' what is lost, and 'cutwater release' there ends it"
+            f"that is a fork, and a switchover does not bring it here.{so_far}{ends} 'cutwater forks list' shows "
+            "it, and 'cutwater forks loss' what is lost"
         )
     raise UsageError(
         f"{made} was claimed from {parent}, and region {origin} {stands} at {newest}.{so_far} First 'cutwater "
