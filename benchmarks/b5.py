@@ -29,6 +29,7 @@ from cutwater.local.children import Child
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.restarts import RestartPolicy
+from cutwater.local.spark_runtime import spark_environment
 from cutwater.local.supervisor import Supervisor
 
 TITLE = "B5: a topic of events into rows"
@@ -97,8 +98,7 @@ def prepare(options: Options, java: Path, cluster: Cluster, folder: Path) -> Sta
         "CUTWATER_BOOTSTRAP_SERVERS": cluster.bootstrap,
         "CUTWATER_DATA_DIR": str(folder),
         "CUTWATER_SPARK_JARS": ",".join(map(str, jars("spark"))),
-        "JAVA_HOME": str(java.resolve().parent.parent),
-        "PYSPARK_PYTHON": sys.executable,
+        **spark_environment(java),
     }
     return Stage(options, cluster, env, folder, decode_events.expected(options.size, options.seed))
 

@@ -25,6 +25,7 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.local.children import Child
 from cutwater.local.restarts import RestartPolicy
+from cutwater.local.spark_runtime import spark_environment
 
 CUTWATER, NOOP, STREAMS = "cutwater", "spark-noop", "kafka-streams"
 JOB_FILE = Path(__file__).with_name("jobs") / "b2.yaml"
@@ -144,8 +145,7 @@ class Contest:
             "CUTWATER_SPARK_JARS": ",".join(map(str, stage.spark_jars)),
             "CUTWATER_SPARK_DRIVER_MEMORY": HEAP,
             "CUTWATER_REGION": GENERATION.region,
-            "JAVA_HOME": str(stage.java.resolve().parent.parent),
-            "PYSPARK_PYTHON": sys.executable,
+            **spark_environment(stage.java),
         }
 
     def _streams(self) -> tuple[list[str], dict[str, str]]:

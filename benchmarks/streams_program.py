@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.java_program import class_path
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.core.job import Job
@@ -52,4 +53,4 @@ def program(
     numbers = [str(one) for one in (window.size_ms, window.slide_ms, job.lateness_ms)]
     where = [cluster.bootstrap, source, output, name, str(folder / "state"), str(folder / "result.json")]
     arguments = [*where, str(events), header, *numbers, guarantee.processing, *guarantee.settings]
-    return [str(java), *jvm, "-cp", ":".join(map(str, jars)), str(SOURCE), *arguments]
+    return [str(java), *jvm, "-cp", class_path(java, SOURCE, jars), SOURCE.stem, *arguments]

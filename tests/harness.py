@@ -29,7 +29,7 @@ from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.records import Milestone
 from cutwater.local.jars import connectors
-from cutwater.local.java import find_java
+from cutwater.local.spark_runtime import spark_environment
 from cutwater.views.rows import Presenter
 
 PATIENCE_S = 150.0
@@ -93,8 +93,7 @@ class Flow:
             **environment(self.cluster),
             "CUTWATER_DATA_DIR": str(self.folder),
             "CUTWATER_SPARK_JARS": ",".join(map(str, connectors(self.settings.get("CUTWATER_CHECKPOINT")))),
-            "JAVA_HOME": str(find_java().resolve().parent.parent),
-            "PYSPARK_PYTHON": sys.executable,
+            **spark_environment(),
             **self.settings,
         }
 

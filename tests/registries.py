@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx
 
-from cutwater.local.jars import cache_dir
+from cutwater.local.cache import cache_dir
 from cutwater.local.java import find_java
 from cutwater.local.ports import free_ports
 from serving import serving

@@ -7,6 +7,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
+from benchmarks.java_program import class_path
 from benchmarks.rehydrate.contest import Contents, Contest, Moments, Wrong
 from benchmarks.streams_program import HEAP, JAVA_FOLDER
 from cutwater.local.children import Child
@@ -36,7 +37,7 @@ class StreamsContest(Contest):
         jvm = [f"-Xmx{HEAP}", "-XX:+UseParallelGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         where = [stage.cluster.bootstrap, self.log.topic, self.name, str(self.folder / "state"), str(self.folder)]
         probe = [key.hex(), self.log.probe[key].hex()]
-        program = ["-cp", ":".join(map(str, stage.streams_jars)), str(SOURCE)]
+        program = ["-cp", class_path(stage.java, SOURCE, stage.streams_jars), SOURCE.stem]
         argv = [str(stage.java), *jvm, *program, *where, *probe, *SETTINGS[self.contender]]
         return Child(self.name, argv, {}, self.folder / "log.txt", RestartPolicy())
 

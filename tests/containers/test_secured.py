@@ -12,12 +12,13 @@ from compose import ROOT, Compose, docker, gone_afterwards
 from confluent_kafka.admin import AclBinding
 from shown import demonstration
 
+from certificates import Authority
 from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.settings import environment
 from cutwater.core import topics
-from cutwater.local.broker_security import Authority, BrokerSecurity
+from cutwater.local.broker_security import BrokerSecurity
 from granting import create, planned
 
 pytestmark = pytest.mark.usefixtures("images")
@@ -38,13 +39,13 @@ START_S = 120
 def security(tmp_path: Path) -> BrokerSecurity:
     authority = Authority(tmp_path / "tls")
     users = {name: f"secret-of-{name}" for name in ("admin", *USER_OF.values())}
-    return BrokerSecurity("SASL_SSL", authority, authority.issue("broker", dns=["kafka"]), users)
+    return BrokerSecurity("SASL_SSL", authority.ca_file, authority.issue("broker", dns=["kafka"]), users)
 
 
 def readable(security: BrokerSecurity, folder: Path) -> Path:
     """What the containers' user may read: the authority's certificate; the broker's, behind its key."""
     folder.mkdir(mode=0o755)
-    (folder / "ca.pem").write_text(security.authority.ca_file.read_text())
+    (folder / "ca.pem").write_text(security.ca_file.read_text())
     broker = security.certificate
     (folder / "broker.pem").write_text(broker.key_file.read_text() + broker.certificate_file.read_text())
     for one in folder.iterdir():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pyspark
 import pytest
+from benchmarks.java_program import class_path
 from changelogs import Sold, Writing, make_job
 from publishing import publishing, read, wait_published
 
@@ -105,11 +105,11 @@ def test_the_java_consumer_reads_whole_milestones(avro: Published, kafka_jars: l
     jars = sorted((Path(pyspark.__file__).parent / "jars").glob("avro-1*.jar"))
     wanted = ("jackson-core", "jackson-databind", "jackson-annotations", "kafka-clients", "lz4", "slf4j-api")
     others = [path for path in kafka_jars if path.name.startswith(wanted)]
-    class_path = os.pathsep.join(map(str, [*jars, *others]))
-    source = str(EXAMPLES / "JavaConsumer.java")
-    java = [str(find_java()), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", class_path, source]
+    java, source = find_java(), EXAMPLES / "JavaConsumer.java"
+    where = ["-cp", class_path(java, source, [*jars, *others]), source.stem]
+    command = [str(java), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", *where]
     tokens, rows = [], []
-    for line in run(*java, *avro.arguments()).splitlines():
+    for line in run(*command, *avro.arguments()).splitlines():
         if line.startswith("{"):
             row = json.loads(line)
             rows[-1].append((row["key"], int(row["sales"])))

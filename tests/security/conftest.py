@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from certificates import Authority
 from cutwater.local.broker import Broker
-from cutwater.local.broker_security import Authority, BrokerSecurity
+from cutwater.local.broker_security import BrokerSecurity
 from cutwater.local.java import find_java
 from cutwater.local.supervisor import Supervisor
 from secured import AUTHORIZER, USERS, Secured, Start
@@ -25,7 +26,8 @@ def start_secured(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Pat
         authority = Authority(folder / "tls")
         users = USERS if protocol.startswith("SASL") else {}
         own = authority.issue("broker")
-        security = BrokerSecurity(protocol, authority, own, users, ask_certificate, key_password)
+        shown = authority.issue("client", key_password) if ask_certificate else None
+        security = BrokerSecurity(protocol, authority.ca_file, own, users, shown, key_password)
         overrides = {**(AUTHORIZER if users else {}), **properties}
         broker = Broker(folder / "data", find_java(), kafka_jars, security=security, overrides=overrides)
         running.append(Supervisor([broker.supervised()]))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from certificates import Authority
 from cutwater.adapters.admin import create_topics
 from cutwater.adapters.batches import records
 from cutwater.adapters.cluster import Cluster, Security
@@ -25,7 +26,6 @@ from cutwater.adapters.kafka import (
 from cutwater.adapters.reaching import ask
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.topics import TopicSpec
-from cutwater.local.broker_security import Authority
 from secured import Secured, Start
 
 WAIT_S = 30.0

@@ -17,11 +17,12 @@ import psutil
 import pytest
 
 import counting
+from certificates import Authority
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.settings import environment, load_settings
 from cutwater.adapters.streams import milestones, source_end
 from cutwater.local import running
-from cutwater.local.broker_security import Authority, BrokerSecurity
+from cutwater.local.broker_security import BrokerSecurity
 from cutwater.local.stack import Stack, started
 from harness import descendants, wait_until
 
@@ -70,8 +71,9 @@ def safe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Safe]:
     (folder / "job.yaml").write_text(counting.job_text("safe"))
     (folder / "event.avsc").write_text(counting.SCHEMA)
     authority = Authority(folder / "tls")
+    shown = authority.issue("client", KEY_PASSWORD)
     security = BrokerSecurity(
-        "SASL_SSL", authority, authority.issue("broker"), {"cutwater": PASSWORD}, True, KEY_PASSWORD
+        *("SASL_SSL", authority.ca_file, authority.issue("broker")), {"cutwater": PASSWORD}, shown, KEY_PASSWORD
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUTWATER_DATA_DIR", str(folder / "data"))

@@ -12,7 +12,8 @@ import pytest
 from commandline import Cli
 from cutwater.adapters.settings import load_settings
 from cutwater.core.errors import UsageError
-from cutwater.local.jars import CACHE_VARIABLE, jars
+from cutwater.local.cache import CACHE_VARIABLE
+from cutwater.local.jars import jars
 from cutwater.local.supervisor import Supervised, Supervisor
 from cutwater.testing import embedded
 from example_project import EXAMPLE

@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
+from certificates import Authority, pkcs8
 from cutwater.adapters.cluster import Cluster, Security, jaas_quoted
 from cutwater.adapters.settings import Settings, environment, load_settings
 from cutwater.core.errors import CutwaterError, UsageError
-from cutwater.local.broker_security import Authority
 
 SECRET = "correct horse"
 
@@ -86,8 +87,8 @@ def test_a_key_that_java_cannot_read_is_refused_with_the_remedy(tmp_path: Path) 
     files = {"certificate_file": str(made.certificate_file), "key_password": "key password"}
     assert "directory" in Cluster("b:1", scram(key_file=str(made.key_file), **files)).jvm()["ssl.keystore.key"]
     usual, old = tmp_path / "usual.key", tmp_path / "old.key"
-    convert = ["openssl", "pkcs8", "-topk8", "-in", str(tmp_path / "client.key"), "-passout", "pass:x"]
-    subprocess.run([*convert, "-out", str(usual)], check=True)
+    plain = Authority(tmp_path / "plain").issue("client").key_file.read_bytes()
+    usual.write_bytes(pkcs8(plain, BestAvailableEncryption(b"x")))
     old.write_text("-----BEGIN RSA PRIVATE KEY-----\n")
     for file in (usual, old):
         with pytest.raises(UsageError, match=r"CUTWATER_KAFKA_SSL_KEY_FILE: .*openssl pkcs8 -topk8"):

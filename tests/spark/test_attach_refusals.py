@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,6 @@ from pyspark.sql import functions as F
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import load_settings
 from cutwater.core.errors import UsageError
-from cutwater.local.jars import jars
-from cutwater.local.java import find_java
 from cutwater_spark import session
 from cutwater_spark.attach import attach, describe
 from cutwater_spark.columns import rows
@@ -24,21 +20,6 @@ from cutwater_spark.session import adapt
 
 pytestmark = pytest.mark.spark
 EXAMPLE = Path(__file__).parents[2] / "examples" / "attach"
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    os.environ["JAVA_HOME"] = str(find_java().resolve().parent.parent)
-    made = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "600m")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.jars", ",".join(map(str, jars("spark"))))
-        .getOrCreate()
-    )
-    yield made
-    made.stop()
 
 
 def events(spark: SparkSession) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -19,26 +19,10 @@ from cutwater.core.formats import WriterSchema, confluent_header
 from cutwater.core.job import Job
 from cutwater.core.jsonevents import encode, json_fields
 from cutwater.core.rejection import NO_VALUE, UNDECODABLE, UNKNOWN_SCHEMA
-from cutwater.local.jars import jars
 from cutwater_spark.formats import with_events
 
 pytestmark = pytest.mark.spark
 AT = 1_700_000_000_000
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.jars", ",".join(map(str, jars("spark"))))
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
 
 
 def decoded(

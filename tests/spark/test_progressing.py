@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,6 @@ from changelogs import Sold, Writing, make_job, until
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
-from cutwater.local.jars import jars
-from cutwater.local.java import find_java
 from cutwater_spark.progressing import telling, told
 from cutwater_spark.seeding import write_seed
 from cutwater_spark.seeds import records_below
@@ -28,23 +24,6 @@ class Log:
 
     def info(self, what: str, **about: Any) -> None:
         self.lines.append((what, about))
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    os.environ["JAVA_HOME"] = str(find_java().resolve().parent.parent)
-    made = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.jars", ",".join(map(str, jars("spark"))))
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .getOrCreate()
-    )
-    yield made
-    made.stop()
 
 
 def test_rows_rate_and_what_is_left_are_told_while_spark_reads(

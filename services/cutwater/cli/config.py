@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from cutwater.adapters.settings import Settings, load_settings
 from cutwater.cli.options import JsonOption
 from cutwater.cli.output import handled, out, print_json, say, table
-from cutwater.local.jars import CACHE_VARIABLE
+from cutwater.local.cache import CACHE_VARIABLE
 
 MASK = "********"
 _PREFIX = "CUTWATER_"

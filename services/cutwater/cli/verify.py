@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -26,7 +25,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
 from cutwater.core.verification import CHANGELOG, PLACES, STATE, Answer, Verdict, exit_code
 from cutwater.local.jars import connectors
-from cutwater.local.java import find_java
+from cutwater.local.spark_runtime import spark_environment
 from cutwater.verify.run import Request, Result
 from cutwater.verify.run import verify as run_verification
 
@@ -122,8 +121,7 @@ def _request(
             "CUTWATER_DATA_DIR": str(settings.data_dir),
             "CUTWATER_SPARK_JARS": settings.spark_jars or ",".join(map(str, connectors(settings.checkpoint))),
             "CUTWATER_SPARK_MASTER": "local[*]",
-            "JAVA_HOME": str(find_java().resolve().parent.parent),
-            "PYSPARK_PYTHON": sys.executable,
+            **spark_environment(),
         }
 
     return Request(

@@ -79,7 +79,6 @@ class Broker:
         self._overrides = dict(overrides or {})
         self._heap_mb = heap_mb
         self._security = security
-        # Made once: with client certificates each call would issue another one.
         self._client = security.client() if security else Security()
         require_room(self.data_dir, OWNER)
         self.port, self.controller_port = self._choose_ports(port, controller_port)

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cutwater.adapters.cluster import Security, jaas_quoted
-from cutwater.core.errors import MachineError
 from cutwater.local.ports import LOOPBACK
 
 JAAS_VARIABLE = "CUTWATER_BROKER_JAAS"
-KEY_VARIABLE = "CUTWATER_KEY_PASSWORD"
-OPENSSL_SECONDS_MAX = 30.0
-_DAYS = "30"
 _ITERATIONS = 4_096
 _KAFKA = "org.apache.kafka.common"
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -35,43 +29,6 @@ class Certificate:
     key_file: Path
 
 
-class Authority:
-    """A certificate authority in a folder, made by `openssl`. MachineError: it is missing or refuses."""
-
-    def __init__(self, folder: Path, name: str = "ca") -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
-        self._own = self._make(name, "-addext", "basicConstraints=critical,CA:TRUE")
-
-    @property
-    def ca_file(self) -> Path:
-        """What clients trust."""
-        return self._own.certificate_file
-
-    def issue(self, name: str, key_password: str = "", dns: Sequence[str] = ()) -> Certificate:
-        """A certificate for a broker on the loopback address, or for a client; its key encrypted if asked for.
-
-        dns: names by which the broker is reached, too.
-        """
-        signer = ("-CA", str(self._own.certificate_file), "-CAkey", str(self._own.key_file))
-        names = ",".join([f"IP:{LOOPBACK}", *(f"DNS:{one}" for one in dns)])
-        made = self._make(name, *signer, "-addext", f"subjectAltName={names}")
-        if not key_password:
-            return made
-        encrypted = made.key_file.with_suffix(".encrypted.key")
-        # The one way that Java 17 can read.
-        how = ("-topk8", "-v1", "PBE-SHA1-3DES", "-passout", f"env:{KEY_VARIABLE}")
-        _openssl("pkcs8", "-in", str(made.key_file), "-out", str(encrypted), *how, key_password=key_password)
-        return Certificate(made.certificate_file, encrypted)
-
-    def _make(self, name: str, *options: str) -> Certificate:
-        made = Certificate(self._folder / f"{name}.pem", self._folder / f"{name}.key")
-        where = ("-keyout", str(made.key_file), "-out", str(made.certificate_file))
-        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-        _openssl("req", "-x509", *key, *where, "-days", _DAYS, "-subj", f"/CN={name}", *options)
-        return made
-
-
 @dataclass(frozen=True)
 class BrokerSecurity:
     """How a broker's clients are let in: SSL, SASL_PLAINTEXT or SASL_SSL on its one public listener.
@@ -81,15 +38,16 @@ class BrokerSecurity:
     """
 
     protocol: str
-    authority: Authority
+    ca_file: Path
+    """The authority that signs the certificates of both sides."""
     certificate: Certificate
     """The broker's."""
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Passwords by user; each is let in by PLAIN and by SCRAM."""
-    ask_certificate: bool = False
-    """Must a client show a certificate of the authority?"""
+    client_certificate: Certificate | None = None
+    """If there is one, a client must show a certificate of the authority: this one."""
     key_password: str = field(default="", repr=False)
-    """Encrypts the key of that certificate."""
+    """Of the key of that certificate, if it is encrypted."""
 
     def client(self, username: str = "", mechanism: str = "SCRAM-SHA-512") -> Security:
         """How a client is let in as `username`, by default the first one."""
@@ -98,9 +56,8 @@ class BrokerSecurity:
             username = username or next(iter(self.users))
             names |= {"mechanism": mechanism, "username": username, "password": self.users[username]}
         if self.protocol.endswith("SSL"):
-            names["ca_file"] = str(self.authority.ca_file)
-        if self.ask_certificate:
-            shown = self.authority.issue(f"client-{username or 'any'}", self.key_password)
+            names["ca_file"] = str(self.ca_file)
+        if shown := self.client_certificate:
             names |= {"certificate_file": str(shown.certificate_file), "key_file": str(shown.key_file)}
             names["key_password"] = self.key_password
         return Security(**names)
@@ -143,8 +100,8 @@ class BrokerSecurity:
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(both),
             "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.authority.ca_file),
-            "ssl.client.auth": "required" if self.ask_certificate else "none",
+            "ssl.truststore.location": str(self.ca_file),
+            "ssl.client.auth": "required" if self.client_certificate else "none",
         }
 
     def _sasl(self) -> dict[str, str]:
@@ -155,22 +112,6 @@ class BrokerSecurity:
 
     def _prefixed(self, settings: Mapping[str, str]) -> dict[str, str]:
         return {f"listener.name.clients.{name}": value for name, value in settings.items()}
-
-
-def _openssl(*arguments: str, key_password: str = "") -> None:
-    try:
-        done = subprocess.run(
-            ["openssl", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=OPENSSL_SECONDS_MAX,
-            check=False,
-            env={**os.environ, KEY_VARIABLE: key_password},
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MachineError(f"openssl cannot make a certificate: {error}; install OpenSSL 3") from None
-    if done.returncode:
-        raise MachineError(f"openssl cannot make a certificate: {done.stderr.strip()[-500:]}")
 
 
 def _salted(name: str, password: str, mechanism: str) -> str:

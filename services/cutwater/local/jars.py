@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import shutil
 import tempfile
 import time
@@ -20,13 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from platformdirs import user_cache_dir
-
 from cutwater.core.errors import MachineError
+from cutwater.local.cache import CACHE_VARIABLE, cache_dir
 from cutwater.local.jarlock import DOWNLOAD_TIMEOUT_SECONDS, LockedJar, lock_path, read_lock
 
 SPECS = Path(__file__).with_name("jars")
-CACHE_VARIABLE = "CUTWATER_CACHE_DIR"
 LOCK_WAIT_SECONDS = 600.0  # the other process downloads at most this long before we say so
 DOWNLOAD_ATTEMPTS = 3
 PARALLEL = 4
@@ -77,12 +74,6 @@ def present(name: str) -> bool:
 def _folder(spec: Path, cache: Path | None) -> Path:
     digest = hashlib.sha256(spec.read_bytes() + lock_path(spec).read_bytes()).hexdigest()[:16]
     return (cache or cache_dir()) / "jars" / f"{spec.stem}-{digest}"
-
-
-def cache_dir() -> Path:
-    """Where downloads are kept: $CUTWATER_CACHE_DIR, or the user's cache folder."""
-    named = os.environ.get(CACHE_VARIABLE)
-    return Path(named).expanduser() if named else Path(user_cache_dir("cutwater"))
 
 
 def _complete(folder: Path, locked: list[LockedJar]) -> bool:

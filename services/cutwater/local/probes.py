@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,24 +13,23 @@ from cutwater.core.errors import CutwaterError
 from cutwater.core.machine_checks import MB, Machine
 from cutwater.local import jars
 from cutwater.local.disk import require_room
-from cutwater.local.java import find_java, java_version
+from cutwater.local.java import Java, chosen_java, has_vector_module
 
-LIST_SECONDS_MAX = 30.0
 _HEAP = re.compile(r"([0-9]{1,9})([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"k": 1024, "m": MB, "g": 1024 * MB, "t": 1024 * 1024 * MB, "": 1}
 
 
 def look(data_dir: Path, embedded_broker: bool, checkpoint: str | None = None) -> Machine:
     """Java, memory, disk and jars, as they are now; the jars are those of a driver with its checkpoint there."""
-    java, version, advice = _java()
+    java, advice = _java()
     problem, free = _disk(data_dir)
     sets = jars.connector_sets(checkpoint) + (("kafka",) if embedded_broker else ())
     return Machine(
         python=(sys.version_info.major, sys.version_info.minor),
-        java=str(java) if java else None,
-        java_version=version,
+        java=f"{java.path}, from {java.origin}" if java else None,
+        java_version=java.version if java else None,
         java_advice=advice,
-        vector_module=_has_vector_module(java) if java else False,
+        vector_module=has_vector_module(java.path) if java else False,
         memory_free_bytes=psutil.virtual_memory().available,
         data_dir=str(data_dir),
         data_dir_problem=problem,
@@ -46,22 +44,11 @@ def heap_bytes(setting: str) -> int:
     return int(found[1]) * _UNITS[found[2].lower()] if found else 1024 * MB
 
 
-def _java() -> tuple[Path | None, int | None, str]:
+def _java() -> tuple[Java | None, str]:
     try:
-        java = find_java()
+        return chosen_java(), ""
     except CutwaterError as error:
-        return None, None, str(error)
-    return java, java_version(java), ""
-
-
-def _has_vector_module(java: Path) -> bool:
-    try:
-        done = subprocess.run(
-            [java, "--list-modules"], capture_output=True, text=True, timeout=LIST_SECONDS_MAX, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return "jdk.incubator.vector" in done.stdout
+        return None, str(error)
 
 
 def _disk(data_dir: Path) -> tuple[str, int]:

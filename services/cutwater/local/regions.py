@@ -29,6 +29,7 @@ from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
 from cutwater.local.ports import free_ports
 from cutwater.local.restarts import RestartPolicy
+from cutwater.local.spark_runtime import spark_environment
 from cutwater.local.stack import api_answers
 from cutwater.local.supervisor import Supervised, Supervisor
 from cutwater.local.verbs import Verb, running
@@ -67,8 +68,7 @@ class Region:
             "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
             "CUTWATER_PORT": str(self._api_port),
             "CUTWATER_SPARK_JARS": ",".join(map(str, connectors(None))),
-            "JAVA_HOME": str(java.resolve().parent.parent),
-            "PYSPARK_PYTHON": sys.executable,
+            **spark_environment(java),
             # Two of each run on this machine: a port of the user's could belong to one of them only.
             **dict.fromkeys(_PORTS, "0"),
         }

@@ -43,6 +43,7 @@ from cutwater.local.ports import free_ports, require_free
 from cutwater.local.renewing import Renewals
 from cutwater.local.restarts import RestartPolicy
 from cutwater.local.running import RunningStack
+from cutwater.local.spark_runtime import spark_environment
 from cutwater.local.successors import Successors
 from cutwater.local.supervisor import Supervised, Supervisor
 
@@ -117,9 +118,7 @@ class Stack:
             "CUTWATER_WATCH_PORT": str(self._watch_port),
             "CUTWATER_WATCH_VIEW_URL": self.api_url,
             "CUTWATER_SPARK_JARS": ",".join(str(path) for path in spark_jars),
-            "JAVA_HOME": str(java.resolve().parent.parent),
-            # The JVM of a driver must find the very Python and the very Spark that run here.
-            "PYSPARK_PYTHON": sys.executable,
+            **spark_environment(java),
             **(extra_env or {}),
         }
         self._generation = settings.generation

@@ -1,0 +1,16 @@
+"""Where downloads are kept between runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from platformdirs import user_cache_dir
+
+CACHE_VARIABLE = "CUTWATER_CACHE_DIR"
+
+
+def cache_dir() -> Path:
+    """$CUTWATER_CACHE_DIR, or the user's cache folder."""
+    named = os.environ.get(CACHE_VARIABLE)
+    return Path(named).expanduser() if named else Path(user_cache_dir("cutwater"))

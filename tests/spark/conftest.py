@@ -1,0 +1,38 @@
+"""One Spark session for all tests that ask one themselves; those of whole flows start drivers of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cutwater.local.jars import jars
+from cutwater.local.spark_runtime import spark_environment
+
+CLASSES = os.environ.get("CUTWATER_SPARK_CLASSES", "")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """With the connectors' jars, in UTC. Who changes a setting of it takes that back."""
+    settings = {
+        "spark.jars": ",".join(map(str, jars("spark"))),
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "600m",
+        "spark.driver.extraJavaOptions": f"-XX:SharedArchiveFile={CLASSES}" if CLASSES else "",
+    }
+    builder = SparkSession.builder.master("local[1]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in spark_environment().items():
+            patch.setenv(name, value)
+        made = builder.getOrCreate()
+    yield made
+    made.stop()
