@@ -15,6 +15,9 @@ PAIRS ?=
 SIZE ?=
 ARGS ?=
 WORKERS ?= 2
+T ?=
+PART ?=
+RECORD ?=
 SEEDS ?= 5000
 STEPS ?=
 REGIONS ?=
@@ -24,8 +27,12 @@ METRICS ?=
 MIRROR ?=
 COMPOSE := $(shell command -v docker-compose || echo docker compose)
 
+PYTEST := CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKERS) --dist loadfile \
+  --no-loadscope-reorder --durations=10 --durations-min=20
+ENDED := code=$$?; mkdir -p build; echo $$code >build/test.code; exit $$code
+
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-regions up down test test-containers simulate images compose-up compose-down compose-demo check docs fmt bench native lock clean
+.PHONY: help demo demo-regions up down test test-all test-containers simulate images compose-up compose-down compose-demo check docs fmt bench native lock clean
 
 help: ## Show this list
 	@$(PYTHON) -c 'import re, sys; [print("  make %-15s %s" % found) for found in re.findall(r"^([a-z-]+):.*?## (.*)", open(sys.argv[1]).read(), re.M)]' $(firstword $(MAKEFILE_LIST))
@@ -63,11 +70,14 @@ $(CLASSES): $(JAVA)
 	@echo "Writing down the classes that Spark loads, once: each of the tests' drivers starts in half the time"
 	@$(BIN)/python -m cutwater.local.spark_runtime $@
 
-test: $(STAMP) $(CLASSES) ## Run the tests, on real brokers and real Spark (PART=2/6: of the costliest a sixth only)
-	CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=tests/containers $(if $(PART),--part $(PART)) --durations=20 --durations-min=20; \
-	  code=$$?; mkdir -p build; echo $$code >build/test.code; exit $$code
+test: $(JAVA) $(CLASSES) ## Run the quick tests, in ten minutes (T=mirror, T=tests/core: every test of one area)
+	@$(PYTEST) $(if $(T),$(if $(wildcard $(T)),$(T),--area $(T)),--tier quick --ignore=tests/containers); $(ENDED)
 
-test-containers: $(STAMP) ## Run the tests in containers (Docker and debootstrap are needed: docs/CONTAINERS.md)
+test-all: $(JAVA) $(CLASSES) ## Run every test, an hour (PART=2/16: a sixteenth of the slow ones; RECORD=1: note their seconds)
+	@$(BIN)/python tests/tools.py
+	@$(PYTEST) $(if $(PART),--tier slow --part $(PART) --ignore=tests/containers) $(if $(RECORD),--record); $(ENDED)
+
+test-containers: $(JAVA) ## Run the tests in containers (Docker and debootstrap are needed: docs/CONTAINERS.md)
 	$(BIN)/pytest tests/containers --timeout=1200 --durations=20
 
 native: $(STAMP) ## Build the optional module for fast restores and install it (Rust is needed: docs/INSTALLING.md)

@@ -18,7 +18,8 @@ from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.supervisor import Supervisor
 from naming import unique
-from rotation import Rotation
+from seconds import Record, TimeLeft, costliest_files_first
+from tiers import Tiers, add_options
 
 # Every JVM of the tests lives for seconds: what the optimising compiler would do for it costs a third of all the
 # CPU time, and is used by none. What users set stays.
@@ -47,26 +48,23 @@ class _AtOnce:
             terminal.write_line(f"\nFAILED {report.nodeid}: {why}")
 
 
-LONG = ("spark", "integration", "simulation", "security")
-"""Folders whose files take minutes. They come first: were such a file the last, one worker would run it for long,
-and the other be idle."""
-
-
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.parent.name not in LONG)
+    costliest_files_first(items)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--part", default="", help="of the tests marked 'rotating' a part only: 2/6 is the second sixth"
-    )
+    add_options(parser)
+    parser.addoption("--record", action="store_true", help="write tests/seconds.json from this run")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(_AtOnce(config))
-    if config.getoption("--part"):
-        config.pluginmanager.register(Rotation(config))
+    config.pluginmanager.register(Tiers(config))
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_AtOnce(config))
+        config.pluginmanager.register(TimeLeft(config))
+        if config.getoption("--record"):
+            config.pluginmanager.register(Record())
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from compose import ROOT, STOP_S, Compose, docker, gone_afterwards
-from measured import require_measured
+from prometheus_targets import require_measured
 from shown import Demo, demonstration
 
 from cutwater.adapters import streams
@@ -22,7 +22,7 @@ CLEAN = {0, 143}
 """Exit codes of a container that ended by itself when it was told to; 137 would be by force."""
 TOKEN = "a-token-of-the-tests"
 
-pytestmark = pytest.mark.usefixtures("images")
+pytestmark = [pytest.mark.usefixtures("images"), pytest.mark.needs("docker")]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from cutwater.core import topics
 from cutwater.local.broker_security import BrokerSecurity
 from granting import create, planned
 
-pytestmark = pytest.mark.usefixtures("images")
+pytestmark = [pytest.mark.usefixtures("images"), pytest.mark.needs("docker")]
 
 USER_OF = {
     "setup": "setup",

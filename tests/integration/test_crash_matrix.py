@@ -103,7 +103,7 @@ def everywhere(job: Flow, milestone: Milestone, port: int) -> bool:
     return shown >= milestone.sequence and there is not None and there.sequence >= milestone.sequence
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_the_driver_dies_at_every_point(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     """Each attempt dies at another point; the next one goes on, and state and chain are exact at the end.
 
@@ -129,7 +129,7 @@ def test_the_driver_dies_at_every_point(load: Load, capsys: pytest.CaptureFixtur
         print(f"\n{crashes.table()}")
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_each_service_dies_at_every_point(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     """Under load from a driver that lives on: after all deaths view and output are exact and whole."""
     job, crashes, port = load.job, Crashes(load.job), free_ports(1)[0]
@@ -161,7 +161,7 @@ def test_each_service_dies_at_every_point(load: Load, capsys: pytest.CaptureFixt
         print(f"\n{crashes.table()}")
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_every_crash_point_is_in_the_matrix() -> None:
     """A point that nobody dies at proves nothing; each is in the code once."""
     dead = {point for point, *_ in OF_DRIVER} | {point for _, point, _ in OF_SERVICES}

@@ -17,6 +17,7 @@ from demonstration import DAYS, EVENTS, EXACT, Demo, alive
 from harness import descendants, wait_until
 
 
+@pytest.mark.slow
 def test_the_demonstration_is_exact(tmp_path: Path) -> None:
     """`cutwater demo` exits 0 with every served row equal to DuckDB's, and leaves its picture and no process."""
     demo = Demo(tmp_path, 31)
@@ -32,28 +33,52 @@ def test_the_demonstration_is_exact(tmp_path: Path) -> None:
     assert [one for one in children if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
 
 
-@pytest.mark.rotating
+def kill(demo: Demo, *victims: str) -> None:
+    """kill -9 of members of the stack, with events still to come; returns once they have ended."""
+    reached = demo.committed()
+    pids = {victim: demo.pids(victim) for victim in victims}
+    assert all(pids.values()), f"the victims must have been alive: {pids}"
+    for pid in (pid for found in pids.values() for pid in found):
+        os.kill(pid, 9)
+    assert 0 < reached < EVENTS, "the kill must come in the middle"
+    wait_until(lambda: not any(alive(pid) for found in pids.values() for pid in found), "the end of the victims")
+
+
+def restarted(demo: Demo, member: str) -> bool:
+    return re.search(rf"{member} ended with exit code -?\d+; restarting", demo.text()) is not None
+
+
+def test_each_process_is_killed_once_in_the_middle_of_the_demonstration(tmp_path: Path) -> None:
+    """kill -9 of all services and of Spark, and behind the next milestone of the broker: exact all the same.
+
+    The slow tests kill each of them alone.
+    """
+    demo = Demo(tmp_path, DAYS)
+    reached = demo.begun()
+    kill(demo, "driver-jvm", "commit-signal", "rehydrator", "publisher")
+    wait_until(lambda: demo.committed() > reached or demo.process.poll() is not None, "another milestone")
+    kill(demo, "broker")
+    assert demo.finish() == 0, demo.text()
+    assert demo.text().count(EXACT) == 3  # served, published, in whole milestones
+    members = ("driver", "commit-signal", "rehydrator", "publisher", "broker")
+    assert [one for one in members if not restarted(demo, one)] == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "victim", ["driver-python", "driver-jvm", "driver-both", "commit-signal", "rehydrator", "broker"]
 )
 def test_kill_9_in_the_middle_of_the_demonstration(tmp_path: Path, victim: str) -> None:
     """After kill -9 of one process with events still to come, the demonstration ends exact all the same."""
     demo = Demo(tmp_path, DAYS)
-    wait_until(lambda: demo.committed() > 0 or demo.process.poll() is not None, "a first milestone")
-    reached = demo.committed()
-    pids = demo.pids(victim)
-    for pid in pids:
-        os.kill(pid, 9)
-    assert pids, "the victim must have been alive"
-    assert 0 < reached < EVENTS, "the kill must come in the middle"
-    wait_until(lambda: not any(alive(pid) for pid in pids), "the end of the victim")
+    demo.begun()
+    kill(demo, victim)
     assert demo.finish() == 0, demo.text()
     assert EXACT in demo.text()
-    member = victim.partition("-")[0] if victim.startswith("driver") else victim
-    assert re.search(rf"{member} ended with exit code -?\d+; restarting", demo.text())
+    assert restarted(demo, victim.partition("-")[0] if victim.startswith("driver") else victim)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_kill_9_of_the_publisher_at_random(tmp_path: Path) -> None:
     """Killed again and again while it publishes: the output is exact, and `committed()` never yields a part."""
     demo, rng, kills = Demo(tmp_path, DAYS), random.Random(5), 0
@@ -70,7 +95,7 @@ def test_kill_9_of_the_publisher_at_random(tmp_path: Path) -> None:
     assert len(re.findall(r"publisher ended with exit code -?\d+; restarting", demo.text())) == 5
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.parametrize(("victim", "bytes_max"), [("broker", 100_000), ("driver-jvm", 2_000)])
 def test_a_disk_that_is_full_for_a_while(tmp_path: Path, victim: str, bytes_max: int) -> None:
     """No file of the process can grow any more: it ends, says so, and once there is room all goes on, exact.
@@ -93,6 +118,7 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path, victim: str, bytes_max:
     assert "File too large" in log, "the full disk must be what ended it"
 
 
+@pytest.mark.slow
 def test_sigterm_ends_every_child(tmp_path: Path) -> None:
     """SIGTERM in the middle ends the demonstration and all it started, within the bounds of its children."""
     demo = Demo(tmp_path, DAYS)

@@ -38,6 +38,7 @@ def demonstration(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.wait(30)
 
 
+@pytest.mark.slow
 def test_two_regions_end_with_all_they_started(tmp_path: Path) -> None:
     """SIGTERM while they start: exit 130, and no process is left."""
     with demonstration(tmp_path) as process:
@@ -49,7 +50,7 @@ def test_two_regions_end_with_all_they_started(tmp_path: Path) -> None:
     wait_until(lambda: not any(alive(one.pid) for one in children), "the end of every process", 20)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.timeout(PATIENCE_S + 60)
 def test_two_regions_from_death_to_failback(tmp_path: Path) -> None:
     """kill -9 of us, failover, return, failback: exit 0, every check passed, none left out, no process left."""

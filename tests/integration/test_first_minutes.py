@@ -177,6 +177,7 @@ def test_the_doctor_finds_what_a_stranger_lacks(cli: UsersCli, tmp_path: Path) -
     assert "this user may not" in " ".join(refused.stderr.split())
 
 
+@pytest.mark.slow
 def test_the_doctor_finds_a_wrong_password_and_a_dead_broker(cli: UsersCli) -> None:
     """Both are one error on the brokers, within a bound, and nothing else about the cluster is judged."""
     for address, env in (
@@ -243,7 +244,7 @@ def test_the_doctor_is_content_before_and_compares_clocks_when_asked(cli: UsersC
     assert not [name for name in everything if ".doctor-" in name]
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_up_on_a_users_broker_starts_no_broker_and_needs_no_more_than_the_plan_says(running: UsersCli) -> None:
     """With the listed rights and a password, the stack runs on the user's broker; the rows are exact."""
     stack = running.json("status")["stack"]

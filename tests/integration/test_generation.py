@@ -34,6 +34,8 @@ from cutwater.core.records import Milestone
 from cutwater.local.stack import BEHIND
 from harness import descendants, wait_until
 
+pytestmark = pytest.mark.slow
+
 EVENTS = [*counting.events(3_999), {"key": "k0", "at": counting.START_MS + 600_000, "value": 1}]
 """The last one is the newest, so that every watermark gets there."""
 PIECE = 250
@@ -266,7 +268,6 @@ def running(cli: Cli, module: str) -> list[psutil.Process]:
 
 
 @pytest.mark.timeout(1_200)  # three Spark drivers, one after the other
-@pytest.mark.rotating
 def test_foreign_rows_and_a_lost_checkpoint_end_a_generation_and_the_next_one_follows(cli: Cli) -> None:
     """By itself, from the last milestone, and again behind that: everything is right at the end."""
     produce(cli, EVENTS[:1_000])

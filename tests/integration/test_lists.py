@@ -17,6 +17,8 @@ import readings
 from commandline import Cli
 from harness import wait_until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -59,7 +61,6 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
         made.run("down")
 
 
-@pytest.mark.rotating
 def test_dead_letters_are_listed_with_filters(cli: Cli) -> None:
     """All with their reasons; by reason; the newest of a limit; a reason that does not exist is named."""
     found = cli.json("dead-letters", "list")
@@ -106,7 +107,6 @@ def test_replaying_is_tried_done_and_not_repeated(cli: Cli) -> None:
     assert listed == {0: "lists.events/0/5", 3: "lists.events/0/6", 1: None, 2: None, 5: None, 6: None}
 
 
-@pytest.mark.rotating
 def test_the_demonstration_with_little_lateness_is_exact(tmp_path: Path) -> None:
     """`cutwater demo --lateness 3h` has late events, and rows and late list together are DuckDB's: exit 0."""
     arguments = ["demo", "--days", "6", "--lateness", "3h", "--data-dir", str(tmp_path / "demo")]

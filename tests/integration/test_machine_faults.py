@@ -26,6 +26,8 @@ from harness import wait_until
 from loading import above, loaded, view_of
 from smalldisk import small_disk
 
+pytestmark = pytest.mark.slow
+
 STOPPED_S = TRANSACTION_TIMEOUT_MS / 1000 + 12
 """Longer than a transaction may take and than any request waits (and the session of a broker and of Faust)."""
 STANDS_S, RUNS_S, SLOW_FOR_S = 0.6, 0.15, 25.0
@@ -37,7 +39,6 @@ def pause(pid: int) -> None:
     wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "the broker to stand still")
 
 
-@pytest.mark.rotating
 def test_a_broker_that_stands_still_for_longer_than_every_time_out(tmp_path: Path) -> None:
     """Transactions time out, requests are given up; nobody takes that for the end, and the result is exact."""
     assert STOPPED_S > TIMEOUT_S
@@ -56,7 +57,6 @@ def test_a_broker_that_stands_still_for_longer_than_every_time_out(tmp_path: Pat
     assert re.search(r"check that the brokers run|Timed out|TimeoutException", logs), "somebody must have waited"
 
 
-@pytest.mark.rotating
 def test_a_broker_that_is_slow(tmp_path: Path) -> None:
     """It runs for a fifth of the time, for up to half a minute: all goes on, later, and nothing ends."""
     demo = Demo(tmp_path, DAYS)
@@ -76,7 +76,6 @@ def test_a_broker_that_is_slow(tmp_path: Path) -> None:
     assert "restarting" not in demo.text()
 
 
-@pytest.mark.rotating
 def test_the_disk_of_the_view_is_full_for_a_while(
     broker: Any, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

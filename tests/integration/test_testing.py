@@ -11,6 +11,7 @@ from cutwater.testing import embedded
 from example_project import EXAMPLE, run_pytest
 
 
+@pytest.mark.slow
 def test_the_example_project_passes() -> None:
     ran = run_pytest()
     assert ran.returncode == 0, ran.stdout

@@ -15,6 +15,8 @@ import pytest
 from harness import wait_until
 from pages import ROOT, blocks
 
+pytestmark = pytest.mark.slow
+
 OWN = {"make demo", ". .venv/bin/activate"}
 """The demonstration has its own test; the environment is the one that this test runs in."""
 LINES = [line for block in blocks("docs/TUTORIAL.md") if block.language == "sh" for line in block.lines]

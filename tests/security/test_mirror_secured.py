@@ -96,6 +96,7 @@ def stage(broker: Any, there: Secured, tmp_path: Path) -> Iterator[Stage]:
     made.writing.close()
 
 
+@pytest.mark.slow
 def test_an_origin_with_tls_and_users_is_mirrored_looked_at_and_left(stage: Stage) -> None:
     """Copied and announced, with the rights of docs/SECURITY.md; how far behind is asked there."""
     running = stage.mirror()
@@ -164,7 +165,7 @@ def test_a_switchover_takes_the_job_from_an_origin_with_tls_and_users(stage: Sta
     assert stage.leaks() == []
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_wrong_secret_of_the_origins_is_named_as_such(stage: Stage) -> None:
     """Exit code 2, and the setting of the origin's, not that of the own brokers; in no log what was given."""
     last = stage.epoch(1)
@@ -187,7 +188,7 @@ def test_a_wrong_secret_of_the_origins_is_named_as_such(stage: Stage) -> None:
     assert stage.leaks(WRONG) == []
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_settings_that_cannot_work_are_named_as_the_origins(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anybody is asked."""
     for name, value in environment(stage.mirrors).items():

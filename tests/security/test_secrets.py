@@ -26,7 +26,7 @@ from cutwater.local.broker_security import BrokerSecurity
 from cutwater.local.stack import Stack, started
 from harness import descendants, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PASSWORD = "pass-word-that-must-not-show"
 KEY_PASSWORD = "key-password-that-must-not-show"
 TOKEN = "token-that-must-not-show"

@@ -52,7 +52,8 @@ def loaded(served: Process, writing: Candidate, epoch: int) -> None:
     )
 
 
-@pytest.mark.parametrize("restarted", [False, pytest.param(True, marks=pytest.mark.rotating)])
+@pytest.mark.variations
+@pytest.mark.parametrize("restarted", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_only_the_rest_is_read_at_a_promotion(writing: Writing, tmp_path: Path, restarted: bool) -> None:
     """What was loaded is gone from the changelog by then; all is proved, and readers see every row."""
     with serving(writing, tmp_path, EAGER) as served:
@@ -97,6 +98,7 @@ def test_what_is_loaded_is_proved_all_the_same(writing: Writing, tmp_path: Path)
         assert served.shown() == 1
 
 
+@pytest.mark.slow
 def test_a_candidate_that_comes_to_nothing_leaves_nothing(writing: Writing, tmp_path: Path) -> None:
     """Given up, or with rows of somebody else: then it is refused at its promotion, too."""
     with serving(writing, tmp_path, EAGER) as served:

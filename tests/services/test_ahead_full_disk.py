@@ -18,6 +18,8 @@ from cutwater.views.leftovers import ahead_of
 from cutwater.views.store import folder_of
 from smalldisk import SmallDisk, small_disk
 
+pytestmark = pytest.mark.slow
+
 KEYS = 2_000
 KEYS_AHEAD, NAME = 24_000, 500
 LETTERS = string.ascii_letters + string.digits

@@ -109,6 +109,7 @@ def job(own: Own, tmp_path: Path, unique: Any) -> Iterator[Flow]:
         yield found
 
 
+@pytest.mark.slow
 def test_brokers_that_stand_still_are_told(own: Own, job: Flow) -> None:
     """As behind a cut network: nothing is refused, nobody answers. A line, the metric, a line when it is over."""
     with own.running():
@@ -134,6 +135,7 @@ def test_brokers_that_stand_still_are_told(own: Own, job: Flow) -> None:
         signaller.wait_told("milestone", 2, 60)
 
 
+@pytest.mark.slow
 def test_brokers_that_are_gone_are_told(own: Own, job: Flow) -> None:
     """With the reason, and all of it as JSON, what Kafka's library says too. Begun again, they are found again."""
     with own.running():

@@ -15,7 +15,6 @@ import psutil
 import pytest
 from changelogs import GENERATION, HOUR_MS, Sold, Writing, encoded, following, held_back, make_job, now_ms, until
 
-from cutwater.adapters.native import usable
 from cutwater.core import topics
 from cutwater.core.bulk import Done
 from cutwater.core.cuts import Cut
@@ -69,9 +68,7 @@ def restoring(writing: Writing, tmp_path: Path) -> Restoring:
     return Restoring(writing, tmp_path / "view")
 
 
-BY_MODULE = pytest.param(
-    True, marks=pytest.mark.skipif(not usable(), reason="cutwater-native is not installed: make native")
-)
+BY_MODULE = pytest.param(True, marks=pytest.mark.needs("native"))
 
 
 @pytest.mark.parametrize("native", [False, BY_MODULE])
@@ -244,6 +241,7 @@ def test_a_worker_that_is_killed_is_told(writing: Writing, restoring: Restoring,
     assert not loading_folder(tmp_path / "view").exists()
 
 
+@pytest.mark.slow
 def test_records_that_are_missing_below_the_cut_are_waited_for(writing: Writing, restoring: Restoring) -> None:
     """The log seems to end below the milestone's cut, behind an open transaction: nothing is shown until then."""
     with ExitStack() as open_one:
@@ -291,6 +289,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 def test_killed_at_ten_moments_it_ends_as_if_undisturbed(
     writing: Writing, restoring: Restoring, tmp_path: Path
 ) -> None:

@@ -95,6 +95,7 @@ class Lines:
         self.found.append(" ".join(said))
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("kind", [Consumer, Producer, AdminClient])
 def test_a_client_that_lies_idle_keeps_no_lines(nobody: Cluster, kind: Callable[..., Any]) -> None:
     """A client keeps its lines until it is polled, without a bound; one that is QUIET has none to keep."""

@@ -102,6 +102,7 @@ def copied_after(broker: Any, writing: Writing, tmp_path: Path, epochs: int) -> 
     return copied(broker, writing, tmp_path / "view")
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("running_on", [True, False], ids=["while it runs", "while it is away"])
 def test_a_copy_that_was_begun_anew_is_not_taken_for_the_old_one(
     broker: Any, writing: Writing, tmp_path: Path, running_on: bool

@@ -46,6 +46,7 @@ def test_what_an_open_transaction_wrote_counts(broker: Any, unique: Callable[[st
     wait_until(lambda: ends.of(topic, 3) == {0: 0, 1: 2, 2: 0}, "the marker, which is a record too")
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_just_back_may_know_of_no_partition(tmp_path: Path, kafka_jars: list[Path]) -> None:
     """Until it leads again, its topics look as if they were not there: so it is after it stood still for long.
 
@@ -126,6 +127,7 @@ def test_a_leader_that_cannot_answer_yet_is_asked_again(code: int) -> None:
     assert patiently("asking", answered, lambda: None) == 7
 
 
+@pytest.mark.slow
 def test_a_question_to_a_broker_that_stands_still_comes_back(tmp_path: Path, kafka_jars: list[Path]) -> None:
     """Within its bound, as an error that trying later may mend; the same consumer is answered again afterwards."""
     own = Broker(tmp_path / "own", find_java(), kafka_jars)
@@ -223,6 +225,7 @@ print("asked")
 """
 
 
+@pytest.mark.slow
 def test_questions_of_several_threads_do_not_end_the_process(broker: Any, unique: Callable[[str], str]) -> None:
     """librdkafka frees what one of them still sets up, where another one's answer comes in between.
 

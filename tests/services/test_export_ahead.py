@@ -109,12 +109,13 @@ class Peers:
             self.asked.append((stack.enter_context(serving(app_of(own.view, peers=holding(part)))),))
 
 
-@pytest.fixture
-def peers(tmp_path: Path) -> Iterator[Peers]:
+@pytest.fixture(scope="module")
+def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peers]:
     with ExitStack() as stack:
-        yield Peers(tmp_path, stack)
+        yield Peers(tmp_path_factory.mktemp("peers"), stack)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [True, False])
 @pytest.mark.parametrize("into", ["file", "folder"])
 def test_the_last_peer_does_not_wait_for_the_first(
@@ -146,6 +147,7 @@ def test_the_last_peer_does_not_wait_for_the_first(
     assert not [one for one in tmp_path.rglob("*") if one.suffix == ".part"]
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_is_named(peers: Peers, tmp_path: Path) -> None:
     """As it is where one rehydrator is read."""
     with (

@@ -6,6 +6,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from regional import (
     FIRST,
     Driver,
@@ -26,6 +27,8 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import from_origin
 from harness import wait_until
+
+pytestmark = pytest.mark.slow
 
 GOING_ON = ("making topics", "claiming a generation", "promoting it")
 

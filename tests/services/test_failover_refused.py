@@ -52,6 +52,7 @@ def told_at_exit_4(here: Side, there: Side) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_what_is_lost_is_told_although_nobody_promotes(regions: Regions) -> None:
     """To people before the wait, to programs with the exit code."""
     us, eu = regions.us, regions.eu
@@ -85,7 +86,7 @@ def forked(regions: Regions) -> tuple[Generation, subprocess.Popen[bytes]]:
     return second, signal
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_line_that_was_decided_against_goes_on_with_nothing(regions: Regions) -> None:
     """Neither verb says that it is done, and the region whose line counts is not released; nor is a fork."""
     us, eu = regions.us, regions.eu
@@ -115,7 +116,7 @@ def becomes_a_replica(regions: Regions, left: Generation) -> None:
     assert (told["parent"], told["rewinds_to"]) == (f"{FIRST}:3", 0)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_fork_that_was_released_is_none_that_was_brought(regions: Regions) -> None:
     """A switchover does not say that it is done where it waited for milestones that contradict those here."""
     us, eu = regions.us, regions.eu
@@ -126,7 +127,7 @@ def test_a_fork_that_was_released_is_none_that_was_brought(regions: Regions) -> 
     assert f"ended at {FIRST}:3: that is a fork" in " ".join(refused.split())
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_two_jobs_of_one_name_are_not_switched_over(regions: Regions) -> None:
     """Each region aggregates events of its own: found before the job is released there."""
     us, eu = regions.us, regions.eu
@@ -152,6 +153,7 @@ def asked_for(side: Side) -> Generation:
     return other
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("verb", ["failover --force", "switchover"])
 def test_behind_a_promotion_that_waits_nothing_is_fenced_or_released(regions: Regions, verb: str) -> None:
     """Nobody could promote what is claimed then, and the job would rest in both regions."""
@@ -180,6 +182,7 @@ def test_what_was_copied_since_the_claim_is_not_told_as_lost(copied: int) -> Non
     assert (coming.loss.milestones, coming.loss.offsets, coming.planned) == (0, 0, True)
 
 
+@pytest.mark.slow
 def test_behind_a_mirror_that_rests_nothing_is_released(regions: Regions) -> None:
     us, eu = regions.us, regions.eu
     with arrived(regions):
@@ -192,7 +195,7 @@ def test_behind_a_mirror_that_rests_nothing_is_released(regions: Regions) -> Non
         assert rests(us)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_what_was_released_to_a_third_region_is_not_ours(regions: Regions) -> None:
     """It is no planned change here, however long ago it was."""
     us, eu = regions.us, regions.eu

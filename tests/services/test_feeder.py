@@ -69,6 +69,7 @@ def values(cluster: Cluster, job: Job) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_what_a_dead_region_did_not_acknowledge_goes_to_the_next_one(
     broker: Any, mortal: tuple[Cluster, Supervised], job: Job
 ) -> None:

@@ -66,6 +66,7 @@ def until_values(fetcher: Fetcher, count: int, timeout_s: float = 40) -> list[by
     return values
 
 
+@pytest.mark.slow
 def test_brokers_that_come_back_at_other_addresses_are_found(
     tmp_path: Path, kafka_jars: list[Path], impatient: None
 ) -> None:
@@ -93,6 +94,7 @@ def test_brokers_that_come_back_at_other_addresses_are_found(
                 assert fetcher.trouble == ""
 
 
+@pytest.mark.slow
 def test_a_deleted_topic_is_not_made_by_who_reads_it(tmp_path: Path, kafka_jars: list[Path]) -> None:
     """Where brokers make what somebody asks for. Read by its name, and by its identity."""
     making = {"auto.create.topics.enable": "true"}

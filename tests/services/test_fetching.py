@@ -183,6 +183,7 @@ EAGER = {
 """The cleaner takes what it may at once, markers too."""
 
 
+@pytest.mark.slow
 def test_a_marker_that_compaction_has_taken_out_is_passed(
     broker: Any, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +251,7 @@ def read_until_error(fetcher: Fetcher) -> None:
         fetcher.take(1.0)
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_not_there_is_told(broker: Any, unique: Callable[[str], str]) -> None:
     """Not at once: a broker that is just back knows no topic either."""
     with closing(broker.cluster.reader(Fetcher, unique("none"))) as fetcher:
@@ -423,6 +425,7 @@ def own_broker(kafka_jars: list[Path], tmp_path: Path) -> Broker:
     return Broker(tmp_path / "broker", find_java(), kafka_jars)
 
 
+@pytest.mark.slow
 def test_a_broker_that_goes_and_comes_back(own_broker: Broker, unique: Callable[[str], str]) -> None:
     """Nothing is raised and nothing is lost: reading goes on where it was."""
     name = unique("away")

@@ -76,6 +76,7 @@ def test_no_first_generation_where_a_job_is_only_copied(broker: Any, tmp_path: P
     require_may_begin(here.cluster, job, FIRST)
 
 
+@pytest.mark.slow
 def test_the_copied_stream_given_up(broker: Any, tmp_path: Path) -> None:
     """With nothing left of the other region it may begin; copied rows alone tell that its job is at work."""
     here = Standby(broker.cluster, make_job(tmp_path)[0].name)
@@ -87,7 +88,7 @@ def test_the_copied_stream_given_up(broker: Any, tmp_path: Path) -> None:
     require_may_begin(here.cluster, here.job, FIRST)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_region_that_is_to_aggregate_beside_the_other_says_so(broker: Any, tmp_path: Path) -> None:
     """By that region's name; not while a claim goes on with the other's job. Begun, it needs the word no more."""
     here = Standby(broker.cluster, make_job(tmp_path)[0].name)
@@ -102,7 +103,7 @@ def test_a_region_that_is_to_aggregate_beside_the_other_says_so(broker: Any, tmp
     require_may_begin(here.cluster, here.job, FIRST)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_signaller_and_driver_heed_that_word(broker: Any, tmp_path: Path) -> None:
     """By the setting; without it the signaller ends with exit code 2."""
     job, path = make_job(tmp_path)

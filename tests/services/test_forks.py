@@ -171,6 +171,7 @@ def test_a_fork_is_listed_from_the_origin_or_from_what_is_copied(regions: Region
         away.loss()
 
 
+@pytest.mark.slow
 def test_where_the_region_came_back_the_fork_ends(regions: Regions) -> None:
     """A generation that was started from a milestone of here contradicts nothing."""
     first = regions.commit(0, regions.claim.source_cut)
@@ -220,6 +221,7 @@ def test_the_loss_is_exact(regions: Regions) -> None:
     assert (found.events, found.read, found.exact) == (MISSING, MISSING, True)
 
 
+@pytest.mark.slow
 def test_a_partition_that_was_never_copied_is_lost_too(regions: Regions) -> None:
     """Of a source that grew there: the mirror stopped it, and the claim names no position of what is new."""
     topic = regions.events.topic
@@ -236,6 +238,7 @@ def test_a_partition_that_was_never_copied_is_lost_too(regions: Regions) -> None
     assert (new.place.partition, new.copied, new.records) == (3, 0, 5)
 
 
+@pytest.mark.slow
 def test_what_is_produced_there_after_the_promotion_is_told_apart(regions: Regions) -> None:
     """Run again later, the loss counts that, too: how much of it is of later is said beside it."""
     _, found = regions.forking().loss()
@@ -271,6 +274,7 @@ def telling(regions: Regions, log: Told) -> Iterator[Callable[[int], None]]:
         running.end()
 
 
+@pytest.mark.slow
 def test_the_mirror_that_meets_a_fork_says_so(regions: Regions) -> None:
     """As it grows, and until it is decided; once in the log. What comes behind the return contradicts nothing."""
     log, writing = Told(), regions.writing

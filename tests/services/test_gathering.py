@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.batches import Chunk, chunk, split
 from cutwater.adapters.hashing import rows_hash
-from cutwater.adapters.native import usable
 from cutwater.core.bulk import Slice, Task
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job import WINDOW_KEY_SCHEMA
@@ -36,11 +35,9 @@ TASK = Task(
     "changes", [Slice(0, 0, 1)], "", SEGMENT_MS, FLOOR_MS, FLOOR_MS, WRITERS.decode(), OWN.decode(),
     KEY.header.hex(), VALUE_HEADER.hex(), 400, 40_000, 5.0,
 )  # fmt: skip
-NATIVE = pytest.param(
-    NativeGathered, marks=pytest.mark.skipif(not usable(), reason="cutwater-native is not installed: make native")
-)
+NATIVE = pytest.param(NativeGathered, marks=pytest.mark.needs("native"))
 both = pytest.mark.parametrize("made_by", [Gathered, NATIVE])
-native_too = pytest.mark.skipif(not usable(), reason="cutwater-native is not installed: make native")
+native_too = pytest.mark.needs("native")
 
 
 class Put(NamedTuple):

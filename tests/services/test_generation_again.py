@@ -86,6 +86,7 @@ START = ("generation", "start", "--partitions", "6")
 BACK = ("rollback", "--to", f"{FIRST}:1", "--wait", "0")
 
 
+@pytest.mark.slow
 def test_a_start_that_died_at_every_step_is_one_claim(job: Asked) -> None:
     """Though a newer milestone came meanwhile; other words are another claim, and so is --another."""
     job.dies_at("changelog-made", *START)
@@ -123,6 +124,7 @@ def test_a_rollback_that_died_at_every_step_is_asked_to_be_promoted(job: Asked) 
     assert job.json(*BACK, "--another", "--dry-run")["generation"] != str(generation)
 
 
+@pytest.mark.slow
 def test_a_rollback_that_died_before_it_asked_for_the_promotion_asks_for_it(job: Asked) -> None:
     """Nobody would ever have promoted that claim."""
     job.dies_at("claim-written", *BACK)
@@ -131,6 +133,7 @@ def test_a_rollback_that_died_before_it_asked_for_the_promotion_asks_for_it(job:
     assert job.promoting() == list(job.claimed())
 
 
+@pytest.mark.slow
 def test_dry_runs_write_nothing_and_refuse_what_would_be_refused(job: Asked) -> None:
     """Neither claims nor milestones; exit 2 for what the verb itself would refuse."""
     one, two, given_up = (job.claims.start(None, None, False, "a test", UNREPLICATED).generation for _ in range(3))

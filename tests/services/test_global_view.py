@@ -205,6 +205,7 @@ def asked_too_much(peer: Process, tokens: list[str]) -> None:
     assert peer.get("/v1/global/state", shards="9999").status_code == 422
 
 
+@pytest.mark.slow
 def test_a_region_that_does_not_answer_is_named_or_there_is_no_answer(stage: Stage) -> None:
     """503 unless the asker allows less; then the rows are of the regions named, and of no other."""
     token = stage.eu.sell(200, EU, HOURS)
@@ -225,6 +226,7 @@ def test_a_region_that_does_not_answer_is_named_or_there_is_no_answer(stage: Sta
         same(keyed(scanned(peer, 1_000)), oracle(stage.eu, stage.us))
 
 
+@pytest.mark.slow
 def test_below_the_highest_horizon_nothing_is_told(stage: Stage) -> None:
     """One region has forgotten its rows there: what the other still has would be taken for the whole."""
     stage.eu.sell(200, EU, HOURS)
@@ -251,6 +253,7 @@ def test_a_region_whose_rows_are_other_rows_is_left_out(stage: Stage) -> None:
         same(keyed(answer["rows"]), {at: row for at, row in oracle(stage.eu).items() if at[0] == "shop-7"})
 
 
+@pytest.mark.slow
 def test_after_a_failover_each_event_counts_once(stage: Stage) -> None:
     """A region that went on from one that is dead counts its events, too: merged with the others, not with it."""
     source = stage.job.topic
@@ -284,6 +287,7 @@ def test_after_a_failover_each_event_counts_once(stage: Stage) -> None:
         assert 'global_refusals_total{reason="regions"} 0.0' not in both[0].get("/metrics").text
 
 
+@pytest.mark.slow
 def test_the_owners_of_a_region_answer_together(stage: Stage) -> None:
     """Two rehydrators share a region's partitions: its part of the answer has the milestone of each."""
     ports = free_ports(2)

@@ -14,6 +14,8 @@ from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, 
 from cutwater.core.errors import FencedError, UnavailableError
 from cutwater.core.topics import TopicSpec
 
+pytestmark = pytest.mark.slow
+
 TIMEOUT_MS = 2_000
 ABORTED_S = 20.0
 """The brokers look every 10 s for transactions that are past their time-out."""

@@ -86,6 +86,7 @@ def create_topic(broker: Broker) -> None:
     admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(WAIT_SECONDS)
 
 
+@pytest.mark.slow
 def test_a_restart_keeps_data_identity_and_port(
     make_broker: MakeBroker, supervisors: Callable[..., Supervisor]
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_restart_keeps_data_identity_and_port(
     assert consume(second, 2) == ["b", "c"], "the group goes on where it was"
 
 
+@pytest.mark.slow
 def test_a_killed_broker_comes_back_with_its_data(
     make_broker: MakeBroker, supervisors: Callable[..., Supervisor]
 ) -> None:

@@ -63,6 +63,7 @@ def renewals(one: Writing, cluster: Cluster, said: list[str]) -> Renewals:
     return Renewals(cluster, one.job.name, claims, lambda: UNREPLICATED, frozenset, said.append)
 
 
+@pytest.mark.slow
 def test_generations_follow_one_another_three_times_at_most(written: Writing, broker: Any) -> None:
     """Each from the last milestone and asked to be promoted; one that foreign rows ended, too, is given up."""
     said: list[str] = []

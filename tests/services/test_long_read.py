@@ -45,6 +45,7 @@ def topic(broker: Forgetful, unique: Callable[[str], str]) -> str:
     return name
 
 
+@pytest.mark.slow
 def test_readers_whose_clients_are_cut_off_go_on(broker: Forgetful, topic: str) -> None:
     """librdkafka's issue 5301. Where no client is cut off any more, it is mended: this test has done its work."""
     write(broker.cluster, topic, b"a", b"b")

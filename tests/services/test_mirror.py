@@ -149,7 +149,7 @@ POINTS = ["transaction-open@1", "copy-read@3", "transaction-open@2", "transactio
 POINTS += ["arrival-due@2", "arrival-written@2"]
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_killed_between_any_two_steps_it_loses_and_repeats_nothing(
     broker: Any, origin: Cluster, tmp_path: Path
 ) -> None:

@@ -95,6 +95,7 @@ def test_what_a_round_holds_already_is_not_copied_again(
     require_held(writing, broker.cluster, found)
 
 
+@pytest.mark.slow
 def test_a_partition_that_stays_damaged_holds_up_no_other(
     broker: Any, writing: Writing, events: Events, faults: Faults
 ) -> None:

@@ -48,6 +48,7 @@ from cutwater.mirror.origin import Origin
 from cutwater.mirror.resync import steer
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("away", [False, True], ids=["says that there is none", "does not answer"])
 def test_one_word_that_a_topic_does_not_exist_is_not_believed(
     broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch, away: bool
@@ -109,6 +110,7 @@ def forbid(cluster: Cluster, topic: str, what: str) -> None:
         done.result(20)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("what", ["READ", "DESCRIBE"])
 def test_a_right_that_is_missing_in_the_origin(broker: Any, guarded: Cluster, tmp_path: Path, what: str) -> None:
     """It stops the topic, in the middle and at a start; the others are copied on."""
@@ -133,6 +135,7 @@ def may_not(_cluster: Cluster, topic: str, _settings: Any) -> None:
     raise UsageError(f"changing topic {topic}: this user may not")
 
 
+@pytest.mark.slow
 def test_a_record_that_the_topic_here_does_not_take(
     broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +164,7 @@ def test_a_record_that_the_topic_here_does_not_take(
         require_held(writing, own, one)
 
 
+@pytest.mark.slow
 def test_a_slow_look_at_one_topic_holds_up_no_other(
     broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +227,7 @@ def put(cluster: Cluster, topic: str, name: str, end: Callable[[Producer], None]
         end(producer)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("end", [None, lambda one: one.commit_transaction(20)], ids=["plain", "transaction"])
 def test_foreign_records_in_a_copy_are_found_at_the_next_start(
     broker: Any, writing: Writing, events: Events, end: Callable[[Producer], None] | None
@@ -238,6 +243,7 @@ def test_foreign_records_in_a_copy_are_found_at_the_next_start(
     assert len(arrivals(own, job)) == 1
 
 
+@pytest.mark.slow
 def test_what_was_aborted_in_a_copy_is_no_record(broker: Any, writing: Writing, events: Events) -> None:
     """A mirror that was killed leaves such things; while a transaction is open nobody knows, and it waits."""
     own, job = broker.cluster, writing.job

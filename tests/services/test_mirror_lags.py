@@ -113,6 +113,7 @@ def test_behind_an_outage_rows_wait_until_the_lag_is_known(
     require_held(writing, own, arrived)
 
 
+@pytest.mark.slow
 def test_rows_do_not_wait_for_ever_for_a_lag_that_is_never_told(
     broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:

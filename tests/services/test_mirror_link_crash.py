@@ -24,6 +24,8 @@ from cutwater.core.job import Job
 from cutwater.mirror import copier
 from links import Link, Linked
 
+pytestmark = pytest.mark.slow
+
 DELAY_S = 0.08
 POINTS = ("copy-read@3", "copy-written@3", "transaction-open@4", "arrival-due@2", "arrival-written@2")
 
@@ -35,7 +37,6 @@ def writing(linked: Linked, tmp_path: Path) -> Iterator[Writing]:
     made.close()
 
 
-@pytest.mark.rotating
 def test_killed_at_each_point_over_a_long_way(
     broker: Any, linked: Linked, link: Link, writing: Writing, tmp_path: Path
 ) -> None:

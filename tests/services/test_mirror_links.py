@@ -67,7 +67,7 @@ FAULTS: dict[str, tuple[Callable[[Link], None], Callable[[Link], int]]] = {
 """By name: how it begins, and what the link has counted of it."""
 
 
-@pytest.mark.rotating
+@pytest.mark.variations
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_the_middle(
     broker: Any, linked: Linked, link: Link, writing: Writing, tmp_path: Path, name: str
@@ -129,6 +129,7 @@ def _wait_for_all(mirror: Running, done: Callable[[], object]) -> None:
     until(reached, f"everything to arrive; stopped: {mirror.mirror.copier.stopped}", PATIENCE_S)
 
 
+@pytest.mark.slow
 def test_a_long_way_keeps_a_bounded_lag(broker: Any, linked: Linked, link: Link, writing: Writing) -> None:
     """80 ms in each direction: the lag in milestones does not grow while they go on being written."""
     job, events = writing.job, Events(writing)
@@ -150,7 +151,7 @@ def test_a_long_way_keeps_a_bounded_lag(broker: Any, linked: Linked, link: Link,
 STARTS_MAX = 5
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cut", "fragile", "answers held back", "half open"])
 def test_the_own_region_is_cut_off(linked: Linked, link: Link, origin: Cluster, tmp_path: Path, name: str) -> None:
     """The way to the brokers that it writes to: where an outcome is unknown it ends, and is started again."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from changelogs import Writing, make_job
 from mirroring import (
     Events,
@@ -31,6 +32,8 @@ from cutwater.core.mirror_gaps import LOST
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.supervisor import Supervisor
+
+pytestmark = pytest.mark.slow
 
 
 @contextmanager

@@ -6,12 +6,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
 from changelogs import Sold, Writing, make_job
 from mirroring import Events, arrivals, mirroring, require_held, wait_arrived
 
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.supervisor import Supervisor
+
+pytestmark = pytest.mark.slow
 
 
 def test_an_origin_that_goes_and_comes_back(broker: Any, kafka_jars: list[Path], tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ ROUNDS = 40
 """Of some 20 ms each: a mirror that is not paused has long begun to copy what is there."""
 
 
+@pytest.mark.slow
 def test_a_throttle_holds_the_rate(broker: Any, origin: Cluster, tmp_path: Path) -> None:
     """Bytes a second, over all topics. A piece goes at once and is paid for by waiting: what is written behind it
     comes when all before it is paid for, and nothing is lost. Few large events: to make them takes no time."""
@@ -114,6 +115,7 @@ def settled(own: Cluster, writing: Writing) -> Any:
     return seen[-1]
 
 
+@pytest.mark.slow
 def test_a_pause_holds_for_all_processes_and_over_restarts(broker: Any, origin: Cluster, tmp_path: Path) -> None:
     """Each holds half of the slots. What was written meanwhile comes when the mirror goes on, from both."""
     own, job = broker.cluster, make_job(tmp_path, partitions=6)[0]

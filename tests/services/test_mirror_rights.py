@@ -96,7 +96,7 @@ def regions(tmp_path: Path, kafka_jars: list[Path]) -> Iterator[tuple[UsersBroke
         yield own, there
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_mirror_runs_and_is_operated_with_these_rights_alone(
     regions: tuple[UsersBroker, UsersBroker], tmp_path: Path
 ) -> None:

@@ -278,6 +278,7 @@ def test_a_registry_that_takes_the_schema_and_not_its_number_is_found(
     assert f"and shows {SUBJECT} version 1, number 1 (" in mirror.told.errors()
 
 
+@pytest.mark.slow
 def test_real_registries(job: Job, registries: tuple[StandIn, StandIn], tmp_path: Path) -> None:
     """Apicurio's is copied from; copied into it is nothing, since it would give numbers of its own."""
     ours, _ = registries

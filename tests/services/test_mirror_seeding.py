@@ -95,7 +95,7 @@ def stage(broker: Any, origin: Cluster, tmp_path: Path) -> Iterator[Stage]:
     writing.close()
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_log_that_lost_rows_is_repaired_from_a_snapshot(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed half-way and run again: the milestones behind the snapshot arrive, and are what the origin had."""
     own, writing = stage.own, stage.writing
@@ -187,6 +187,7 @@ def test_without_a_snapshot_that_fits_nothing_is_touched(stage: Stage) -> None:
     assert len(read_all(own, writing.topic, 0)) > 0
 
 
+@pytest.mark.slow
 def test_peers_that_share_the_partitions_are_a_snapshot_together(stage: Stage) -> None:
     """Where they are of one milestone: of the newest one nobody has partition 1, so the one before is taken."""
     own, writing = stage.own, stage.writing

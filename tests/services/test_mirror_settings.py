@@ -84,6 +84,7 @@ def test_a_raise_of_the_origins_settings_is_taken_over(broker: Any, writing: Wri
         require_held(writing, own, one)
 
 
+@pytest.mark.slow
 def test_a_purge_in_the_origin_is_said_once_and_takes_nothing_here(
     broker: Any, writing: Writing, events: Events
 ) -> None:
@@ -102,7 +103,7 @@ def test_a_purge_in_the_origin_is_said_once_and_takes_nothing_here(
     assert f"cleanup.policy: delete, in {ORIGIN} compact,delete" in about["left"]
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_what_this_region_keeps_is_left_alone(broker: Any, writing: Writing, events: Events) -> None:
     """The rest follows all the same; and it begins with the origin's."""
     own, copy = broker.cluster, from_origin(events.topic, ORIGIN)
@@ -117,7 +118,7 @@ def test_what_this_region_keeps_is_left_alone(broker: Any, writing: Writing, eve
     assert settings(own, copy)["retention.ms"] == DAY_MS
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_larger_records_come_with_the_setting_that_lets_them(
     broker: Any, writing: Writing, events: Events
 ) -> None:
@@ -138,7 +139,7 @@ def test_larger_records_come_with_the_setting_that_lets_them(
         require_held(writing, own, one)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_small_records_come_in_batches(broker: Any, writing: Writing, events: Events) -> None:
     """Of a topic that takes no large ones: the mirror's batches are larger than the origin's were."""
     set_configs(writing.cluster, events.topic, {"max.message.bytes": "20000"})
@@ -205,7 +206,7 @@ class Refusing(Origin):
         return super().all_described(names)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_settings_that_are_not_known_are_said_once_and_hide_no_others(
     broker: Any, writing: Writing, events: Events
 ) -> None:
@@ -223,7 +224,7 @@ def test_settings_that_are_not_known_are_said_once_and_hide_no_others(
     assert metrics.registry.get_sample_value("cutwater_mirror_settings_missed_total") == 3
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_setting_that_brokers_forbid_keeps_no_other_back(
     broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,14 +247,14 @@ def test_a_setting_that_brokers_forbid_keeps_no_other_back(
     assert [text for _, text, _ in told.lines] == ["settings not taken over", "settings taken over"]
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_value_that_brokers_do_not_take_is_the_users(broker: Any, writing: Writing, events: Events) -> None:
     """No outage: asking again does not help."""
     with pytest.raises(UsageError, match="the brokers do not take it"):
         set_configs(writing.cluster, events.topic, {"retention.ms": "-7"})
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_where_the_mirror_may_not_it_says_so_once_and_copies_on(
     broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,6 +281,7 @@ def test_where_the_mirror_may_not_it_says_so_once_and_copies_on(
     assert settings(own, copy)["retention.ms"] == DAY_MS
 
 
+@pytest.mark.slow
 def test_a_shorter_lag_counts_at_once_and_a_longer_one_from_the_next_start(
     broker: Any, writing: Writing, events: Events
 ) -> None:
@@ -306,7 +308,7 @@ def test_a_shorter_lag_counts_at_once_and_a_longer_one_from_the_next_start(
         assert copier._followed[writing.topic].spared.lag_ms == 60_000
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_the_start_of_a_process_without_slot_0_names_the_arrival(
     broker: Any, writing: Writing, events: Events
 ) -> None:

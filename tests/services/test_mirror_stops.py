@@ -79,6 +79,7 @@ def test_a_topic_that_is_made_anew(broker: Any, writing: Writing, events: Events
     assert len(arrivals(broker.cluster, writing.job)) == 1
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_gone(broker: Any, writing: Writing, events: Events) -> None:
     """Believed after a while, which this mirror's clock makes short."""
     fast = {"clock_s": lambda: 10 * time.monotonic()}
@@ -88,6 +89,7 @@ def test_a_topic_that_is_gone(broker: Any, writing: Writing, events: Events) -> 
         wait_stopped(mirror, events.topic, GONE)
 
 
+@pytest.mark.slow
 def test_a_changelog_that_was_pruned_there(broker: Any, writing: Writing, events: Events) -> None:
     """Of a generation that was left: no gap, now or at a later start, and how far behind stays known."""
     own, job, left = broker.cluster, writing.job, writing.topic
@@ -118,6 +120,7 @@ def test_more_partitions_in_the_origin(broker: Any, writing: Writing, events: Ev
         wait_copied(mirror, broker.cluster, writing)
 
 
+@pytest.mark.slow
 def test_a_stream_that_was_pruned_past_the_mirror(broker: Any, writing: Writing, events: Events) -> None:
     """Milestones that were never copied: said, not skipped."""
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:

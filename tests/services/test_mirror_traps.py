@@ -38,6 +38,7 @@ from cutwater.mirror.service import Mirror
 THERE = "there"
 
 
+@pytest.mark.slow
 def test_cuts_lie_where_the_records_are(broker: Any, writing: Writing) -> None:
     """Markers, aborted records and restarts make offsets drift apart: each cut goes to its record all the same."""
     events = Events(writing)
@@ -91,6 +92,7 @@ def test_a_topic_made_anew_while_the_mirror_was_away(broker: Any, writing: Writi
     assert len(arrivals(broker.cluster, writing.job)) == 1
 
 
+@pytest.mark.slow
 def test_an_arrival_waits_for_the_slowest_topic(
     broker: Any, writing: Writing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +131,7 @@ def test_values_in_confluent_framing_need_no_registry(broker: Any, writing: Writ
         assert all((one.value or b"").startswith(writing.state_header) for one in copied)
 
 
+@pytest.mark.slow
 def test_two_mirrors_of_each_other_make_no_loop(
     broker: Any, origin: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ def test_regions_pause_and_resume(broker: Any, writing: Writing, tmp_path: Path)
     assert "g1-local-00000000:2" in shown.stdout
 
 
+@pytest.mark.slow
 def test_the_origin_away_is_not_known(broker: Any, writing: Writing, tmp_path: Path) -> None:
     """Its part is null, and what is here is told."""
     own, origin, job, path = broker.cluster, writing.cluster, writing.job, tmp_path / f"{writing.job.name}.yaml"
@@ -124,6 +125,7 @@ def test_resync_asks_first_and_is_told_until_it_has_ended(broker: Any, writing: 
         wait_arrived(mirror, own, job, 1)
 
 
+@pytest.mark.slow
 def test_resync_asks_whether_the_origin_lives(broker: Any, writing: Writing, tmp_path: Path) -> None:
     """Else what is deleted may be the only copy; what goes, and that no failover is possible then, is named."""
     own, origin, job, path = broker.cluster, writing.cluster, writing.job, tmp_path / f"{writing.job.name}.yaml"
@@ -166,6 +168,7 @@ def require_untouched(own: Cluster, job: Job) -> None:
     assert replicas.positions(own, job.name).renewed(ORIGIN) == {}
 
 
+@pytest.mark.slow
 def test_resync_says_where_it_could_not_ask_the_origin(broker: Any, writing: Writing, tmp_path: Path) -> None:
     """Of a region that no setting names nobody knows the brokers; from a snapshot nothing is begun without it."""
     own, job, path = broker.cluster, writing.job, tmp_path / f"{writing.job.name}.yaml"

@@ -118,6 +118,7 @@ def asked(app: FastAPI, **config: Any) -> tuple[list[str], dict[str, set[int]]]:
     return wrong, statuses
 
 
+@pytest.mark.slow
 def test_answers_are_as_described(served: Served) -> None:
     """No question makes the service fail, and no status and no body comes that the description does not have."""
     wrong, statuses = asked(served.app)

@@ -164,6 +164,7 @@ def test_any_peer_answers_for_all(broker: Any, tmp_path: Path) -> None:
     writing.close()
 
 
+@pytest.mark.slow
 def test_peers_that_do_not_agree_say_so(broker: Any, tmp_path: Path) -> None:
     """A question is passed on once: it does not go round between two that each think the other holds the key."""
     job, path = make_job(tmp_path)

@@ -184,6 +184,7 @@ def own(tmp_path: Path, kafka_jars: list[Path]) -> OwnBroker:
     return OwnBroker(tmp_path / "own", kafka_jars)
 
 
+@pytest.mark.slow
 def test_a_broker_that_answers_no_more_blocks_for_a_bounded_time(own: OwnBroker, tmp_path: Path) -> None:
     """With the broker frozen `send` takes what the queue holds, then waits, then raises."""
     job = make_job(tmp_path, "frozen")
@@ -201,6 +202,7 @@ def test_a_broker_that_answers_no_more_blocks_for_a_bounded_time(own: OwnBroker,
     assert taken <= 10, "no more than the queue holds"
 
 
+@pytest.mark.slow
 def test_a_killed_broker_surfaces(own: OwnBroker, tmp_path: Path) -> None:
     """kill -9: the error comes at the next call, at `flush` and at the end of the block."""
     job = make_job(tmp_path, "killed")

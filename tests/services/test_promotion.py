@@ -155,6 +155,7 @@ def settings_of(job: Flow) -> Any:
     return load_settings({"CUTWATER_BOOTSTRAP_SERVERS": job.cluster.bootstrap})
 
 
+@pytest.mark.slow
 def test_the_old_signaller_leaves_and_does_not_come_back(region: Region) -> None:
     """Exit code 6, though nothing comes that it could write, and at every further start."""
     old = Driver(region.job)
@@ -172,7 +173,7 @@ def test_the_old_signaller_leaves_and_does_not_come_back(region: Region) -> None
     region.check()
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["stream-taken", "transaction-open", "promoted"])
 def test_a_promotion_that_is_killed_is_done_or_not(region: Region, point: str) -> None:
     """kill -9 before, in and after the one record: a restart ends with one generation, and never both."""
@@ -196,6 +197,7 @@ def test_a_promotion_that_is_killed_is_done_or_not(region: Region, point: str) -
     region.check()
 
 
+@pytest.mark.slow
 def test_a_candidate_that_was_given_up_is_never_promoted(region: Region) -> None:
     """Its signaller leaves, the old one goes on, also where the stream had been taken already."""
     old = begun(region)

@@ -184,6 +184,7 @@ def test_another_mode_or_format_on_the_same_output_is_refused(
     assert len(plain(writing.cluster, writing.job)) == 80
 
 
+@pytest.mark.slow
 def test_no_part_goes_out_that_compaction_may_have_touched(
     writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -210,6 +210,7 @@ def test_where_the_published_state_is_lost_every_row_is_a_correction(writing: Wr
     assert folded(told(writing, job), 0) == expected(after, job)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_an_old_changelog_that_is_deleted_does_not_end_the_output(
     writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str

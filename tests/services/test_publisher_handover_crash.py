@@ -83,6 +83,7 @@ def played(broker: Any, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
     made.close()
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_difference_in_parts_goes_on_behind_the_last_one(
     played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: bool
@@ -117,7 +118,7 @@ def _either(errors: list[BaseException], played: Played) -> bool:
     return bool(errors) or played.handed_over
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.parametrize(("point", "times"), POINTS)
 def test_killed_at_any_point_it_says_the_same_once(
     played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, times: int

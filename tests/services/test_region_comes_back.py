@@ -32,6 +32,8 @@ from harness import wait_until
 from links import Linked
 from users_broker import users_broker
 
+pytestmark = pytest.mark.slow
+
 
 class _Log:
     """Keeps the warnings."""
@@ -235,7 +237,6 @@ def test_who_was_silent_waits_for_an_answer(apart: Regions, linked: Linked) -> N
     assert said(us, SIGNAL)[before:].count("waiting ") == 1, "it says so rarely"
 
 
-@pytest.mark.rotating
 def test_a_stack_is_ready_while_its_driver_waits(apart: Regions, linked: Linked) -> None:
     """What was committed can be read meanwhile."""
     us, link = apart.us, linked.link
@@ -259,7 +260,6 @@ def test_a_stack_is_ready_while_its_driver_waits(apart: Regions, linked: Linked)
     assert us.tokens()[-1] == f"{FIRST}:2"
 
 
-@pytest.mark.rotating
 def test_who_was_silent_and_is_answered_goes_on(apart: Regions, linked: Linked) -> None:
     """The driver with its Spark, and commit-signal; the other region has a mirror, and no more."""
     us, env = apart.us, asking(linked)
@@ -277,7 +277,6 @@ def test_who_was_silent_and_is_answered_goes_on(apart: Regions, linked: Linked) 
         assert one.wait(60) == 0
 
 
-@pytest.mark.rotating
 def test_who_says_behind_which_milestone_waits_for_nobody(apart: Regions, linked: Linked) -> None:
     """Behind that one only. And whose newest word is young is not held up by a broken link."""
     us, link = apart.us, linked.link
@@ -292,7 +291,6 @@ def test_who_says_behind_which_milestone_waits_for_nobody(apart: Regions, linked
     wait_said(us, lambda: start(us, SIGNAL, FIRST, stale), f"CUTWATER_GO_ON_BEHIND={FIRST}:2")
 
 
-@pytest.mark.rotating
 def test_where_the_job_was_never_gone_on_with_no_topic_is_missed(broker: Any, origin: Any, tmp_path: Path) -> None:
     """Looked for several times where it matters: a broker that is just back may know none."""
     writing = Writing(broker.cluster, make_job(tmp_path)[0])
@@ -308,7 +306,6 @@ def test_where_the_job_was_never_gone_on_with_no_topic_is_missed(broker: Any, or
     writing.close()
 
 
-@pytest.mark.rotating
 def test_where_nothing_stands_an_answer_is_waited_for(origin: Any, tmp_path: Path) -> None:
     """A cluster that was lost whole looks like one in which a job is begun: only the other region can tell."""
     job, away = make_job(tmp_path)[0], Cluster("127.0.0.1:1")
@@ -326,7 +323,6 @@ def signaller(writing: Writing, returning: Returning) -> CommitSignal:
     return CommitSignal(writing.cluster, job, begun, now_ms, _Log(), returning=returning)
 
 
-@pytest.mark.rotating
 def test_who_waited_reads_the_commit_stream_again_before_it_fences(broker: Any, tmp_path: Path) -> None:
     """Days may have passed, and another generation may be at work: that one is not fenced."""
     writing = Writing(broker.cluster, make_job(tmp_path)[0])
@@ -346,7 +342,6 @@ def test_who_waited_reads_the_commit_stream_again_before_it_fences(broker: Any, 
     writing.close()
 
 
-@pytest.mark.rotating
 def test_a_signaller_asks_once_more_behind_the_fencing(broker: Any, tmp_path: Path) -> None:
     """What was claimed elsewhere since it asked counts; silence does not hold it up then."""
     writing = Writing(broker.cluster, make_job(tmp_path)[0])
@@ -373,7 +368,6 @@ def test_a_signaller_asks_once_more_behind_the_fencing(broker: Any, tmp_path: Pa
     writing.close()
 
 
-@pytest.mark.rotating
 def test_the_rights_to_ask(broker: Any, tmp_path: Path, kafka_jars: list[Path]) -> None:
     """Those of docs/SECURITY.md are enough; without them nobody is told that all is well."""
     writing = Writing(broker.cluster, make_job(tmp_path)[0])

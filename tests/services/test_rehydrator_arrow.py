@@ -86,6 +86,7 @@ def test_every_measure_of_every_type(tmp_path: Path, monkeypatch: pytest.MonkeyP
     own.close()
 
 
+@pytest.mark.slow
 def test_large_values_make_short_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tabular, "BATCH_BYTES", 20_000)
     job, _ = measured_job(tmp_path)

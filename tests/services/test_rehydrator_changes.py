@@ -304,6 +304,7 @@ def test_what_a_replica_lacks_is_not_followed(told: Callable[..., Told]) -> None
                 assert next(found).kind == "reset"
 
 
+@pytest.mark.slow
 def test_a_slow_reader_is_cut_off_and_told(told: Callable[..., Told]) -> None:
     """What it did not take is not kept for it; it comes back to a reset."""
     one = told(bytes_max=3 << 20)
@@ -338,6 +339,7 @@ def large(one: Told, sequence: int) -> Kept:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "x"])
 def test_slow_readers_hold_a_piece_each_and_not_the_milestone(told: Callable[..., Told], prefix: str) -> None:
     """All of them stand in the middle of milestones that are not kept any more: nobody holds their rows."""
@@ -415,6 +417,7 @@ def test_pieces_that_are_shared_are_bounded(told: Callable[..., Told], monkeypat
     assert shared.piece(one.own.job, changed, 0, None) == first
 
 
+@pytest.mark.slow
 def test_a_reader_that_takes_nothing_is_let_go(told: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the time that sending may take."""
     monkeypatch.setattr(events, "SEND_S_MAX", 0.3)

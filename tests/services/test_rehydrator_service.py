@@ -62,6 +62,7 @@ def test_request_that_waits_does_not_hold_up_the_end(broker: Any, tmp_path: Path
         waiting.join(20)
 
 
+@pytest.mark.slow
 def test_mistakes_end_with_one_line(broker: Any, tmp_path: Path) -> None:
     """A bad job file, missing topics, a port in use and an absent broker: one line and the documented code."""
     job, path = make_job(tmp_path)
@@ -84,6 +85,7 @@ def test_mistakes_end_with_one_line(broker: Any, tmp_path: Path) -> None:
         assert (code, f"no Kafka broker answers at {absent}" in line) == (4, True)
 
 
+@pytest.mark.slow
 def test_full_disk_ends_with_the_folder_named(broker: Any, tmp_path: Path) -> None:
     """When RocksDB cannot write any more, the process ends with code 3 and one line; what was shown is kept."""
     job, path = make_job(tmp_path)
@@ -105,6 +107,7 @@ def test_full_disk_ends_with_the_folder_named(broker: Any, tmp_path: Path) -> No
     writing.close()
 
 
+@pytest.mark.slow
 def test_broker_away_and_back(kafka_jars: list[Path], tmp_path: Path) -> None:
     """While the broker is away the last milestone is served and ages; when it is back the view goes on."""
     embedded = Broker(tmp_path / "broker", find_java(), kafka_jars)

@@ -245,6 +245,7 @@ def test_a_replica_of_everything_is_one_too(stage: Stage) -> None:
         assert served.post("/v1/snapshots").status_code == 409
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(
     ("env", "says"),
     [

@@ -42,7 +42,7 @@ def standby(broker: Any, origin: Cluster, tmp_path: Path) -> Iterator[Standby]:
     writing.close()
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_deleted_keys_never_reappear_in_a_replica(standby: Standby) -> None:
     """At the next arrival all show what the origin shows: views on every way, the rehydrator that was away, too,
     and the snapshot that it takes of that milestone for a failover.

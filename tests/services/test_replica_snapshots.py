@@ -54,6 +54,7 @@ def test_both_regions_snapshots_lie_side_by_side_in_one_store(standby: Standby, 
         assert view.rows() == (1, one.writing.by_sequence[1])
 
 
+@pytest.mark.slow
 def test_what_an_open_claim_starts_from_is_not_pruned(standby: Standby) -> None:
     """Whatever the retention says; once the claim is given up it goes like any other."""
     one, events = standby, Events(standby.writing)
@@ -81,7 +82,7 @@ def test_what_an_open_claim_starts_from_is_not_pruned(standby: Standby) -> None:
     assert one.call(*prune, **keep)["shares"][0]["retired"] == [1]
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_replica_keeps_one_beside_its_view(standby: Standby) -> None:
     """It begins from none: more of them would only keep old files of the view's alive."""
     one, events = standby, Events(standby.writing)
@@ -97,7 +98,7 @@ def test_a_replica_keeps_one_beside_its_view(standby: Standby) -> None:
             assert [path.stem for path in (one.folder / "replica").rglob("*.checkpoints/*.json")] == ["2"]
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_without_a_store_a_replica_says_what_to_set(standby: Standby) -> None:
     one, events = standby, Events(standby.writing)
     with mirroring(one.own, one.writing.cluster, one.writing.job) as mirror:

@@ -48,6 +48,7 @@ def cleaned(broker: Any, tmp_path: Path) -> Iterator[Writing]:
     one.close()
 
 
+@pytest.mark.variations
 @every_way
 def test_an_open_transaction_hides_nothing_for_good(writing: Writing, tmp_path: Path, way: Way) -> None:
     """Committed records behind it are below the cut: waited for, however often the read gives up, then whole."""
@@ -207,7 +208,7 @@ KILLED = """
 """
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_killed_at_ten_random_moments_it_ends_as_if_undisturbed(writing: Writing, tmp_path: Path) -> None:
     """I4, from a snapshot and the changelog behind it: before and behind each file, the take-over, each load.
 

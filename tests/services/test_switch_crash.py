@@ -29,7 +29,7 @@ def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
     one.close()
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.parametrize("starts_with_new", [False, True])
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_while_it_changes_over(writing: Writing, tmp_path: Path, point: str, starts_with_new: bool) -> None:

@@ -28,6 +28,8 @@ from simulation.scenes import (
 )
 from simulation.world import Services
 
+FIRST = 1_000
+"""So many seeds are quick."""
 SEEDS = int(os.environ.get("CUTWATER_SEEDS", "5000"))
 FAULTS = (
     *(f"kill {slot}" for slot in ("driver", "signal", "view", "part", "publisher", "consumer", "reader")),
@@ -42,14 +44,13 @@ FAULTS = (
 
 
 @pytest.mark.timeout(900)
-def test_no_history_shows_what_is_wrong(pytestconfig: pytest.Config) -> None:
+@pytest.mark.variations
+@pytest.mark.parametrize("seeds", [range(FIRST), range(FIRST, max(SEEDS, FIRST + 1))], ids=["first", "others"])
+def test_no_history_shows_what_is_wrong(seeds: range) -> None:
     """I1 to I4 in every history: views, `committed()` from both sources and the output against the events.
 
-    And the faults happened: a simulation whose faults never fire proves nothing. A run that takes a part of the
-    costly tests takes every second seed.
+    And the faults happened: a simulation whose faults never fire proves nothing.
     """
-    part = pytestconfig.getoption("--part")
-    seeds = range(SEEDS)[int(part.partition("/")[0]) % 2 :: 2] if part else range(SEEDS)
     faults, milestones = Counter[str](), 0
     failures: list[tuple[int, str]] = []
     for outcome in run_seeds(seeds):

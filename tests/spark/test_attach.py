@@ -21,7 +21,7 @@ from cutwater.local.ports import free_ports
 from harness import GENERATION, kill_session, wait_until
 from shop import PROGRAM, Shop
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
@@ -31,7 +31,6 @@ def shop(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[
     made.close()
 
 
-@pytest.mark.rotating
 def test_an_attached_query_is_exact_after_kill_9(shop: Shop) -> None:
     """The tutorial's query, killed in the middle of its backlog: the newest milestone's state is exact.
 

@@ -40,7 +40,6 @@ def good(spark: SparkSession) -> DataFrame:
     return totals(spark).agg(*values(), F.count_if(F.col("cents") > 5).alias("large"))  # type: ignore[no-any-return]
 
 
-@pytest.mark.rotating
 def test_describe_writes_the_example_files(spark: SparkSession, tmp_path: Path) -> None:
     """From the example's columns come the example's schema and a file that loads; a second time is refused."""
     told = {"key": "region", "size": "10m", "lateness": "1h", "retention": "30d"}
@@ -72,7 +71,6 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
     }
 
 
-@pytest.mark.rotating
 def test_a_query_that_does_not_fit_is_refused(spark: SparkSession) -> None:
     """Each kind by its own words, from the plan and the columns alone: no broker is asked."""
     for said, frame in frames(spark).items():
@@ -80,7 +78,6 @@ def test_a_query_that_does_not_fit_is_refused(spark: SparkSession) -> None:
             attach(frame, EXAMPLE / "orders.yaml")
 
 
-@pytest.mark.rotating
 def test_the_session_is_made_fit(spark: SparkSession) -> None:
     """Kafka leaves the list of V1 sources, and Spark's default state store gives way to RocksDB."""
     spark.conf.unset("spark.sql.sources.useV1SourceList")
@@ -90,7 +87,6 @@ def test_the_session_is_made_fit(spark: SparkSession) -> None:
     assert "RocksDB" in str(spark.conf.get("spark.sql.streaming.stateStore.providerClass"))
 
 
-@pytest.mark.rotating
 def test_a_wrong_window_or_a_null_key_ends_the_query_with_its_reason(spark: SparkSession, tmp_path: Path) -> None:
     """The file says 10 minutes: rows of other windows never reach the changelog, nor do rows without a key."""
     job = load_job(Path(shutil.copytree(EXAMPLE, tmp_path / "example")) / "orders.yaml")
@@ -108,7 +104,6 @@ def test_a_wrong_window_or_a_null_key_ends_the_query_with_its_reason(spark: Spar
             started.awaitTermination(60)
 
 
-@pytest.mark.rotating
 def test_a_checkpoint_in_an_object_store(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the connector it is refused; with it, the store is reached as set, and no key goes to executors."""
     with pytest.raises(UsageError, match="no S3 connector"):

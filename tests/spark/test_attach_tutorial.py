@@ -16,7 +16,7 @@ import pytest
 
 from harness import kill_session, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "ATTACH.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
@@ -42,7 +42,6 @@ def shell(command: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]
     )
 
 
-@pytest.mark.rotating
 def test_the_tutorial_runs_as_it_is_written(env: dict[str, str], tmp_path: Path) -> None:
     """`up` starts everything but a driver and says how to run the program; then the view answers."""
     up, programs, asking = (block.strip().splitlines() for block in BLOCKS)

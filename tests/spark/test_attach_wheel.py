@@ -14,7 +14,7 @@ import pytest
 import shop as example
 from shop import Shop
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 
 
@@ -24,7 +24,6 @@ def pip(*arguments: str, cwd: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.rotating
 def test_the_wheel_runs_the_example_outside_the_clone(
     broker: Any, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

@@ -16,7 +16,7 @@ from cutwater.core.errors import DivergenceError, MachineError
 from harness import Flow, flow, kill_session
 from shop import PROGRAM, Shop, orders
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 DRIVER = "cutwater_spark.driver"
 
 
@@ -52,7 +52,6 @@ def told_by(driver: subprocess.Popen[bytes], job: Flow, seen: int) -> tuple[int,
     return code, job.log(DRIVER).read_text("utf-8")[seen:]
 
 
-@pytest.mark.rotating
 def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
     """Each refusal names what is wrong and what to do; with the right copy the job goes on, exact."""
     made, copies = counting.events(1_600), Copies(job)
@@ -111,7 +110,6 @@ def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
     assert list(breaks(job.milestones())) == []
 
 
-@pytest.mark.rotating
 def test_a_damaged_checkpoint_of_an_attached_query(
     broker: Any, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

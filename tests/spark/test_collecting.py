@@ -21,7 +21,7 @@ from cutwater.core.job import PLAIN_KEY_SCHEMA
 from cutwater.core.records import Heartbeat
 from harness import GENERATION, Flow, flow, kill_session, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HOUR_MS = 3_600_000
 
 
@@ -62,7 +62,6 @@ def told(job: Flow) -> int:
     return sum(one.tombstones for one, _ in job.milestones())
 
 
-@pytest.mark.rotating
 def test_windows_below_the_horizon_are_cleared_and_the_rest_is_exact_after_kills(job: Flow) -> None:
     """Killed twice while it clears: every window above the horizon is right, and none of them got a tombstone."""
     made = events_of_hours(6)

@@ -18,7 +18,7 @@ from cutwater.adapters.lists import dead_letters
 from cutwater.core import rejection
 from harness import Flow, flow, kill_session
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HOUR_MS = 3_600_000
 
 
@@ -34,7 +34,6 @@ def crashing(job: Flow) -> subprocess.Popen[bytes]:
     return job.start("crashing_driver", PYTHONPATH=os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
 
 
-@pytest.mark.rotating
 def test_max_ahead_is_lowered_between_a_crash_and_the_restart(job: Flow) -> None:
     """Rows that a killed attempt wrote stay true: the epoch's repeat accepts what it accepted.
 

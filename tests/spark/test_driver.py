@@ -121,7 +121,7 @@ def test_an_unusable_event_is_counted_and_does_not_stop_the_job(job: Flow) -> No
     assert sum(one.events for one in told.values()) == 405
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_foreign_row_ends_the_generation_at_a_heartbeat(job: Flow) -> None:
     """A record that no barrier accounts for stops an idle driver, which names it; nothing foreign is committed."""
     job.produce(counting.events(400))
@@ -160,7 +160,7 @@ def test_a_foreign_row_inside_an_epoch_ends_the_generation_at_the_barrier(job: F
     assert epochs_written(job) == written
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["k1", "nobody"])
 def test_rows_of_a_killed_attempt_pass_only_where_this_attempt_writes_the_key(job: Flow, key: str) -> None:
     """A pure repeat (the coming epoch, an earlier attempt, a key written again) passes; another key does not."""
@@ -193,6 +193,7 @@ def test_rows_of_a_killed_attempt_pass_only_where_this_attempt_writes_the_key(jo
     assert after.changelog_cut.records_since(milestone.changelog_cut) == 2, "the left-over row and ours"
 
 
+@pytest.mark.slow
 def test_a_second_driver_fences_the_first(job: Flow) -> None:
     """Of two drivers on one generation the older one leaves with the exit code of a fenced owner."""
     job.produce(counting.events(400))
@@ -205,6 +206,7 @@ def test_a_second_driver_fences_the_first(job: Flow) -> None:
     assert "newer process" in job.log(DRIVER).read_text()
 
 
+@pytest.mark.slow
 def test_a_lost_checkpoint_stops_the_driver(job: Flow) -> None:
     """A checkpoint that contradicts the stream is refused with what to do, before anything is written."""
     run_once(job)
@@ -215,7 +217,7 @@ def test_a_lost_checkpoint_stops_the_driver(job: Flow) -> None:
     assert len(barriers(job)) == written
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_another_definition_of_the_job_is_refused(job: Flow) -> None:
     """A changed window on an old checkpoint ends with exit code 2 and what changed: rows would mix."""
     run_once(job)
@@ -226,6 +228,7 @@ def test_another_definition_of_the_job_is_refused(job: Flow) -> None:
     assert len(barriers(job)) == written
 
 
+@pytest.mark.slow
 def test_milestones_come_without_hints(job: Flow) -> None:
     """With hints off, epochs are committed by the next barrier, and the last one by an idle job's heartbeat."""
     made, port = counting.events(2_000), free_ports(1)[0]
@@ -247,6 +250,7 @@ def test_milestones_come_without_hints(job: Flow) -> None:
     assert list(breaks(job.milestones())) == []
 
 
+@pytest.mark.slow
 def test_a_clean_stop_leaves_nothing_to_replay(job: Flow) -> None:
     """After SIGTERM every planned epoch is committed, and the next attempt writes no row twice."""
     made = counting.events(4_000)

@@ -17,7 +17,7 @@ from cutwater.core.errors import FencedError
 from cutwater.core.records import Barrier
 from harness import Flow, flow, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HELD = """
 import sys, time
 from pathlib import Path

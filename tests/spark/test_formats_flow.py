@@ -112,7 +112,7 @@ def first_bytes(cluster: Cluster, topic: str) -> Counter[int]:
     return found
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["avro", "confluent", "json"])
 def test_a_topic_of_two_versions_gives_the_oracles_state(broker: Any, tmp_path: Path, kind: str) -> None:

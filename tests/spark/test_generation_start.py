@@ -40,7 +40,7 @@ def job(request: Any, broker: Any, tmp_path: Path, unique: Callable[[str], str])
         yield made
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_generation_goes_on_from_a_milestone(job: Flow) -> None:
     """Other partitions, sliding windows, every measure; events come meanwhile, some below the floor."""
     parent = run_first(job)
@@ -63,7 +63,7 @@ def test_a_generation_goes_on_from_a_milestone(job: Flow) -> None:
     assert_whole(second, second.wait(), "sliding")
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_candidate_rests_between_epochs(job: Flow) -> None:
     """Three quarters of the time are left to others while it catches up; what it commits is the same."""
     port = free_ports(1)[0]
@@ -129,8 +129,8 @@ class Kept(dict[Any, bytes]):
         """Everything is there."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", ["tumbling"], indirect=True)
-@pytest.mark.rotating
 def test_kill_9_inside_the_seeding_and_in_the_first_epoch(job: Flow) -> None:
     """Half a seed is never read, a whole one is made once, and the first epoch's rows may come twice."""
     parent = run_first(job)
@@ -152,7 +152,7 @@ def test_kill_9_inside_the_seeding_and_in_the_first_epoch(job: Flow) -> None:
     assert {one.attempt for one in second.barriers()} >= {5}
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_who_is_not_at_work_leaves_before_it_fences_anybody(job: Flow) -> None:
     """A candidate that was given up, and the first generation behind a promoted one: no start is written."""
     parent = run_first(job)
@@ -181,8 +181,8 @@ def test_who_is_not_at_work_leaves_before_it_fences_anybody(job: Flow) -> None:
     assert len(read_all(job, topics.barriers(job.job.name))) == told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", ["tumbling"], indirect=True)
-@pytest.mark.rotating
 def test_a_source_at_rest_does_not_hold_a_candidate_back(job: Flow) -> None:
     """It begins behind the newest event, whose watermark its parent reached without reading any more."""
     job.produce(events(0, 300))

@@ -24,7 +24,7 @@ from cutwater.core.records import Milestone
 from cutwater.core.replication import UNREPLICATED
 from harness import GENERATION, Flow, flow, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 MAX_BYTES = 40
 """Of the candidate's job file: a reading takes some 23."""
@@ -93,7 +93,6 @@ def unusable(job: Flow, parent: Milestone) -> set[tuple[int, int]]:
     }
 
 
-@pytest.mark.rotating
 def test_each_generation_lists_for_itself_and_the_promoted_ones_line_counts(job: Flow) -> None:
     """For another reason, by another watermark, an event that one of both can use: none hides another's entry."""
     made = readings.drifting(1_500, 31)

@@ -137,6 +137,7 @@ def dated(job: Flow, value: bytes, timestamp_ms: int) -> KafkaError | None:
     return errors[0]
 
 
+@pytest.mark.slow
 def test_a_record_dated_in_microseconds_stops_nothing(job: Flow) -> None:
     """A topic of ours refuses it. Where a topic lets it in, a usable event counts, an unusable one is listed.
 
@@ -165,7 +166,7 @@ def test_a_record_dated_in_microseconds_stops_nothing(job: Flow) -> None:
     assert f"a record of {job.job.topic} is dated further" in job.log("cutwater_spark.driver").read_text()
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_late_pairs_are_exact(broker: Any, tmp_path: Path, unique: Callable[[str], str], kind: str) -> None:
     """State and late list together are the source, pair by pair; under sliding windows events are late in part."""
     sliding = kind == "sliding"
@@ -198,7 +199,7 @@ def test_late_pairs_are_exact(broker: Any, tmp_path: Path, unique: Callable[[str
         assert {one.attempt for one in milestones(job)} == {1, 2}
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_kill_9_between_the_lists_and_the_barrier(job: Flow) -> None:
     """An epoch whose lists were written and whose barrier was not is listed once, by the attempt that wins."""
     made = readings.drifting(2_400, 21)
@@ -230,7 +231,7 @@ def test_kill_9_between_the_lists_and_the_barrier(job: Flow) -> None:
     assert any(one.by.epoch == epoch for one in pairs.entries)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_what_only_a_killed_attempt_rejected_is_not_listed(job: Flow) -> None:
     """After a crash with a smaller max_event_bytes, an event that the next attempt uses is no dead letter.
 
@@ -254,6 +255,7 @@ def test_what_only_a_killed_attempt_rejected_is_not_listed(job: Flow) -> None:
     assert served(job)["k" * 30, *readings.windows(readings.START_MS, True)[0]] == 1
 
 
+@pytest.mark.slow
 def test_skew_between_partitions_is_told_and_warned_of(job: Flow) -> None:
     """Partitions further apart than the lateness: in the milestone, and as one warning in the driver's log."""
     ahead = [readings.encode("k1", readings.START_MS + 5 * 3_600_000)] * 20

@@ -14,7 +14,7 @@ from cutwater.core.errors import UsageError
 from harness import Flow, flow, kill_session, wait_until
 from objectstore import BUCKET, KEYS, ObjectStore, object_store
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
@@ -38,7 +38,6 @@ def test_a_bucket_that_is_not_there_is_named(job: Flow) -> None:
     assert "names a bucket that does not exist" in job.log("cutwater_spark.driver").read_text("utf-8")
 
 
-@pytest.mark.rotating
 def test_a_driver_killed_goes_on_from_an_object_store(job: Flow, store: ObjectStore) -> None:
     """kill -9 in the middle of epochs, a clean end and a start: exact, and nothing of it on the local disk."""
     made = counting.events(3_000)

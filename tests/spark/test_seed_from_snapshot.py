@@ -34,7 +34,7 @@ from cutwater.core.records import Milestone
 from harness import GENERATION, Flow, flow, wait_until
 from lineage import EVENT, Second, assert_whole, events, job_text, read_all
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 DRIVER = "cutwater_spark.driver"
 NO_LAG = """
@@ -128,7 +128,6 @@ def patched(job: Flow, second: Second) -> subprocess.Popen[bytes]:
     return job.start_command(DRIVER, [sys.executable, "-c", code, str(job.job_file)], **second.env)
 
 
-@pytest.mark.rotating
 def test_compaction_has_overtaken_the_parent(job: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker took rows below the cut, for newer ones above it; the snapshot has them."""
     from cutwater.core import restore, seeds
@@ -159,7 +158,6 @@ def test_compaction_has_overtaken_the_parent(job: Flow, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("job", ["sliding"], indirect=True)
-@pytest.mark.rotating
 def test_records_below_the_cut_were_deleted(job: Flow) -> None:
     """Killed while it takes the snapshot's rows over, and run again; every measure, sliding windows."""
     parent = begin(job)

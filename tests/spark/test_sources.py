@@ -242,7 +242,7 @@ def letters(second: Second) -> set[tuple[str, int, int, str]]:
     return {(of["topic"], of["partition"], of["offset"], one["reason"]) for of, one in decoded}
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_a_generation_goes_on_with_a_copy_and_its_own_source(regions: Regions) -> None:
     """Order, late pairs, dead letters and both regions' offsets are right, whichever attempt runs an epoch."""
     us, eu = regions
@@ -297,6 +297,7 @@ def same(barriers: list[Barrier], one: Barrier, topic: str) -> bool:
     return all(before.offset(place) == offset for place, offset in one.source_cut if place.topic == topic)
 
 
+@pytest.mark.slow
 def test_a_source_that_is_not_here_is_named(regions: Regions) -> None:
     """Before anything is read; the topic and the parent that has read it are told."""
     eu, missing = regions.eu, f"{regions.eu.source}.from-ap"

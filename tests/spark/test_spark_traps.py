@@ -17,7 +17,7 @@ from cutwater.core.chain import breaks
 from harness import kill_session, wait_until
 from shop import PROGRAM, Shop
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 EAGER = {
     "spark.sql.streaming.stateStore.maintenanceInterval": "500ms",
     "spark.sql.streaming.stateStore.minDeltasForSnapshot": "1",
@@ -39,7 +39,6 @@ def versions(shop: Shop) -> list[int]:
     return sorted({int(path.stem) for path in files if path.suffix in {".zip", ".changelog"}})
 
 
-@pytest.mark.rotating
 def test_maintenance_deletes_no_state_file_that_a_restart_needs(shop: Shop) -> None:
     """SPARK-55892: files that a replayed epoch uses again were deleted. Here the state is exact after kill -9."""
     made = example.orders(12_000)
@@ -58,7 +57,6 @@ def test_maintenance_deletes_no_state_file_that_a_restart_needs(shop: Shop) -> N
     assert list(breaks(shop.milestones())) == []
 
 
-@pytest.mark.rotating
 def test_an_idle_branch_of_a_union_holds_back_the_watermark_and_no_milestone(shop: Shop) -> None:
     """The watermark of a union is its slowest branch's: milestones say so, and what is counted is shown."""
     other = f"{shop.source}.other"
