@@ -168,6 +168,7 @@ def test_every_column_of_an_attached_schema_is_told(tmp_path: Path) -> None:
         ("{measure: avg,", "{measure: median,", "measures.mean_delay.measure", ""),
         ("{measure: avg,", "{mesure: avg,", "measures.mean_delay.mesure", "measure"),
         ("  mean_delay:", "  mean-delay:", "measures.mean-delay", "mean_delay"),
+        ("{measure: avg,", "{kind: avg, measure: avg,", "measures.mean_delay.kind", ""),
     ],
 )
 def test_what_was_probably_meant(read: Read, old: str, new: str, place: str, meant: str) -> None:
@@ -188,6 +189,18 @@ def test_what_was_probably_meant(read: Read, old: str, new: str, place: str, mea
         ),
         (changed(("  miles:", "  on:")), "measures.True: YAML takes this name for bool True: put it in quotes"),
         (FLIGHTS + "slide: 1m\n", "slide: is not a field of a job file there: it belongs below 'window'"),
+        (
+            FLIGHTS + "format: json\n",
+            "format: is not a field of a job file there: it belongs below 'source' or 'output' or",
+        ),
+        (
+            changed(("  size: 1h", "  lateness: 1h")),
+            "window.lateness: is not a field of a job file there: it belongs to",
+        ),
+        (
+            changed(("  miles: {measure: sum", "  my-miles: {measure: sums")),
+            "measures.my_miles.measure: 'sums' is no",
+        ),
         (FLIGHTS + "  shards: 4\n", "measures.shards: Input should be a valid dictionary (given: 4)"),
         (FLIGHTS + "windows: {}\n", "check the spelling: 'window' has a value already, on line 8"),
         (FLIGHTS + "output: {mode:none}\n", "output.mode:none: is not a field of a job file: write a space after"),
@@ -277,6 +290,20 @@ def test_aliases_and_merges_have_lines_and_do_not_multiply(read: Read) -> None:
         "source: &s {topic: *s, schema: *s, key: *s, event_time: *s, of: *s}\nwindow: &w {<<: *w, size: *s}\n"
     )
     assert read(endless)
+
+
+def test_a_folder_that_must_not_be_read_holds_no_schema(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python raises for such a folder what it does not raise for one that is not there."""
+
+    def refuse(_path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert read(FLIGHTS) == [
+        (5, "source.schema: 'flight_event.avsc' is neither beside the job file nor in schemas/")
+    ]
+    ((line, told),) = read(ORDERS)
+    assert (line, told[:54]) == (3, "attached.schema: 'orders_state.avsc' is not beside the")
 
 
 CERTAIN: dict[str, list[tuple[str, str, int, str]]] = {

@@ -6,7 +6,7 @@ What is wrong is noted, and a stand-in takes its place: so the rules between the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, TypeVar, get_args
 
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from cutwater.adapters.job_errors import JobErrors
-from cutwater.adapters.jobmodels import AttachedModel, JobModel, Model
+from cutwater.adapters.jobmodels import COLUMN, AttachedModel, JobModel, Model
 from cutwater.adapters.yaml_errors import GLUED
 from cutwater.adapters.yamlfile import Document, Place, word
 from cutwater.core.hints import SHOWN_MAX, closest, listed, shown
@@ -67,13 +67,13 @@ def check_fields(model: type[_Checked], document: Document, errors: JobErrors) -
         return errors.finish(None)
 
 
+@dataclass(frozen=True)
 class _Walk:
     """What a walk through a file's mappings carries along."""
 
-    def __init__(self, top: type[Model], document: Document, errors: JobErrors) -> None:
-        self.top = top
-        self.document = document
-        self.errors = errors
+    top: type[Model]
+    document: Document
+    errors: JobErrors
 
 
 def _known(model: type[Model], values: dict[Any, Any], at: Place, walk: _Walk) -> dict[Any, Any]:
@@ -94,27 +94,32 @@ def _known(model: type[Model], values: dict[Any, Any], at: Place, walk: _Walk) -
 def _inside(field: FieldInfo, value: Any, at: Place, walk: _Walk) -> Any:
     if not isinstance(value, dict):
         return value
-    annotation = field.annotation
-    if isinstance(annotation, type) and issubclass(annotation, Model):
-        return _known(annotation, value, at, walk)
-    (*_, inner) = get_args(annotation) or (None,)
+    if _model(field) is not Model:
+        return _known(_model(field), value, at, walk)
+    (*_, inner) = get_args(field.annotation) or (None,)
     if not (isinstance(inner, type) and issubclass(inner, Model)):
         return value
     named: dict[Any, Any] = {}
     for key, one in value.items():
-        name = _text_of_key(key, at, walk.errors)
+        name = _measure_name(key, value, at, walk)
         if name:
             named[name] = _known(inner, one, (*at, name), walk) if isinstance(one, dict) else one
     return named
 
 
-def _text_of_key(key: Any, at: Place, errors: JobErrors) -> str:
-    """A name, which YAML may have taken for something else; empty where nothing can be read under it."""
+def _measure_name(key: Any, others: dict[Any, Any], at: Place, walk: _Walk) -> str:
+    """The name that a measure is read under, empty for none. YAML may have taken it for something else."""
     name = word(key)
-    if isinstance(key, str):
+    if not isinstance(key, str):
+        text = f"YAML takes this name for {type(key).__name__} {shown(key)}: put it in quotes"
+        walk.errors.remark((*at, name), text)
+        return name if name.isidentifier() else ""
+    near = name.replace("-", "_").replace(" ", "_")
+    if near == name or near in others or not re.fullmatch(COLUMN, near):
         return name
-    errors.remark((*at, name), f"YAML takes this name for {type(key).__name__} {shown(key)}: put it in quotes")
-    return name if name.isidentifier() else ""
+    walk.errors.remark((*at, name), f"String should match pattern '{COLUMN}' (given: {shown(name)})", near)
+    walk.document.respell((*at, near), name)
+    return near
 
 
 def _unknown(name: str, fields: dict[str, FieldInfo], values: dict[Any, Any], at: Place, walk: _Walk) -> str:
@@ -142,18 +147,16 @@ def _unknown(name: str, fields: dict[str, FieldInfo], values: dict[Any, Any], at
 def _home(name: str, top: type[Model], at: Place) -> str:
     """Where a field belongs that stands in the wrong mapping, as after a wrong indentation."""
     fields = _fields(top)
-    if at and name in fields:
-        return "to the top of the file"
-    for section, model in _sections(fields):
-        if name in _fields(model) and (section,) != at:
-            return f"below '{section}'"
-    return ""
+    if at:
+        return "to the top of the file" if len(at) == 1 and name in fields else ""
+    sections = [section for section, field in fields.items() if name in _fields(_model(field))]
+    return f"below {' or '.join(repr(one) for one in sections)}" if sections else ""
 
 
-def _sections(fields: dict[str, FieldInfo]) -> Iterator[tuple[str, type[Model]]]:
-    for name, field in fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Model):
-            yield name, field.annotation
+def _model(field: FieldInfo | None) -> type[Model]:
+    """The model of a field's own fields; for one that has none the empty model."""
+    annotation = field.annotation if field else None
+    return annotation if isinstance(annotation, type) and issubclass(annotation, Model) else Model
 
 
 def _fields(model: type[Model]) -> dict[str, FieldInfo]:
@@ -180,11 +183,7 @@ def _purpose(model: type[Model], place: Place) -> str:
     """What a missing field is for, from its description."""
     fields = _fields(model)
     for name in place[:-1]:
-        inner = fields.get(name)
-        annotation = inner.annotation if inner else None
-        if not (isinstance(annotation, type) and issubclass(annotation, Model)):
-            return ""
-        fields = _fields(annotation)
+        fields = _fields(_model(fields.get(name)))
     told = (fields[place[-1]].description if place[-1] in fields else None) or ""
     sentence = told.removesuffix("; see below.").partition(". ")[0].rstrip(".")
     return f"; {sentence[0].lower()}{sentence[1:]}" if sentence else ""
@@ -210,7 +209,7 @@ def _meant(error: Any, errors: JobErrors) -> str:
         return errors.meant(given, re.findall(r"'([^']+)'", error["ctx"]["expected"]))
     if kind == "string_pattern_mismatch":
         plain = given.strip()
-        variants = (plain, plain.lower(), plain.lower().replace("_", "-"), plain.replace("-", "_"))
+        variants = (plain, plain.lower(), plain.lower().replace("_", "-"))
         pattern = re.compile(error["ctx"]["pattern"])
         return next((one for one in variants if pattern.fullmatch(one)), "")
     return ""
@@ -239,7 +238,7 @@ def _replace_measure(values: dict[Any, Any], names: list[Any], is_name_wrong: bo
     if len(names) == 1 or not isinstance(measures, dict):
         values["measures"] = {"none": _COUNT}
         return
-    key = next((one for one in measures if word(one) == word(names[1])), None)
+    key = names[1]
     if is_name_wrong or len(names) == 2:
         measures.pop(key, None)
     elif key in measures and names[2] == "measure":

@@ -41,7 +41,7 @@ _SPELT_SIZES = {
 }
 _NAME = r"^[a-z][a-z0-9-]{0,62}$"
 _URL = re.compile(r"(https?://[^\s@]{1,500})?")
-_COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
+COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 
 
 def parse_duration(value: object) -> int:
@@ -213,7 +213,7 @@ class JobModel(Model):
     )
     shards: Shards = 1024
     partitions: Partitions = 4
-    measures: dict[Annotated[str, Field(pattern=_COLUMN)], MeasureModel] = Field(
+    measures: dict[Annotated[str, Field(pattern=COLUMN)], MeasureModel] = Field(
         min_length=1, description="The aggregates, by name; see below."
     )
     output: JobOutput = OutputModel()
