@@ -26,6 +26,7 @@ RUN_BY = {
     "examples/consumers/python_consumer.py": "tests/integration/test_examples.py",
     "examples/consumers/JavaConsumer.java": "tests/integration/test_examples.py",
     "examples/consumers/kcat.sh": "tests/integration/test_examples.py",
+    "examples/mistakes/job.yaml": "tests/docs/test_operating.py",
     "examples/testing/conftest.py": "tests/example_project.py",
     "examples/testing/test_orders.py": "tests/example_project.py",
     "examples/tutorial/watch.py": "tests/integration/test_tutorial.py",
@@ -34,6 +35,7 @@ RUN_BY = {
 SAMPLES = {
     ("README.md", "the ten busiest airport-hours"): "the end of the demonstration; tests/integration/test_demo.py",
     ("docs/TUTORIAL.md", "18,113 rows served, 18,113 expected by DuckDB"): "a line of it",
+    ("docs/OPERATING.md", "job.yaml:2: retention: is required"): "output; tests/docs/test_operating.py",
     ("ARCHITECTURE.md", "producer ─► flights.events"): "a drawing",
     ("docs/SNAPSHOTS.md", "sales/g1-local-00000000/all/manifests"): "names; tests/core/test_snapshots.py",
     ("docs/FORMAT.md", "shard     = xxhash64"): "a formula; tests/core/test_shards.py, and the golden rows",

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 
+import pytest
+
+from cutwater.adapters.job_errors import MISTAKES_MAX
+from cutwater.adapters.jobfile import load_job
 from cutwater.core import cluster_checks, estimate, machine_checks, mirrored, topics
+from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
-from pages import ROOT, text_of
+from pages import ROOT, blocks, text_of
 
 OPERATING, REMOVING, VERSIONS = (text_of(f"docs/{name}.md") for name in ("OPERATING", "REMOVING", "VERSIONS"))
+
+
+def test_the_mistakes_on_the_page_are_told_of_the_file_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`job.yaml` of examples/mistakes, and what reading it says."""
+    monkeypatch.chdir(ROOT / "examples/mistakes")
+    with pytest.raises(UsageError) as caught:
+        load_job(Path("job.yaml"))
+    (shown,) = [one.text for one in blocks("docs/OPERATING.md") if one.text.startswith("job.yaml:")]
+    assert str(caught.value) == shown.rstrip("\n")
+    assert caught.value.exit_code == 2
+    assert f"At most {MISTAKES_MAX} mistakes are printed" in OPERATING
 
 
 def test_every_topic_that_is_added_is_on_the_page() -> None:

@@ -1,9 +1,10 @@
-"""Job files: a good one becomes a job; each mistake is one message with file, field and what is allowed."""
+"""Job files: a good one becomes a job; each mistake is one line with file, line, field and what is allowed."""
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("source", "flights.events", "source: Input should be a valid dictionary"),
     ("source.schema", "none.avsc", "source.schema: 'none.avsc' is neither beside the job file nor in schemas/"),
     ("source.schema", "x" * 300, "source.schema: String should have at most 200 characters"),
-    ("source.schema", "a\0b", "source.schema: 'a\0b' is neither"),
+    ("source.schema", "a\0b", "source.schema: 'a\\x00b' is neither"),
     ("source.key", "port", "source.key: the schema has no field 'port'; it has: airport, kind"),
     ("source.key", "cancelled", "field 'cancelled' is boolean; allowed types: int, long, string"),
     ("source.event_time", "carrier", "is string; allowed types: timestamp-micros, timestamp-millis"),
@@ -157,8 +158,8 @@ def test_a_mistake_is_named_with_what_is_allowed(load: Load, path: str, value: A
     with pytest.raises(UsageError) as caught:
         load(changed(path, value))
     assert said in str(caught.value)
-    assert all("job.yaml: " in line for line in str(caught.value).splitlines())
-    assert len(str(caught.value)) < 6_000 if len(str(value)) > 1_000 else len(str(caught.value)) < 600
+    assert all(re.search(r"job\.yaml:[0-9]+: ", line) for line in str(caught.value).splitlines())
+    assert len(str(caught.value)) < 600
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_a_mistake_is_named_with_what_is_allowed(load: Load, path: str, value: A
 )
 def test_a_missing_field_is_named(load: Load, field: str) -> None:
     """Each required field by its dotted path."""
-    with pytest.raises(UsageError, match=rf"job\.yaml: {field}: is required"):
+    with pytest.raises(UsageError, match=rf"job\.yaml:\d+: {field}: is required"):
         load(changed(field, remove=True))
 
 
@@ -242,5 +243,5 @@ def test_any_value_in_any_field_gives_a_job_or_a_usage_error(load: Load, path: s
 @settings(max_examples=100)
 def test_any_document_gives_a_usage_error(load: Load, document: Any) -> None:
     """Whatever stands at the top of the file."""
-    with pytest.raises(UsageError, match=r"job\.yaml: "):
+    with pytest.raises(UsageError, match=r"job\.yaml:(\d+:)? "):
         load(document)

@@ -1,146 +1,153 @@
-"""Job files: YAML, checked by pydantic, turned into a `cutwater.core.job.Job`.
+"""Job files: YAML, checked by field and by the rules between fields, turned into a `cutwater.core.job.Job`.
 
-Every error names the file, the field and what is allowed there.
+Every mistake is one line of one error: file, line, field, what is wrong and what is allowed there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import ValidationError
+from typing import Any
 
 from cutwater.adapters.attachedfile import compile_attached
-from cutwater.adapters.jobmodels import (
-    AttachedModel,
-    JobModel,
-    Model,
-    output_of,
-    parse_duration,
-    registry_of,
-    window_spec,
-)
+from cutwater.adapters.job_errors import JobErrors
+from cutwater.adapters.job_fields import check_fields, is_attached
+from cutwater.adapters.job_rules import frame
+from cutwater.adapters.jobmodels import AttachedModel, JobModel, MeasureModel, SourceModel, parse_duration
 from cutwater.adapters.jobschema import event_format, field_types, find_schema
 from cutwater.adapters.sketches import HllSketches
-from cutwater.adapters.yamlfile import read_mapping
-from cutwater.core.errors import UsageError
+from cutwater.adapters.yamlfile import Place, read_document
+from cutwater.core.formats import CONFLUENT, EventFormat
+from cutwater.core.hints import listed, shown
 from cutwater.core.job import TAKEN_COLUMNS, Job
-from cutwater.core.measures import KINDS, TIMES, FieldType, Measure, build
-from cutwater.core.shards import ShardMap
+from cutwater.core.measures import KINDS, SYNONYMS, TIMES, FieldType, Measure, build
 
 __all__ = ["load_job", "parse_duration"]
 
-_Checked = TypeVar("_Checked", bound=Model)
+_SCHEMA = ("source", "schema")
+_KEYS = frozenset({"string", "int", "long"})
+_Types = dict[str, FieldType]
 
 
 def load_job(path: Path) -> Job:
     """Read and check a job file.
 
-    Raises UsageError with one line per mistake: file, field, what is wrong, what is allowed.
+    Raises UsageError with one line per mistake: file, line, field, what is wrong, what is allowed.
     """
-    document = read_mapping(path)
-    _refuse_session(path, document)
-    if "attached" in document:
-        query = _checked(path, AttachedModel, document)
-        return _named(path, lambda: compile_attached(path, query))
-    model = _checked(path, JobModel, document)
-    return _named(path, lambda: _compile(model, *find_schema(path, model.source.schema_)))
+    document = read_document(path)
+    errors = JobErrors(path, document)
+    if is_attached(document.values):
+        return errors.finish(compile_attached(path, check_fields(AttachedModel, document, errors), errors))
+    return errors.finish(_compile(path, check_fields(JobModel, document, errors), errors))
 
 
-def _named(path: Path, compiled: Callable[[], Job]) -> Job:
-    try:
-        return compiled()
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
-
-
-def _checked(path: Path, model: type[_Checked], document: dict[Any, Any]) -> _Checked:
-    try:
-        return model.model_validate(document)
-    except ValidationError as error:
-        raise UsageError(
-            "\n".join(f"{path}: {_place(one['loc'])}: {_say(one)}" for one in error.errors())
-        ) from None
-
-
-def _refuse_session(path: Path, document: dict[Any, Any]) -> None:
-    window = document.get("window")
-    if isinstance(window, dict) and window.get("kind") == "session":
-        raise UsageError(
-            f"{path}: window.kind: session windows are not supported: a session's bounds change while it is "
-            "open, so its rows have no fixed key to compact by; allowed: tumbling, sliding"
-        )
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in location if part != "[key]") or "(top)"
-
-
-def _say(error: Any) -> str:
-    text = str(error["msg"]).removeprefix("Value error, ")
-    known = {"missing": "is required", "extra_forbidden": "is not a field of a job file; check the spelling"}
-    text = known.get(error["type"], text)
-    given = error.get("input")
-    scalar = isinstance(given, str | int | float) and error["type"] not in {"missing", "value_error"}
-    return f"{text} (given: {given!r:.80})" if scalar else text
-
-
-def _compile(model: JobModel, schema_path: Path, schema: dict[str, Any]) -> Job:
-    types = field_types(schema)
+def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
+    """Check every rule whose own fields are sound; return None when anything is wrong."""
     source = model.source
-    key, time = source.key, source.event_time
-    _require(types, "source.key", key, {"string", "int", "long"})
-    _require(types, "source.event_time", time, TIMES)
+    found = errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_))
+    types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
+    if types is not None:
+        _check_field(types, ("source", "key"), source.key, _KEYS, errors)
+        _check_field(types, ("source", "event_time"), source.event_time, TIMES, errors)
+    events = _events(source, found, errors)
+    measures = _measures(model, types, errors)
+    shared = frame(model, errors)
+    if found is None or types is None or events is None or shared is None or errors:
+        return None
     return Job(
         name=model.job,
         topic=source.topic,
-        event_schema=schema,
-        format=event_format(source.format, schema_path, schema, source.registry, source.subject_of_topic),
-        key_field=key,
-        time_field=time,
-        time_micros=types[time].name == "timestamp-micros",
-        window=window_spec(model),
+        event_schema=found[1],
+        format=events,
+        key_field=source.key,
+        time_field=source.event_time,
+        time_micros=types[source.event_time].name == "timestamp-micros",
+        window=shared.window,
         lateness_ms=model.lateness,
         retention_ms=model.retention,
-        shards=ShardMap(model.shards, model.partitions),
-        measures=_measures(model, types),
+        shards=shared.shards,
+        measures=measures,
         max_ahead_ms=model.max_ahead,
         max_event_bytes=model.max_event_bytes,
         max_events_per_epoch=model.max_events_per_epoch,
         shuffle_partitions=model.shuffle_partitions,
-        output=output_of(model),
+        output=shared.output,
         changelog_format=model.changelog.format,
-        registry=registry_of(model),
+        registry=shared.registry,
         max_bytes=model.max_bytes,
     )
 
 
-def _require(types: dict[str, FieldType], place: str, field: str, allowed: frozenset[str] | set[str]) -> None:
+def _check_field(types: _Types, place: Place, field: str, allowed: Collection[str], errors: JobErrors) -> None:
+    """Check that the schema has a field, and that its type is one of `allowed`."""
+    if not errors.sound(place):
+        return
     if field not in types:
-        raise UsageError(f"{place}: the schema has no field '{field}'; it has: {', '.join(types)}")
-    if types[field].name not in allowed:
-        raise UsageError(
-            f"{place}: field '{field}' is {types[field]}; allowed types: {', '.join(sorted(allowed))}"
+        _no_field(types, place, field, errors)
+    elif types[field].name not in allowed:
+        others = [name for name, one in types.items() if one.name in allowed]
+        errors.add(
+            place,
+            f"field '{field}' is {types[field]}; allowed types: {', '.join(sorted(allowed))}",
+            others[0] if len(others) == 1 else "",
         )
 
 
-def _measures(model: JobModel, types: dict[str, FieldType]) -> tuple[Measure, ...]:
-    built = []
-    for name, one in model.measures.items():
-        place = f"measures.{name}"
-        if one.measure not in KINDS:
-            raise UsageError(f"{place}.measure: '{one.measure}' is no measure; allowed: {', '.join(KINDS)}")
-        if one.field is not None and one.field not in types:
-            raise UsageError(f"{place}.field: the schema has no field '{one.field}'; it has: {', '.join(types)}")
-        field_type = types[one.field] if one.field else None
-        built.append(build(name, one.measure, one.field, field_type, HllSketches()))
-    # Spark does not tell column names apart by case.
-    columns = [partial.column.lower() for measure in built for partial in measure.partials]
-    names = {measure.name.lower() for measure in built}
-    twice = sorted(
-        {column for column in columns if columns.count(column) > 1} | (TAKEN_COLUMNS & {*columns, *names})
+def _no_field(types: _Types, place: Place, field: str, errors: JobErrors) -> None:
+    text = f"the schema has no field {shown(field)}; it has: {listed(types)}"
+    errors.add(place, text, errors.meant(field, types))
+
+
+def _events(
+    source: SourceModel, found: tuple[Path, dict[str, Any]] | None, errors: JobErrors
+) -> EventFormat | None:
+    """The format of the events, where there is a schema."""
+    kind = ("source", "format")
+    named = ("source", "registry" if source.registry else "subject")
+    if errors.sound(kind, named) and (source.registry or source.subject) and source.format != CONFLUENT:
+        text = f"source.registry and source.subject belong to format {CONFLUENT}; this one is {source.format}"
+        errors.add(named, text)
+    if found is None:
+        return None
+    path, schema = found
+    return errors.attempt(
+        _SCHEMA, lambda: event_format(source.format, path, schema, source.subject_of_topic), kind, _SCHEMA
     )
-    if twice:
-        raise UsageError(f"measures: the columns {', '.join(twice)} would exist twice; rename a measure")
-    return tuple(built)
+
+
+def _measures(model: JobModel, types: _Types | None, errors: JobErrors) -> tuple[Measure, ...]:
+    """The measures that are right, each by itself; then no two of them may have one column."""
+    tried = [_measure(name, one, types, errors) for name, one in model.measures.items()]
+    built = tuple(one for one in tried if one is not None)
+    _check_columns(built, errors)
+    return built
+
+
+def _measure(name: str, one: MeasureModel, types: _Types | None, errors: JobErrors) -> Measure | None:
+    place = ("measures", name)
+    kind, field = (*place, "measure"), (*place, "field")
+    if errors.sound(kind) and one.measure not in KINDS:
+        text = f"{shown(one.measure)} is no measure; allowed: {', '.join(KINDS)}"
+        errors.add(kind, text, errors.meant(one.measure, KINDS, SYNONYMS))
+    if types is not None and one.field is not None and errors.sound(field) and one.field not in types:
+        _no_field(types, field, one.field, errors)
+    if one.field is not None and types is None:
+        return None
+    of = types[one.field] if types and one.field in types else None
+    return errors.attempt(place, lambda: build(name, one.measure, one.field, of, HllSketches()))
+
+
+def _check_columns(measures: tuple[Measure, ...], errors: JobErrors) -> None:
+    """Spark does not tell column names apart by case."""
+    owners: dict[str, Place] = {}
+    for measure in measures:
+        place = ("measures", measure.name)
+        columns = {partial.column.lower() for partial in measure.partials}
+        taken = TAKEN_COLUMNS & {*columns, measure.name.lower()}
+        if twice := sorted(taken | (columns & owners.keys())):
+            others = sorted({owners[one] for one in twice if one in owners})
+            of = "".join(f" ('{other[-1]}' on line {errors.line(other)} has them)" for other in others)
+            text = f"the columns {', '.join(twice)} would exist twice; rename a measure: '{measure.name}'{of}"
+            errors.add(("measures",), text, at=place)
+        for column in columns:
+            owners.setdefault(column, place)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from cutwater.core.errors import UsageError
-from cutwater.core.formats import CONFLUENT, RegistryUse
-from cutwater.core.job import Output
+from cutwater.core.formats import CONFLUENT
+from cutwater.core.hints import shown
 from cutwater.core.rejection import MAX_EVENT_BYTES
 from cutwater.core.shards import MAX_SHARDS
 from cutwater.core.topics import LISTED_BYTES_MAX
-from cutwater.core.windows import WindowSpec
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # 15 digits: more than any time there is, and far below what int() refuses to read.
@@ -24,16 +24,34 @@ MAX_EVENTS_PER_EPOCH = 1_000_000_000
 _BYTES = re.compile(r"([0-9]{1,15})\s*(B|KB|MB|GB|TB)")
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 MAX_BYTES = 10**18
+_UNIT = re.compile(r"([0-9]{1,15})\s*([A-Za-z]{1,12})")
+_SPELT_TIMES = {
+    **{one: one for one in _UNITS_MS},
+    **dict.fromkeys(("millis", "millisecond", "milliseconds", "msec"), "ms"),
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), "m"),
+    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("day", "days"), "d"),
+}
+"""Units of time as people write them, in lower case."""
+_SPELT_SIZES = {
+    "bytes": "B",
+    **{one.lower(): one for one in _UNITS},
+    **{one[0].lower(): one for one in _UNITS if one != "B"},
+}
 _NAME = r"^[a-z][a-z0-9-]{0,62}$"
 _URL = re.compile(r"(https?://[^\s@]{1,500})?")
-_COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
+COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 
 
 def parse_duration(value: object) -> int:
     """'90s', '1h', '400d' as milliseconds; raises ValueError with the allowed form."""
     found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
-        raise ValueError(f"'{value}' is not a duration: write a whole number and one of ms, s, m, h, d, as in 90s")
+        raise ValueError(
+            f"{_not(value, 'duration')}: write a whole number and one of ms, s, m, h, d, as in 90s"
+            f"{_meant(value, _SPELT_TIMES)}"
+        )
     return int(found[1]) * _UNITS_MS[found[2]]
 
 
@@ -41,8 +59,25 @@ def _size(value: object) -> int:
     """'500MB', '20GB' as bytes; raises ValueError with the allowed form."""
     found = _BYTES.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
-        raise ValueError(f"'{value}' is not a size: write a whole number and B, KB, MB, GB or TB, as in 500MB")
+        raise ValueError(
+            f"{_not(value, 'size')}: write a whole number and B, KB, MB, GB or TB, as in 500MB"
+            f"{_meant(value, _SPELT_SIZES)}"
+        )
     return int(found[1]) * _UNITS[found[2]]
+
+
+def _not(value: object, what: str) -> str:
+    if value is None:
+        return "has no value"
+    text = f"'{shown(value)}'" if isinstance(value, int | float | date) else shown(value)
+    return f"{text} is not a {what}"
+
+
+def _meant(value: object, units: Mapping[str, str]) -> str:
+    """The same number with the unit that was probably meant."""
+    found = _UNIT.fullmatch(value.strip()) if isinstance(value, str) else None
+    unit = units.get(found[2].lower()) if found else None
+    return f"; did you mean '{found[1]}{unit}'?" if found and unit else ""
 
 
 def registry_url(value: object) -> str:
@@ -178,7 +213,7 @@ class JobModel(Model):
     )
     shards: Shards = 1024
     partitions: Partitions = 4
-    measures: dict[Annotated[str, Field(pattern=_COLUMN)], MeasureModel] = Field(
+    measures: dict[Annotated[str, Field(pattern=COLUMN)], MeasureModel] = Field(
         min_length=1, description="The aggregates, by name; see below."
     )
     output: JobOutput = OutputModel()
@@ -219,29 +254,3 @@ class AttachedModel(Model):
     output: JobOutput = OutputModel()
     changelog: JobChangelog = ChangelogModel()
     registry: JobRegistry = RegistryModel()
-
-
-def window_spec(model: JobModel | AttachedModel) -> WindowSpec:
-    """The windows of a file; raises UsageError when its times do not fit together."""
-    window = model.window
-    if window.kind == "sliding" and window.slide is None:
-        raise UsageError("window.slide: a sliding window needs it")
-    if window.kind == "tumbling" and window.slide not in (None, window.size):
-        raise UsageError("window.slide: a tumbling window has none; write kind: sliding")
-    if model.retention < model.lateness:
-        raise UsageError("retention: must be at least the lateness, or open windows would leave the state")
-    return WindowSpec(window.size, window.slide or window.size)
-
-
-def registry_of(model: JobModel | AttachedModel) -> RegistryUse:
-    """Raises UsageError where two places name two registries."""
-    one, other = model.registry.url, model.source.registry if isinstance(model, JobModel) else ""
-    if one and other and one != other:
-        raise UsageError(
-            "source.registry and registry.url name two registries, and a job has one: delete the former"
-        )
-    return RegistryUse(one or other, model.registry.auto_register)
-
-
-def output_of(model: JobModel | AttachedModel) -> Output:
-    return Output(model.output.mode, model.output.format, model.output.retention)

@@ -10,10 +10,13 @@ from cutwater.adapters.avro import load_schema, schema_folder
 from cutwater.adapters.schemafiles import older_versions
 from cutwater.core.compatibility import obstacles
 from cutwater.core.errors import UsageError
-from cutwater.core.formats import AVRO, CONFLUENT, JSON, EventFormat
+from cutwater.core.formats import AVRO, JSON, EventFormat
+from cutwater.core.hints import closest, listed, shown
 from cutwater.core.jsonevents import json_fields
 from cutwater.core.measures import TIMES, FieldType
 
+SCHEMAS_MAX = 200
+"""Files beside a job file that are looked through for a name that was misspelt."""
 # Spark reads these as types of its own: as the bare int or long they would fail in the running query.
 _UNSUPPORTED = frozenset({"date", "local-timestamp-millis", "local-timestamp-micros"})
 
@@ -21,15 +24,24 @@ _UNSUPPORTED = frozenset({"date", "local-timestamp-millis", "local-timestamp-mic
 def find_schema(job_path: Path, name: str) -> tuple[Path, dict[str, Any]]:
     """The schema file beside the job file, else among the project's own schemas."""
     for candidate in (job_path.parent / name, schema_folder() / name):
-        if candidate.is_file():
+        if is_file(candidate):
             return candidate, load_schema(candidate)
-    raise UsageError(f"source.schema: '{name}' is neither beside the job file nor in schemas/")
+    beside = [one.name for one in sorted(job_path.parent.glob("*.avsc"))[:SCHEMAS_MAX]]
+    meant = closest(name, beside)
+    advice = f"; did you mean '{meant}'?" if meant else ""
+    raise UsageError(f"{shown(name)} is neither beside the job file nor in schemas/{advice}")
 
 
-def event_format(kind: str, path: Path, schema: dict[str, Any], registry: str, subject: str) -> EventFormat:
+def is_file(path: Path) -> bool:
+    """Whether a file is there; a folder that must not be read counts as one without it."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def event_format(kind: str, path: Path, schema: dict[str, Any], subject: str) -> EventFormat:
     """The format's parts, checked: an older version that cannot be read would make its events undecodable."""
-    if (registry or subject) and kind != CONFLUENT:
-        raise UsageError(f"source.registry and source.subject belong to format {CONFLUENT}; this one is {kind}")
     if kind == JSON:
         json_fields(schema)
     if kind != AVRO:
@@ -37,7 +49,7 @@ def event_format(kind: str, path: Path, schema: dict[str, Any], registry: str, s
     older = older_versions(path)
     found = [f"{one.name}: {problem}" for one in older for problem in obstacles(one.schema, schema)]
     if found:
-        raise UsageError(f"source.schema: {path.name} cannot read its older versions: {'; '.join(found)}")
+        raise UsageError(f"{path.name} cannot read its older versions: {'; '.join(found)}")
     return EventFormat(kind, tuple(one.schema for one in older))
 
 
@@ -45,7 +57,7 @@ def field_types(schema: Mapping[str, Any]) -> dict[str, FieldType]:
     """The types of a schema's fields as measures see them; raises UsageError for reserved names."""
     reserved = sorted(field["name"] for field in schema["fields"] if field["name"].startswith("__"))
     if reserved:
-        raise UsageError(f"source.schema: the fields {', '.join(reserved)} begin with two underscores, as ours do")
+        raise UsageError(f"the schema's fields {listed(reserved)} begin with two underscores, as ours do")
     return {field["name"]: _field_type(field["type"]) for field in schema["fields"]}
 
 

@@ -310,3 +310,15 @@ KINDS: dict[str, tuple[frozenset[str], Maker]] = {
     "last": (ORDERED, _positioned("last")),
     "distinct": (COUNTABLE, _distinct),
 }
+
+SYNONYMS = {
+    **dict.fromkeys(("number", "count_events"), "count"),
+    "total": "sum",
+    **dict.fromkeys(("minimum", "least", "smallest"), "min"),
+    **dict.fromkeys(("maximum", "greatest", "largest"), "max"),
+    **dict.fromkeys(("average", "mean"), "avg"),
+    **dict.fromkeys(("earliest", "first_value"), "first"),
+    **dict.fromkeys(("latest", "newest", "last_value"), "last"),
+    **dict.fromkeys(("unique", "count_distinct", "approx_count_distinct", "cardinality"), "distinct"),
+}
+"""What kinds of measure are called elsewhere."""
