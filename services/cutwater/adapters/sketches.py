@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datasketches import hll_sketch, hll_union
+from functools import cached_property
+from typing import Any
 
 from cutwater.core.measures import HLL_LG_K
 
@@ -10,11 +11,18 @@ from cutwater.core.measures import HLL_LG_K
 class HllSketches:
     """Implements `cutwater.core.measures.Sketches`."""
 
+    @cached_property
+    def _library(self) -> Any:
+        """Imported for the first sketch: it brings numpy, and most commands read a job file without one."""
+        import datasketches
+
+        return datasketches
+
     def union(self, one: bytes, other: bytes) -> bytes:
-        both = hll_union(HLL_LG_K)
-        both.update(hll_sketch.deserialize(one))
-        both.update(hll_sketch.deserialize(other))
+        sketch, both = self._library.hll_sketch, self._library.hll_union(HLL_LG_K)
+        both.update(sketch.deserialize(one))
+        both.update(sketch.deserialize(other))
         return bytes(both.get_result().serialize_updatable())
 
     def estimate(self, sketch: bytes) -> float:
-        return float(hll_sketch.deserialize(sketch).get_estimate())
+        return float(self._library.hll_sketch.deserialize(sketch).get_estimate())

@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from cutwater.cli import (
-    config,
-    demo,
-    demo_regions,
-    doctor,
-    down,
-    export,
-    failover,
-    forks,
-    generation,
-    history,
-    init,
-    lists,
-    mirror,
-    plan,
-    prepare,
-    produce,
-    regions,
-    restore,
-    schemas,
-    snapshots,
-    stack,
-    state,
-    stream,
-    tail,
-    verify,
-)
+from cutwater.cli.verbs import LazyVerbs
 
 EXIT_CODES = (
     "Exit codes: 0 fine · 1 a check found differences, or an alert is on · 2 wrong input · "
@@ -38,43 +14,43 @@ EXIT_CODES = (
     "4 a broker or service does not answer · 5 the protocol forbids it · 6 fenced by a newer owner · "
     "7 records that must be equal differ · 8 foreign rows have ended the generation."
 )
+PACKAGES = ("pyspark", "confluent-kafka", "rocksdict", "faust-streaming")
+"""Whose versions decide what is possible: `--version` names those that are installed."""
 
 app = typer.Typer(
     name="cutwater",
+    cls=LazyVerbs,
     help="Consistent cuts of streaming state: run, watch and query a job.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for module in (
-    init,
-    doctor,
-    plan,
-    prepare,
-    stack,
-    down,
-    stream,
-    verify,
-    snapshots,
-    history,
-    regions,
-    failover,
-    forks,
-    mirror,
-    restore,
-    export,
-    generation,
-    tail,
-    state,
-    lists,
-    produce,
-    demo,
-    demo_regions,
-    config,
-):
-    module.register(app)
-schemas.register_verbs(app)
+
+
+def _show_versions(asked: bool) -> None:
+    if not asked:
+        return
+    from importlib.metadata import PackageNotFoundError, version  # a tenth of a second
+    from platform import python_version
+
+    typer.echo(f"cutwater {version('cutwater')}")
+    typer.echo(f"Python {python_version()}")
+    for package in PACKAGES:
+        try:
+            typer.echo(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    raise typer.Exit
+
+
+@app.callback()
+def _root(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_show_versions, is_eager=True, help="Print versions, and exit.")
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:

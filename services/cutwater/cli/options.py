@@ -9,7 +9,6 @@ from typing import Annotated, NamedTuple
 import typer
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings, load_settings
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
@@ -47,6 +46,8 @@ def place_of(job_file: Path | None, bootstrap: str | None, data_dir: Path | None
 
     Raises UsageError where there is neither; UnavailableError where the stack is still starting.
     """
+    from cutwater.adapters.jobfile import load_job  # reading a job file takes half of what a verb needs to begin
+
     settings = settings_for(data_dir, bootstrap)
     if bootstrap is not None:
         if job_file is None:

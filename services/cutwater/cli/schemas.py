@@ -92,9 +92,9 @@ def _shown(schema: dict[str, Any]) -> dict[str, Any]:
     return {"fingerprint": crc64(schema).hex(), "schema": schema}
 
 
-@app.command()
+@app.command("register")
 @handled
-def register(
+def register_schemas(
     job_file: JobFile,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
@@ -127,5 +127,5 @@ def register(
             out.print(f"{one['subject']}: number {one['id']}")
 
 
-def register_verbs(main: typer.Typer) -> None:
-    main.add_typer(app, name="schemas")
+def register(root: typer.Typer) -> None:
+    root.add_typer(app, name="schemas")

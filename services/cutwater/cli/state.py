@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import httpx
 import typer
+from typer.core import TyperCommand
 
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import handled, out, print_json, table
@@ -34,7 +34,7 @@ def get(
     stack = running.require(settings.data_dir)
     wanted = {"from": start, "to": end, "at_least": at_least, "limit": limit}
     query = {name: value for name, value in wanted.items() if value is not None}
-    answer = _ask(f"{stack.api_url}/v1/state/{_quoted(key)}", query, settings.api_headers)
+    answer = _ask(f"{stack.api_url}/v1/state/{_path(key)}", query, settings.api_headers)
     if as_json:
         print_json(answer)
         return
@@ -43,11 +43,38 @@ def get(
     out.print(table(f"{key} at {answer['milestone']['token']}", columns, ([*row.values()] for row in rows)))
 
 
-def _quoted(key: str) -> str:
-    return quote(key, safe="")
+class KeyCommand(TyperCommand):
+    """A verb whose argument may begin with a dash: `cutwater get -5` asks for the key -5."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, keys_last(args, self._takes_value()))
+
+    def _takes_value(self) -> dict[str, bool]:
+        """Of each option's names, whether a value follows."""
+        options = (one for one in self.get_params(typer.Context(self)) if one.param_type_name == "option")
+        return {name: not one.is_flag for one in options for name in (*one.opts, *one.secondary_opts)}
+
+
+def keys_last(args: list[str], takes_value: dict[str, bool]) -> list[str]:
+    """The same arguments, with what has one dash and is no option behind `--`, where nothing is an option."""
+    options, keys, value_follows = [], [], False
+    for at, one in enumerate(args):
+        if one == "--":
+            return [*options, "--", *keys, *args[at + 1 :]]
+        is_key = one.startswith("-") and not one.startswith("--") and one not in takes_value
+        (keys if is_key and not value_follows else options).append(one)
+        value_follows = not value_follows and takes_value.get(one, False)
+    return [*options, "--", *keys] if keys else options
+
+
+def _path(key: str) -> str:
+    """A key as a part of a path. Clients resolve dots as folders, so these are escaped, too."""
+    return quote(key, safe="").replace(".", "%2E")
 
 
 def _ask(url: str, query: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+    import httpx  # a tenth of a second, which nobody waits for where no stack runs
+
     try:
         answer = httpx.get(url, params=query, headers=headers, timeout=TIMEOUT_S)
     except httpx.HTTPError as error:
@@ -62,4 +89,4 @@ def _ask(url: str, query: dict[str, Any], headers: dict[str, str]) -> dict[str, 
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(get)
+    app.command(cls=KeyCommand)(get)
