@@ -73,7 +73,6 @@ def test_a_verb_that_asks_no_broker_imports_no_client(words: tuple[str, ...], tm
     "words",
     [
         ("status",),
-        ("down",),
         ("milestones",),
         ("history",),
         ("tail",),

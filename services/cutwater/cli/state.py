@@ -51,13 +51,15 @@ class KeyCommand(TyperCommand):
 
     def _takes_value(self) -> dict[str, bool]:
         """Of each option's names, whether a value follows."""
-        options = (one for one in self.get_params(typer.Context(self)) if one.param_type_name == "option")
+        options: list[Any] = [one for one in self.params if one.param_type_name == "option"]
         return {name: not one.is_flag for one in options for name in (*one.opts, *one.secondary_opts)}
 
 
 def keys_last(args: list[str], takes_value: dict[str, bool]) -> list[str]:
     """The same arguments, with what has one dash and is no option behind `--`, where nothing is an option."""
-    options, keys, value_follows = [], [], False
+    options: list[str] = []
+    keys: list[str] = []
+    value_follows = False
     for at, one in enumerate(args):
         if one == "--":
             return [*options, "--", *keys, *args[at + 1 :]]

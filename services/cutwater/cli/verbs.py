@@ -159,6 +159,4 @@ def _commands(module: str) -> dict[str, Any]:
     app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
     app.callback()(lambda: None)  # with one command alone typer would make no group of it
     import_module(f"cutwater.cli.{module}").register(app)
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    return dict(group.commands)
+    return dict(typer.main.get_group(app).commands)
