@@ -130,6 +130,7 @@ def _left(writing: Writing, closed: list[Sold]) -> int:
     return sum((one.key, one.start_ms) in windows for one in found)
 
 
+@pytest.mark.slow
 def test_a_milestone_that_compaction_has_overtaken_is_skipped(cleaned: Writing, tmp_path: Path) -> None:
     """Values below its cut are gone: neither it nor newer values in its place are shown; the next one is."""
     writing = cleaned

@@ -72,6 +72,7 @@ def test_one_at_work_leaves_before_it_is_fenced(broker: Any, writing: Writing, e
         mirror.end()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["removed", "deleted"])
 def test_one_that_was_broken_off_is_run_again(broker: Any, writing: Writing, events: Events, step: str) -> None:
     """Nobody works by what it has left: neither a mirror, nor who would claim a generation."""
@@ -104,6 +105,7 @@ def test_one_that_was_broken_off_is_run_again(broker: Any, writing: Writing, eve
         require_held(writing, own, wait_arrived(again, own, job, 1))
 
 
+@pytest.mark.slow
 def test_what_was_broken_off_before_anything_had_gone_hinders_no_failover(
     broker: Any, writing: Writing, events: Events
 ) -> None:
@@ -128,6 +130,7 @@ def test_what_was_broken_off_before_anything_had_gone_hinders_no_failover(
         wait_arrived(mirror, own, job, epoch(writing, events, 2))
 
 
+@pytest.mark.slow
 def test_whoever_is_still_at_work_is_ended_by_the_withdrawal(
     broker: Any, writing: Writing, events: Events
 ) -> None:
@@ -170,6 +173,7 @@ def test_who_claims_meanwhile_ends_it_also_where_no_position_stands(
     assert told == ["fenced the mirror"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["fenced the mirror", "removed", "removed the arrivals"])
 def test_of_two_the_first_ends(broker: Any, writing: Writing, events: Events, step: str) -> None:
     """It stood still for so long that somebody began another one, and deletes nothing of what that one made."""
@@ -222,6 +226,7 @@ def test_no_generation_begins_in_a_copy_that_is_given_up(broker: Any, writing: W
     assert not going_on.claims.known().by_id
 
 
+@pytest.mark.slow
 def test_a_copy_that_a_generation_begins_in_stays(broker: Any, writing: Writing, events: Events) -> None:
     """All that goes takes the arrivals along, and the claim stands on one; once it was given up, it may go."""
     own, job = broker.cluster, writing.job
@@ -240,6 +245,7 @@ def test_a_copy_that_a_generation_begins_in_stays(broker: Any, writing: Writing,
     assert arrivals(own, job) == []
 
 
+@pytest.mark.slow
 def test_an_origin_that_died_while_somebody_thought_it_over(broker: Any, writing: Writing, events: Events) -> None:
     """It is asked right before the first note, too."""
     own, job = broker.cluster, writing.job

@@ -88,6 +88,7 @@ def settled(writing: Writing, objects: Objects) -> list[int]:
         return []
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(("point", "times"), UPLOADING)
 def test_killed_while_it_takes_and_uploads(writing: Writing, tmp_path: Path, point: str, times: int) -> None:
     """There is never a manifest without its files; the next start goes on, and what it leaves is exact."""
@@ -121,6 +122,7 @@ def test_killed_while_it_takes_and_uploads(writing: Writing, tmp_path: Path, poi
         assert view.rows() == (last, writing.by_sequence[last])
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(("point", "times"), RESTORING)
 def test_killed_while_it_restores_from_a_snapshot(
     writing: Writing, tmp_path: Path, point: str, times: int

@@ -52,6 +52,7 @@ def asked(*words: object, **env: str) -> tuple[int, Any, str]:
     return done.exit_code, json.loads(done.stdout) if done.stdout else None, done.stderr
 
 
+@pytest.mark.slow
 def test_by_s3_requests_from_start_to_end(
     writing: Writing, tmp_path: Path, s3: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +102,7 @@ def test_by_s3_requests_from_start_to_end(
     assert TOKEN not in log
 
 
+@pytest.mark.slow
 def test_keys_that_are_not_let_in_and_a_bucket_that_is_not_there(tmp_path: Path, s3: ObjectStore) -> None:
     """Exit 2, the place, what to do; never the secret."""
     (tmp_path / "job").mkdir()
@@ -186,6 +188,7 @@ def test_a_manifest_that_cannot_be_read_is_listed_and_dropped(writing: Writing, 
     assert shelf.manifest(1).objects == set(shelf.stored())
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_is_said_and_serving_goes_on(writing: Writing, tmp_path: Path) -> None:
     """From the start on: the API answers, the view follows, the gauge says so, and the log what to do."""
     path = file_of(tmp_path, writing)

@@ -136,6 +136,7 @@ def test_a_killed_owner_is_answered_for_and_comes_back(stage: Stage) -> None:
             assert digests.pop()[0] is Verdict.EQUAL
 
 
+@pytest.mark.slow
 def test_an_empty_owner_restores_while_its_standby_answers(stage: Stage) -> None:
     """Its folder is lost. Without the standby it says that it restores, as ever."""
     crew, gate = stage.crew("a|x"), stage.folder / "gate"
@@ -152,6 +153,7 @@ def test_an_empty_owner_restores_while_its_standby_answers(stage: Stage) -> None
         assert seen(owner) == (1, False, 10)
 
 
+@pytest.mark.slow
 def test_the_other_peers_ask_the_standby_too(stage: Stage) -> None:
     """Keys and scans by way of the other owner; a scan that the owner began goes on at its standby."""
     crew = stage.crew("a|x,b")
@@ -208,6 +210,7 @@ def failures(process: Process) -> float:
     return float(next(one for one in lines if one.startswith("cutwater_view_peer_failures_total")).split()[1])
 
 
+@pytest.mark.slow
 def test_a_hung_owner_holds_up_one_question_at_a_time(stage: Stage) -> None:
     """It takes connections and says nothing: one question in a few seconds waits for it, and all are answered."""
     crew = stage.crew("a|x")
@@ -224,6 +227,7 @@ def test_a_hung_owner_holds_up_one_question_at_a_time(stage: Stage) -> None:
         until(lambda: seen(standby) == (1, False, 10), "the owner")
 
 
+@pytest.mark.slow
 def test_where_nobody_is_at_the_newest_what_there_is_is_shown(stage: Stage) -> None:
     """Owner and standby both start anew, and the other peer asks them: behind is better than nothing."""
     crew, gate = stage.crew("a|x,b"), stage.folder / "gate"
@@ -246,6 +250,7 @@ def test_where_nobody_is_at_the_newest_what_there_is_is_shown(stage: Stage) -> N
             until(lambda: seen(other, mine) == (2, False, 20), "the owner")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("owner", ["behind", "empty"])
 def test_where_nobody_is_at_the_newest_the_newest_that_anyone_shows_is_served(stage: Stage, owner: str) -> None:
     """The standby's brokers are away, so it cannot know that it is at the newest; the owner starts, and shows less
@@ -275,6 +280,7 @@ def test_where_nobody_is_at_the_newest_the_newest_that_anyone_shows_is_served(st
                 until(lambda: seen(asked, mine) == (2, False, 20), "the owner")  # noqa: B023
 
 
+@pytest.mark.slow
 def test_an_owner_without_its_brokers_is_answered_for(stage: Stage) -> None:
     """It shows what it had, and cannot know what is newest; alone it goes on showing that."""
     crew = stage.crew("a|x")
@@ -289,6 +295,7 @@ def test_an_owner_without_its_brokers_is_answered_for(stage: Stage) -> None:
             until(lambda: seen(owner) == (2, True, 20), "the standby, which was away a moment ago")
 
 
+@pytest.mark.slow
 def test_one_digest_from_the_log_from_a_snapshot_and_by_a_standby(stage: Stage) -> None:
     """Three ways to one milestone: the standby begins from its owner's snapshot and takes none itself, the owner's
     view came from the log, and a third one takes snapshot and tail after the owner is gone."""

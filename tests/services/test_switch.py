@@ -210,6 +210,7 @@ def test_a_generation_that_cannot_be_shown_leaves_the_one_before(writing: Writin
         assert served.get("/readyz").json()["status"] == "following"
 
 
+@pytest.mark.slow
 def test_a_view_that_has_stopped_takes_the_next_generation(writing: Writing, tmp_path: Path) -> None:
     """It stops at a milestone that does not hold, twice, and follows the one that is promoted behind it."""
     with serving(writing, tmp_path) as served:

@@ -86,6 +86,7 @@ def check_spans(peer: Process, writing: Writing) -> int:
     return answer.status_code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [5, 3])
 def test_peers_change_over_one_after_the_other(writing: Writing, tmp_path: Path, partitions: int) -> None:
     """One has the other generation, one has not: the latter answers for all of the old one, the former for what it
@@ -114,6 +115,7 @@ def test_peers_change_over_one_after_the_other(writing: Writing, tmp_path: Path,
             assert check_spans(one, writing) == 200
 
 
+@pytest.mark.slow
 def test_a_standby_answers_while_its_owner_is_away(writing: Writing, tmp_path: Path) -> None:
     """Both change over; the owner is killed before it has: its standby has the new generation, and no owner."""
     crew, gate = crew_of(writing, tmp_path, "a|x,b"), tmp_path / "gate"

@@ -62,6 +62,7 @@ def told(line: str) -> dict[tuple[str, str], int]:
     return {(row["key"], row["window_start"]): row["values"]["pieces"] for row in json.loads(line)["changes"]}
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("source", [[], ["--changelog"]], ids=["output", "changelog"])
 def test_one_line_of_json_is_one_whole_milestone(tailed: Tailed, source: list[str]) -> None:
     """With every row of it. Without a token the changelog begins with the whole state."""

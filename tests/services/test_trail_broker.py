@@ -62,6 +62,7 @@ def starts(cluster: Cluster, job: Job, service: str) -> list[Recovery]:
     return [one for one in history(cluster, job.name, 100) if one.service == service]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("service", MODULES)
 def test_a_restart_after_kill_9_tells_the_position_that_it_found(
     broker: Any, tmp_path: Path, service: str

@@ -280,6 +280,7 @@ def line(process: subprocess.Popen[str]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_again_and_again_until_a_signal(broker: Any, origin: Cluster, tmp_path: Path) -> None:
     """A line for each newer milestone, none for the same one; what cannot be compared yet is told and no end."""
     job, job_file = make_job(tmp_path)

@@ -188,6 +188,7 @@ def test_markers_and_unfinished_transactions_do_not_hang(broker: Any, tmp_path: 
     writing.close()
 
 
+@pytest.mark.slow
 def test_cut_above_the_end_of_the_log_waits(writing: Writing, tmp_path: Path) -> None:
     """An open transaction hides what is committed below the cut: bounded, told, tried again, and then whole."""
     writing.epoch([Sold("a", 1, 1)])

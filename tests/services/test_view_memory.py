@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from changelogs import GENERATION, Sold, make_job
 from prometheus_client import CollectorRegistry, generate_latest
 from test_view_store import entry, rows
@@ -19,6 +20,8 @@ from cutwater.rehydrator.storemetrics import StoreMetrics
 from cutwater.views.pinned import Pinned
 from cutwater.views.store import Store
 from cutwater.views.table import RocksTable
+
+pytestmark = pytest.mark.slow
 
 BOUND = 16 << 20
 MILESTONES, ROWS = 250, 4_000

@@ -139,6 +139,7 @@ def test_a_file_that_somebody_deleted_is_uploaded_again(
         assert kept.restored.manifest.sequence == 2
 
 
+@pytest.mark.slow
 def test_a_manifest_of_a_replaced_stream_is_not_taken_for_ours(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:
@@ -204,6 +205,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(
     ("what", "links"), [("file", True), ("file", False), ("manifest", True)], ids=["linked", "copied", "manifest"]
 )
@@ -248,6 +250,7 @@ def test_nothing_usable_leaves_the_changelog(writing: Writing, tmp_path: Path, o
         assert [one.sequence for one, _ in view.seen.done] == [3], "by a jump"
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("behind", [0, 1])
 def test_a_snapshot_of_another_stream_is_passed_over(
     writing: Writing, tmp_path: Path, objects: Objects, behind: int
@@ -269,6 +272,7 @@ def test_a_snapshot_of_another_stream_is_passed_over(
         assert view.rows() == (3, writing.by_sequence[3])
 
 
+@pytest.mark.slow
 def test_a_stream_that_was_pruned_past_a_snapshot_lets_it_be(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:
@@ -345,6 +349,7 @@ def test_the_near_tier_is_enough_when_the_store_is_away(
         assert f"{table} is damaged: it is not what the manifest says" in kept.told.errors()
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_stops_nothing(writing: Writing, tmp_path: Path) -> None:
     """Neither start nor following: it is said, counted, and tried again until the store is there."""
     place = tmp_path / "objects"
@@ -362,6 +367,7 @@ def test_a_store_that_is_away_stops_nothing(writing: Writing, tmp_path: Path) ->
         assert kept.shelf.sequences() == [1]
 
 
+@pytest.mark.slow
 def test_a_store_that_comes_and_goes_is_asked_on_as_long_as_files_come(
     writing: Writing, tmp_path: Path, objects: Objects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -499,6 +505,7 @@ def test_views_of_some_partitions_have_snapshots_of_their_own(
         assert kept.told.damaged == 0, "the checkpoint beside it is sound, and of another view"
 
 
+@pytest.mark.slow
 def test_retention_deletes_what_nobody_names_after_its_grace(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:

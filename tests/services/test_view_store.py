@@ -389,6 +389,7 @@ def test_a_scan_sees_its_moment_and_nothing_beyond_its_bounds(tmp_path: Path) ->
     store.close()
 
 
+@pytest.mark.slow
 def test_a_scan_of_a_damaged_file_does_not_end_as_if_it_were_whole(tmp_path: Path) -> None:
     """What is missing of a state would be said to have vanished."""
     job, _ = make_job(tmp_path)

@@ -113,6 +113,7 @@ def on_now(job: Flow) -> set[tuple[str, str]]:
 SILENT, FENCED = ("silent", "commit-signal"), ("fenced-writer", "barriers")
 
 
+@pytest.mark.slow
 def test_killed_under_load_it_loses_only_itself_and_is_right_again_after_a_restart(
     job: Flow, driver: SpeakingDriver, hook: Hook
 ) -> None:
