@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -224,6 +225,20 @@ def test_a_child_that_never_gets_ready_is_an_error_with_a_bound(tmp_path: Path) 
     with pytest.raises(UnavailableError, match=r"child was not ready within 0\.3 s.*child\.log"):
         supervisor.start(threading.Event())
     assert child.pids() == []
+
+
+def test_a_start_that_takes_long_is_told(tmp_path: Path) -> None:
+    """That it is under way after two seconds, and how long it took; of a quick one nothing."""
+    seconds = iter([0.0, 0.0, *(0.5 * step for step in range(20))])
+    looks = iter([False] * 6 + [True])
+    quick, slow = (make(tmp_path, "import time; time.sleep(600)", name=name) for name in ("quick", "slow"))
+    lines: list[str] = []
+    members = [Supervised(quick), Supervised(slow, ready=lambda: next(looks))]
+    with Supervisor(members, report=lines.append, clock=lambda: next(seconds)) as supervisor:
+        assert supervisor.start(threading.Event())
+    assert lines[0] == "starting slow …"
+    assert re.fullmatch(r"slow is ready after [3-9]\.\d s", lines[1])
+    assert len(lines) == 2
 
 
 def test_a_crashing_child_is_restarted_within_bounds_then_given_up(tmp_path: Path) -> None:

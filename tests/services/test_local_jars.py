@@ -151,3 +151,22 @@ def test_the_cache_folder_can_be_moved(small_spec: Path, tmp_path: Path, monkeyp
     (jar,) = jars_from(small_spec)
     assert jar.is_relative_to(tmp_path / "elsewhere")
     shutil.rmtree(tmp_path / "elsewhere")
+
+
+def test_a_download_says_how_large_it_is_and_how_far(small_spec: Path, tmp_path: Path) -> None:
+    """Before it begins its size, then its progress; what is there already is not told."""
+    size = next(jar.size for jar in read_lock(SPECS / "spark.lock.toml") if jar.artifact == "commons-pool2")
+    assert size > 100_000
+    lock = lock_path(small_spec)
+    lock.write_text(f"{lock.read_text()}size = {size}\n")
+    told: list[str] = []
+    jars_from(small_spec, tmp_path / "cache", told.append)
+    assert told[0] == f"fetching 1 jars for small, once: {size / 1e6:.1f} MB to download …"
+    told.clear()
+    jars_from(small_spec, tmp_path / "cache", told.append)
+    assert told == []
+
+
+def test_every_lock_says_the_sizes() -> None:
+    for spec in ALL_SPECS:
+        assert all(jar.size > 1_000 for jar in read_lock(lock_path(spec))), spec.name

@@ -28,6 +28,8 @@ class LockedJar:
     version: str
     classifier: str
     sha256: str
+    size: int = 0
+    """In bytes; 0 where the lock does not say it."""
 
     @property
     def coordinate(self) -> str:
@@ -48,7 +50,9 @@ def read_lock(path: Path) -> list[LockedJar]:
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8"))["dependencies"]
         return [
-            LockedJar(e["groupId"], e["artifactId"], e["version"], e.get("classifier", ""), e["sha256"])
+            LockedJar(
+                e["groupId"], e["artifactId"], e["version"], e.get("classifier", ""), e["sha256"], e.get("size", 0)
+            )
             for e in entries
         ]
     except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
@@ -60,6 +64,12 @@ def read_lock(path: Path) -> list[LockedJar]:
 
 def write_lock(spec: Path) -> Path:
     """Resolve a specification and write its lock file."""
+    _resolve(spec)
+    _add_sizes(lock_path(spec))
+    return lock_path(spec)
+
+
+def _resolve(spec: Path) -> None:
     from jgo.env import EnvironmentBuilder, EnvironmentSpec
     from jgo.env._lockfile import LockFile
     from jgo.maven import MavenContext
@@ -70,12 +80,24 @@ def write_lock(spec: Path) -> Path:
         if wanted.exclusions == ["*:*"]:
             # What it names is all there is, and no POM need be read: jgo cannot read those of the AWS SDK.
             LockFile([_locked(context, one) for one in wanted.coordinates], wanted.name).save(lock_path(spec))
-            return lock_path(spec)
+            return
         roots = EnvironmentBuilder(context, cache_dir=Path(temp)).spec_to_dependencies(wanted)
         inputs, transitive = context.resolver.resolve(roots)
         kept = [*inputs, *(d for d in transitive if d.scope in ("compile", "runtime"))]
         LockFile.from_resolved_dependencies(kept, environment_name=wanted.name).save(lock_path(spec))
-    return lock_path(spec)
+
+
+def _add_sizes(path: Path) -> None:
+    """Beside each hash, so that a download can say how large it is before it begins. jgo's files have none."""
+    from cutwater.local.jars import jars_from
+
+    text = path.read_text(encoding="utf-8")
+    present = jars_from(path.with_name(path.name.replace(".lock", "")))
+    for jar, file in zip(read_lock(path), present, strict=True):
+        text = text.replace(
+            f'sha256 = "{jar.sha256}"\n', f'sha256 = "{jar.sha256}"\nsize = {file.stat().st_size}\n'
+        )
+    path.write_text(text, encoding="utf-8")
 
 
 def _locked(context: Any, coordinate: str) -> Any:

@@ -14,12 +14,13 @@ import hashlib
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from cutwater.core.errors import MachineError
+from cutwater.core.rated import Rated
 from cutwater.local.cache import CACHE_VARIABLE, cache_dir
 from cutwater.local.jarlock import DOWNLOAD_TIMEOUT_SECONDS, LockedJar, lock_path, read_lock
 
@@ -27,16 +28,25 @@ SPECS = Path(__file__).with_name("jars")
 LOCK_WAIT_SECONDS = 600.0  # the other process downloads at most this long before we say so
 DOWNLOAD_ATTEMPTS = 3
 PARALLEL = 4
+SAY_SECONDS = 2.0
+MB = 1_000_000
 
 
-def jars(name: str, cache: Path | None = None) -> list[Path]:
+Report = Callable[[str], None]
+
+
+def _silent(_line: str) -> None:
+    pass
+
+
+def jars(name: str, cache: Path | None = None, report: Report = _silent) -> list[Path]:
     """The jars of the committed set `name` ("kafka", "spark", …), present and checked. See `jars_from`."""
-    return jars_from(SPECS / f"{name}.toml", cache)
+    return jars_from(SPECS / f"{name}.toml", cache, report)
 
 
-def connectors(checkpoint: str | None) -> list[Path]:
+def connectors(checkpoint: str | None, report: Report = _silent) -> list[Path]:
     """What a driver with its checkpoint there needs beside Spark's own jars."""
-    return [jar for name in connector_sets(checkpoint) for jar in jars(name)]
+    return [jar for name in connector_sets(checkpoint) for jar in jars(name, report=report)]
 
 
 def connector_sets(checkpoint: str | None) -> tuple[str, ...]:
@@ -44,18 +54,19 @@ def connector_sets(checkpoint: str | None) -> tuple[str, ...]:
     return ("spark", "s3") if checkpoint and checkpoint.startswith("s3a:") else ("spark",)
 
 
-def jars_from(spec: Path, cache: Path | None = None) -> list[Path]:
+def jars_from(spec: Path, cache: Path | None = None, report: Report = _silent) -> list[Path]:
     """The jars locked for a specification file, in the lock's order, present and checked.
 
-    The first use downloads them into `<cache>/jars/<name>-<hash of specification and lock>`; two processes
-    may do so at once. MachineError: no lock, no network, no space, or a jar that is not the locked one.
+    The first use downloads them into `<cache>/jars/<name>-<hash of specification and lock>`, and `report` gets a
+    line every few seconds; two processes may do so at once. MachineError: no lock, no network, no space, or a jar
+    that is not the locked one.
     """
     locked, folder = read_lock(lock_path(spec)), _folder(spec, cache)
     try:
         if not _complete(folder, locked):
             with _exclusive(folder.with_name(f"{folder.name}.lock")):
                 if not _complete(folder, locked):
-                    _fill(folder, locked)
+                    _fill(folder, locked, report)
     except OSError as error:
         raise MachineError(
             f"The jars of '{spec.stem}' cannot be stored in {folder.parent}: {error}. "
@@ -97,19 +108,38 @@ def _verify(folder: Path, locked: list[LockedJar]) -> None:
         )
 
 
-def _fill(folder: Path, locked: list[LockedJar]) -> None:
+def _fill(folder: Path, locked: list[LockedJar], report: Report) -> None:
     """Download into a temporary neighbour, check, and only then give the folder its name."""
+    progress = _Progress(folder.name.rpartition("-")[0], locked, report)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temp:
         whole = Path(temp) / "jars"
         whole.mkdir()
         with ThreadPoolExecutor(PARALLEL) as pool:
-            list(pool.map(lambda jar: _download(jar, Path(temp) / "downloads", whole), locked))
+            for jar in pool.map(lambda one: _download(one, Path(temp) / "downloads", whole), locked):
+                progress.add(jar)
         _verify(whole, locked)
         shutil.rmtree(folder, ignore_errors=True)  # an incomplete folder: someone deleted a part of it
         whole.rename(folder)
 
 
-def _download(jar: LockedJar, downloads: Path, target: Path) -> None:
+class _Progress:
+    """Says how large a download is, then how far it is."""
+
+    def __init__(self, name: str, locked: list[LockedJar], report: Report) -> None:
+        self._name, self._report = name, report
+        self._done, self._total = 0, sum(jar.size for jar in locked)
+        self._rated = Rated(self._total, time.monotonic(), SAY_SECONDS)
+        report(f"fetching {len(locked)} jars for {name}, once: {self._total / MB:.1f} MB to download …")
+
+    def add(self, jar: LockedJar) -> None:
+        self._done += jar.size
+        if rate := self._rated.look(self._done, time.monotonic()):
+            left = "" if rate.left_s is None else f", about {rate.left_s:.0f} s left"
+            done, per_s = rate.done / MB, rate.per_s / MB
+            self._report(f"{self._name}: {done:.1f} of {self._total / MB:.1f} MB, {per_s:.1f} MB/s{left}")
+
+
+def _download(jar: LockedJar, downloads: Path, target: Path) -> LockedJar:
     """Fetch one jar with jgo. Each attempt has its own folder: jgo takes a file cut short for a whole one."""
     from jgo.maven import MavenContext
 
@@ -121,7 +151,7 @@ def _download(jar: LockedJar, downloads: Path, target: Path) -> None:
         component = context.project(jar.group, jar.artifact).at_version(jar.version)
         try:
             component.artifact(jar.classifier).resolve().rename(target / jar.file_name)
-            return
+            return jar
         except Exception as caught:  # jgo raises requests' errors and bare RuntimeErrors alike
             if isinstance(caught, OSError) and caught.errno is not None:
                 raise  # the disk, not the network

@@ -99,8 +99,7 @@ class Stack:
         require_room(self._data_dir, "the stack")
         require("local", "pyspark", "jgo")
         java = find_java()
-        report("fetching jars (the first time only) …")
-        spark_jars = connectors(settings.checkpoint)
+        spark_jars = connectors(settings.checkpoint, report)
         services = _SERVICES[:-1] if self.job.attached else _SERVICES
         members = services if own_cluster else ("broker", *services)
         self._logs = {name: self._data_dir / "logs" / f"{name}.log" for name in members}
@@ -169,7 +168,9 @@ class Stack:
 
     def _embedded(self, java: Path, security: BrokerSecurity | None) -> Broker:
         log = self._logs["broker"]
-        return Broker(self._data_dir / "broker", java, jars("kafka"), log_path=log, security=security)
+        return Broker(
+            self._data_dir / "broker", java, jars("kafka", report=self._report), log_path=log, security=security
+        )
 
     def prepare(self) -> None:
         """The topics on a user's cluster, before any process starts. Raises CutwaterError."""

@@ -15,6 +15,8 @@ from cutwater.local.children import Child
 from cutwater.local.restarts import Finished, GiveUp, decide, error_for
 
 TICK_SECONDS = 0.1
+SILENT_SECONDS_MAX = 2.0
+"""Of a start that takes longer it is said that it is under way, and in the end how long it took."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -129,7 +131,8 @@ class Supervisor:
             raise errors[0]
 
     def _wait_until_ready(self, member: Supervised, stop: threading.Event) -> bool:
-        child, deadline = member.child, self._clock() + member.ready_seconds_max
+        child, began = member.child, self._clock()
+        deadline, told = began + member.ready_seconds_max, False
         while not member.ready():
             exit_code = child.poll()
             if exit_code is not None and (why := member.without(exit_code)):
@@ -144,8 +147,13 @@ class Supervisor:
                 raise UnavailableError(
                     f"{child.name} was not ready within {member.ready_seconds_max:g} s. {child.describe_end()}"
                 )
+            if not told and self._clock() - began >= SILENT_SECONDS_MAX:
+                told = True
+                self._report(f"starting {child.name} …")
             if stop.wait(TICK_SECONDS / 2):
                 return False
+        if told:
+            self._report(f"{child.name} is ready after {self._clock() - began:.1f} s")
         return not stop.is_set()
 
     def _note_end(self, member: Supervised) -> None:
