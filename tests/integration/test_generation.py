@@ -33,6 +33,7 @@ from cutwater.core.job import CORRECTION, TOMBSTONE
 from cutwater.core.records import Milestone
 from cutwater.local.stack import BEHIND
 from harness import descendants, wait_until
+from jsonshapes import parsed
 
 EVENTS = [*counting.events(3_999), {"key": "k0", "at": counting.START_MS + 600_000, "value": 1}]
 """The last one is the newest, so that every watermark gets there."""
@@ -309,6 +310,6 @@ def verified(cli: Cli) -> set[str]:
     done = cli.run("verify", "--json")
     if done.returncode != 0:
         return set()
-    told = json.loads(done.stdout)
+    told = parsed(["verify"], done.stdout)
     assert told["places"][0]["found"]["rows"] == len(counting.expected(EVENTS))
     return {one["place"] for one in told["places"] if one["verdict"] == "equal"}
