@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from jsonshapes import parsed
 
 TIMEOUT_S = 300
 
@@ -30,7 +31,7 @@ class Cli:
         )
 
     def json(self, *arguments: str) -> Any:
-        """What a verb prints with --json; it must succeed."""
+        """What a verb prints with --json; it must succeed, and be of the declared shape."""
         done = self.run(*arguments, "--json")
         assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return parsed([*arguments], done.stdout)

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
+from cutwater.adapters.terminal import Terminal
 from cutwater.core.errors import UsageError
 from cutwater.demo import compare, oracle, plot
 
@@ -209,11 +209,11 @@ def test_examples_are_bounded_and_counts_are_not() -> None:
 
 def test_the_table_names_the_row_and_both_values() -> None:
     """What a person needs to look further: airport, window, measure, expected, served."""
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(compare.table(compare.compare([row("A"), row("B")], [row("B", movements=4)])))
-    text = console.export_text()
+    shown = io.StringIO()
+    Terminal(shown).table(compare.table(compare.compare([row("A"), row("B")], [row("B", movements=4)])))
+    text = shown.getvalue()
     assert "2 rows differ" in text
-    assert all(word in text for word in ("missing", "A", str(T0), "movements", "3", "4"))
+    assert all(word in text for word in ("missing", "A", f"{T0:,}", "movements", "3", "4"))
 
 
 def test_the_picture_is_a_png_of_the_stated_size(tmp_path: Path) -> None:

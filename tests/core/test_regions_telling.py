@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from rich.console import Console
 
+from cutwater.adapters.terminal import Terminal
 from cutwater.core.errors import DivergenceError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.listing import LatePair, Listed, Place
@@ -18,7 +18,7 @@ from cutwater.demo.regions.telling import Telling
 
 def telling() -> tuple[Telling, io.StringIO]:
     text = io.StringIO()
-    return Telling(Console(file=text, width=200), "build/somewhere"), text
+    return Telling(Terminal(text), "build/somewhere"), text
 
 
 def test_nothing_checked_is_not_right() -> None:

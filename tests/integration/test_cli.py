@@ -15,6 +15,7 @@ import pytest
 import counting
 from commandline import Cli
 from harness import descendants, wait_until
+from jsonshapes import parsed_lines
 
 EVENTS = counting.events(1_000)
 SERVICE_BYTES_MAX = 300 * 1024 * 1024
@@ -104,7 +105,7 @@ def test_history_tells_each_services_start(cli: Cli) -> None:
 
 def _told(lines: str) -> dict[tuple[str, str], dict[str, Any]]:
     """The last values of each row, over the milestones of `tail --json`."""
-    milestones = [json.loads(line) for line in lines.splitlines()]
+    milestones = parsed_lines(["tail"], lines)
     assert [one["first_sequence"] for one in milestones] == [1, *(one["sequence"] + 1 for one in milestones[:-1])]
     return {(row["key"], row["window_start"]): row["values"] for one in milestones for row in one["changes"]}
 

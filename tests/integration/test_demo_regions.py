@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 
 from demonstration import ROOT, alive
 from harness import descendants, wait_until
+from jsonshapes import parsed
 
 PATIENCE_S = 1_200
 COMMAND = (sys.executable, "-m", "cutwater.cli.main", "demo-regions", "--json", "--data-dir")
@@ -60,7 +60,7 @@ def test_two_regions_from_death_to_failback(tmp_path: Path) -> None:
             children.update(descendants(process.pid))
             time.sleep(0.5)
         assert process.wait() == 0, (tmp_path / "err.txt").read_text(encoding="utf-8")
-    told = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    told = parsed(["demo-regions"], (tmp_path / "out.json").read_text(encoding="utf-8"))
     assert told["right"]
     assert not told["not_shown"]
     for what in ("the view of", "the output of"):

@@ -24,6 +24,7 @@ from cutwater.core.estimate import row_bytes_of
 from cutwater.core.generations import Generation
 from cutwater.core.topics import TopicSpec
 from harness import wait_until
+from jsonshapes import parsed
 from users_broker import UsersBroker, users_broker
 
 USER = "cutwater"
@@ -92,7 +93,7 @@ def findings(cli: UsersCli, *arguments: str) -> tuple[int, dict[str, dict[str, s
     """Exit code and findings by check."""
     done = cli.run("doctor", *arguments, "--json")
     assert done.stdout, done.stderr
-    return done.returncode, {one["check"]: one for one in json.loads(done.stdout)["findings"]}
+    return done.returncode, {one["check"]: one for one in parsed(["doctor"], done.stdout)["findings"]}
 
 
 def test_the_plan_lists_topics_rights_and_bytes_without_a_broker(cli: UsersCli) -> None:
@@ -186,7 +187,7 @@ def test_the_doctor_finds_a_wrong_password_and_a_dead_broker(cli: UsersCli) -> N
     ):
         done = cli.run("doctor", cli.job_file, "--bootstrap-servers", address, "--json", **env)
         assert done.returncode == 1
-        found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
+        found = {one["check"]: one for one in parsed(["doctor"], done.stdout)["findings"]}
         assert found["brokers"]["level"] == "error"
         assert "copies" not in found
 

@@ -33,6 +33,7 @@ from cutwater.core.job import CORRECTION, TOMBSTONE
 from cutwater.core.records import Milestone
 from cutwater.local.stack import BEHIND
 from harness import descendants, wait_until
+from jsonshapes import parsed
 
 pytestmark = pytest.mark.slow
 
@@ -310,6 +311,6 @@ def verified(cli: Cli) -> set[str]:
     done = cli.run("verify", "--json")
     if done.returncode != 0:
         return set()
-    told = json.loads(done.stdout)
+    told = parsed(["verify"], done.stdout)
     assert told["places"][0]["found"]["rows"] == len(counting.expected(EVENTS))
     return {one["place"] for one in told["places"] if one["verdict"] == "equal"}

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 import readings
 from commandline import Cli
 from harness import wait_until
+from jsonshapes import parsed
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +40,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     made = Cli(folder)
     done = made.run("up", made.job_file, "--detach", "--json")
     assert done.returncode == 0, done.stderr
-    servers = json.loads(done.stdout)["bootstrap_servers"]
+    servers = parsed(["up"], done.stdout)["bootstrap_servers"]
     producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
 
     def produce(partition: int, *values: bytes | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -32,6 +31,7 @@ from cutwater.core.mirrored import from_origin
 from cutwater.core.records import Barrier, Claim, Committed, Milestone, Start
 from cutwater.core.streamcheck import check
 from harness import Flow, flow, wait_until
+from jsonshapes import parsed
 
 FIRST = Generation(1, "us")
 FAILOVER_POINTS = ("mirror-fenced", "topics-made", "changelog-made", "claim-written", "promotion-asked")
@@ -126,7 +126,7 @@ class Side:
         """A verb of the command line in this region; what it prints, from JSON."""
         done = self._call(other, [verb, str(self.flow.job_file), *more, "--json"], {})
         assert done.returncode == code, done.stderr
-        return json.loads(done.stdout) if code == 0 else done.stderr
+        return parsed([verb, *more], done.stdout) if code == 0 else done.stderr
 
     def dies_at(self, point: str, other: Side | None, verb: str, *more: str) -> None:
         """The same with kill -9 at a crash point, which it must come to."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from cutwater.core.snapshots import Names
 from cutwater.views.pages import Stored
 from cutwater.views.shelf import Shelf
 from cutwater.views.stored_seeds import StoredSeeds
+from jsonshapes import parsed
 
 SHARE = "all.in-there"
 
@@ -57,7 +57,7 @@ class Standby:
         cli = CliRunner(env={**environment_of(self.own, self.writing.cluster), **self.env, **env})
         done = cli.invoke(app, [words[0], *words[1:], "--json"])
         assert done.exit_code == code, done.stdout + done.stderr
-        return json.loads(done.stdout) if code == 0 else " ".join(done.stderr.split())
+        return parsed([*words], done.stdout) if code == 0 else " ".join(done.stderr.split())
 
     def create(self, one: Process) -> Any:
         url = f"http://127.0.0.1:{one.port}"

@@ -29,6 +29,7 @@ from cutwater.rehydrator.replica import Replica
 from cutwater.views import tabular
 from cutwater.views.layout import parse
 from cutwater.views.store import folder_of
+from jsonshapes import parsed
 
 TOKEN = "a-token-of-enough-letters"
 PARTS = (frozenset({0, 2}), frozenset({1}))
@@ -40,7 +41,7 @@ def export(job_file: Path, to: Path, *words: object, **env: str) -> Result:
 
 def done(result: Result) -> Any:
     assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+    return parsed(["export"], result.stdout)
 
 
 def read(path: Path) -> Expected:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from cutwater.core.mirrored import from_origin
 from cutwater.core.mirroring import Place, begun
 from cutwater.core.records import Claim, Promotion
 from harness import wait_until
+from jsonshapes import parsed
 from protocol_samples import milestone
 
 OLD = {"CUTWATER_FAILOVER_MIN_AGE_S": "0"}
@@ -49,7 +49,7 @@ def told_at_exit_4(here: Side, there: Side) -> Any:
     """What a failover tells programs that nobody starts a driver for."""
     done = here._call(there, ["failover", str(here.flow.job_file), "--force", "--wait", "1", "--json"], {})
     assert done.returncode == UnavailableError.exit_code, done.stderr
-    return json.loads(done.stdout)
+    return parsed(["failover"], done.stdout)
 
 
 @pytest.mark.slow
@@ -216,5 +216,5 @@ def test_what_was_released_to_a_third_region_is_not_ours(regions: Regions) -> No
             )
 
         wait_until(refused, "the release to be copied", 60)
-        forced = json.loads(eu._call(us, [*words, "--force"], OLD).stdout)
+        forced = parsed(words, eu._call(us, [*words, "--force"], OLD).stdout)
     assert forced["planned"] is False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -37,6 +36,7 @@ from cutwater.core.replication import UNREPLICATED
 from cutwater.mirror.contradicting import Contradicting
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.service import Mirror
+from jsonshapes import parsed
 
 CARRIED, FORKED, MISSING, ABORTED = 3, 2, 70, 9
 KNOWN = 35 * CARRIED + 12
@@ -253,7 +253,7 @@ def test_what_is_produced_there_after_the_promotion_is_told_apart(regions: Regio
     regions.events.produce(4, timestamp=promoted)
     _, found = regions.forking().loss()
     assert (found.events, found.afterwards, found.exact) == (MISSING + 11, 7, True)
-    told = json.loads(call(regions, "loss", "--json").stdout)
+    told = parsed(["forks", "loss"], call(regions, "loss", "--json").stdout)
     assert (told["events"]["missing"], told["events"]["after_promotion"]) == (MISSING + 11, 7)
     assert sum(one["after_promotion"] for one in told["partitions"]) == 7
     assert "produced later" in call(regions, "loss").stdout
@@ -337,11 +337,11 @@ def test_a_decision_is_recorded_and_listed(regions: Regions) -> None:
     assert kept.returncode == 0, kept.stderr
     shown = call(regions, "list")
     assert (shown.returncode, "readers follow [it]" in shown.stdout) == (0, True)
-    told = json.loads(call(regions, "list", "--json").stdout)
+    told = parsed(["forks", "list"], call(regions, "list", "--json").stdout)
     (one,) = told["forks"]
     assert (told["region"], one["origin"], one["milestones"]) == ("there", ORIGIN, FORKED + 1)
     assert one["decision"]["keeps"] == str(regions.claim.generation)
-    found = json.loads(call(regions, "loss", "--origin", ORIGIN, "--json").stdout)
+    found = parsed(["forks", "loss"], call(regions, "loss", "--origin", ORIGIN, "--json").stdout)
     assert found["exact"]
     assert found["events"] == {
         "missing": MISSING,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.records import Claim, Promotion
 from cutwater.core.replication import UNREPLICATED
+from jsonshapes import parsed
 
 FIRST = "g1-local-00000000"
 BAD = 2
@@ -50,7 +50,7 @@ class Asked:
     def json(self, *verb: str) -> Any:
         done = self.run(*verb, "--json")
         assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return parsed([*verb], done.stdout)
 
     def dies_at(self, point: str, *verb: str) -> None:
         mark = self._folder / f"died-at-{point}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from cutwater.core import topics
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.records import Claim
 from cutwater.core.replication import UNREPLICATED
+from jsonshapes import parsed
 
 HOURS = "CUTWATER_KEEP_GENERATIONS_HOURS"
 
@@ -67,7 +67,7 @@ class Pruned:
         """Why each is kept of which anything is left, the oldest first."""
         done = self.run(*options, **env)
         assert done.exit_code == 0, done.output
-        return [one["kept"] for one in json.loads(done.stdout)]
+        return [one["kept"] for one in parsed(["generation", "prune"], done.stdout)]
 
     def there(self) -> list[bool]:
         found = admin.described(self.cluster, self.changelogs)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from cutwater.cli.entries import LATE, LETTER, show
 from cutwater.core.generations import Generation
 from cutwater.core.listing import LatePair, Letter, Listed, Place
+from jsonshapes import parsed
 
 
 def by(epoch: int) -> Listed:
@@ -26,7 +25,7 @@ def test_letters_are_shown_newest_last_and_whole(capsys: pytest.CaptureFixture[s
     assert show("letters", letters, ["one is missing"], LETTER, 2, as_json=True) == 1
     printed = capsys.readouterr()
     assert printed.err == "the list is not complete: one is missing\n"
-    answer = json.loads(printed.out)
+    answer = parsed(["dead-letters", "list"], printed.out)
     assert (answer["total"], [one["offset"] for one in answer["entries"]]) == (3, [1, 2])
     assert answer["entries"][0] == {
         **{"topic": "t", "partition": 0, "offset": 1, "reason": "undecodable", "key": "[k]\\xff"},
@@ -41,7 +40,7 @@ def test_late_pairs_are_shown_with_their_window(capsys: pytest.CaptureFixture[st
     """Each pair says its event, its window and the watermark that had closed it."""
     pair = LatePair(Place("t", 1, 5), by(4), "JFK", 0, 60_000, 30_000, 90_000)
     assert show("late", [pair], [], LATE, 10, as_json=True) == 0
-    assert json.loads(capsys.readouterr().out)["entries"] == [
+    assert parsed(["late", "list"], capsys.readouterr().out)["entries"] == [
         {
             **{"topic": "t", "partition": 1, "offset": 5, "key": "JFK", "window_start": "1970-01-01T00:00:00Z"},
             **{"window_end": "1970-01-01T00:01:00Z", "event_time_ms": 30_000, "watermark_ms": 90_000},

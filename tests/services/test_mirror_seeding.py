@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +37,7 @@ from cutwater.core.mirror_gaps import LOST
 from cutwater.mirror import snapshot_rows
 from cutwater.mirror.seeding import Seeding
 from cutwater.views.copied_stream import CopiedStream
+from jsonshapes import parsed
 
 HOURS = 6
 MILESTONES = 4
@@ -109,7 +109,7 @@ def test_a_log_that_lost_rows_is_repaired_from_a_snapshot(stage: Stage, monkeypa
     stage.epoch(5, shops=7)
     with mirroring(own, writing.cluster, writing.job) as mirror:
         assert "were deleted" in wait_stopped(mirror, writing.topic, LOST)
-    told = json.loads(stage.resync("--dry-run", "--json").stdout)
+    told = parsed(["mirror", "resync"], stage.resync("--dry-run", "--json").stdout)
     assert (told["snapshot"], told["dry_run"], told["rows"]) == (f"{writing.generation}:{MILESTONES}", True, None)
     assert {one["partition"]: one["from"] for one in told["partitions"]} == {
         place.partition: at for place, at in cut.items()
@@ -202,7 +202,7 @@ def test_peers_that_share_the_partitions_are_a_snapshot_together(stage: Stage) -
     stage.epoch(3)
     stage.snapshot(0, 2)
     stage.lose({place: at - 2 for place, at in cut.items()})
-    told = json.loads(stage.resync("--dry-run", "--json").stdout)
+    told = parsed(["mirror", "resync"], stage.resync("--dry-run", "--json").stdout)
     assert (told["snapshot"], told["shares"]) == (f"{writing.generation}:2", ["p0-2", "p1-2"])
     assert told["passed_over"] == {f"{writing.generation}:3": "nobody's snapshot of it holds partition 1"}
     written: list[int] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from cutwater.adapters.admin import delete_topics
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import mirrored, topics
 from cutwater.core.job import Job
+from jsonshapes import parsed
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_regions_pause_and_resume(broker: Any, writing: Writing, tmp_path: Path)
     writing.epoch([Sold("a", 1, 1)], source_cut=events.cut())
     with mirroring(own, origin, job) as mirror:
         wait_arrived(mirror, own, job, 1)
-        found = json.loads(call(own, origin, "regions", str(path), "--json").stdout)
+        found = parsed(["regions"], call(own, origin, "regions", str(path), "--json").stdout)
         (replica,) = found["replicas"]
         assert (found["region"], replica["origin"], replica["token"]) == ("there", "local", "g1-local-00000000:1")
         assert (replica["milestones"], replica["records"], replica["paused"]) == (0, 0, False)
@@ -60,9 +60,9 @@ def test_regions_pause_and_resume(broker: Any, writing: Writing, tmp_path: Path)
         writing.epoch([Sold("a", 1, 2)], source_cut=events.cut())
         time.sleep(1)
         assert positions(own, job) == before
-        (replica,) = json.loads(call(own, origin, "regions", str(path), "--json").stdout)["replicas"]
+        (replica,) = parsed(["regions"], call(own, origin, "regions", str(path), "--json").stdout)["replicas"]
         assert (replica["records"] >= 62, replica["paused"]) == (True, True)
-        said = json.loads(call(own, origin, "mirror", "status", str(path), "--json").stdout)
+        said = parsed(["mirror", "status"], call(own, origin, "mirror", "status", str(path), "--json").stdout)
         assert said["paused"]
         assert {one["topic"] for one in said["partitions"]} == {
             job.topic,
@@ -83,7 +83,8 @@ def test_the_origin_away_is_not_known(broker: Any, writing: Writing, tmp_path: P
     writing.epoch([Sold("a", 1, 1)], source_cut=events.cut())
     with mirroring(own, origin, job) as mirror:
         wait_arrived(mirror, own, job, 1)
-    (replica,) = json.loads(call(own, Cluster("127.0.0.1:1"), "regions", str(path), "--json").stdout)["replicas"]
+    away = call(own, Cluster("127.0.0.1:1"), "regions", str(path), "--json")
+    (replica,) = parsed(["regions"], away.stdout)["replicas"]
     assert (replica["records"], replica["milestones"], replica["token"]) == (None, 0, "g1-local-00000000:1")
 
 
@@ -106,21 +107,21 @@ def test_resync_asks_first_and_is_told_until_it_has_ended(broker: Any, writing: 
     assert "--withdraw" in over.stderr
     assert streams.release(origin, topics.milestones(job.name)) is None, "it works on where it is"
     back = call(own, origin, *words, "--withdraw", "--json")
-    assert json.loads(back.stdout) == {"topic": writing.topic, "withdrawn": True}, back.stderr
+    assert parsed(["mirror", "resync"], back.stdout) == {"topic": writing.topic, "withdrawn": True}, back.stderr
     assert len(arrivals(own, job)) == 1
     # Behind the note and the removal of positions.
     crash = {"CUTWATER_CRASH_POINT": "transaction-open@3", "CUTWATER_CRASH_MARK": str(tmp_path / "mark")}
     assert call(own, origin, *words, "--yes", **crash).returncode == -9
     show = ("mirror", "status", str(path))
-    assert json.loads(call(own, origin, *show, "--json").stdout)["begun_anew"] == [writing.topic]
+    assert parsed([*show], call(own, origin, *show, "--json").stdout)["begun_anew"] == [writing.topic]
     assert f"the copy of {writing.topic} (since " in call(own, origin, *show).stderr
     refused = call(own, origin, *words, "--withdraw")
     assert (refused.returncode, "have gone" in refused.stderr) == (2, True)
-    told = json.loads(call(own, origin, *words, "--dry-run", "--json").stdout)
+    told = parsed([*words], call(own, origin, *words, "--dry-run", "--json").stdout)
     assert (told["positions"], told["begun_anew"]) == (0, True)
     done = call(own, origin, *words, "--yes")
     assert done.returncode == 0, done.stderr
-    assert json.loads(call(own, origin, *show, "--json").stdout)["begun_anew"] == []
+    assert parsed([*show], call(own, origin, *show, "--json").stdout)["begun_anew"] == []
     with mirroring(own, origin, job) as mirror:
         wait_arrived(mirror, own, job, 1)
 
@@ -147,7 +148,7 @@ def test_resync_asks_whether_the_origin_lives(broker: Any, writing: Writing, tmp
     assert f"the newest {token} of " in asked.stderr
     assert "until milestones arrive anew, no failover from local is possible" in asked.stderr
     assert "is not asked" not in asked.stderr
-    told = json.loads(call(own, origin, *words, "--dry-run", "--json").stdout)
+    told = parsed([*words], call(own, origin, *words, "--dry-run", "--json").stdout)
     assert told["origin_asked"] is True
     assert (told["arrivals"]["topic"], told["arrivals"]["newest"]) == (mirrored.arrivals(job.name, ORIGIN), token)
     delete_topics(origin, [events.topic])
@@ -179,7 +180,7 @@ def test_resync_says_where_it_could_not_ask_the_origin(broker: Any, writing: Wri
     assert "local is not asked" in call(own, writing.cluster, *words, **unnamed).stderr
     shown = call(own, writing.cluster, *words, "--dry-run", **unnamed)
     assert "CUTWATER_ORIGIN_BOOTSTRAP_SERVERS do not name it" in " ".join(shown.stdout.split())
-    told = json.loads(call(own, writing.cluster, *words, "--dry-run", "--json", **unnamed).stdout)
+    told = parsed([*words], call(own, writing.cluster, *words, "--dry-run", "--json", **unnamed).stdout)
     assert told["origin_asked"] is False
     done = call(own, writing.cluster, *words, "--yes", **unnamed)
     assert (done.returncode, "local is not asked" in done.stderr) == (0, True), done.stderr

@@ -13,6 +13,7 @@ from changelogs import make_job
 
 from cutwater.adapters import admin
 from cutwater.core import topics
+from jsonshapes import parsed
 
 
 def cutwater(module: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -34,12 +35,12 @@ def test_the_topics_of_a_job_are_created_once(broker: Any, tmp_path: Path) -> No
     assert (refused.returncode, job.topic in refused.stderr) == (2, True)
     assert admin.described(broker.cluster, [topics.barriers(job.name)]) == {}
     first = cutwater("cutwater.cli.main", "prepare", str(job_file), "--source", *place)
-    created = json.loads(first.stdout)["created"]
+    created = parsed(["prepare"], first.stdout)["created"]
     assert first.returncode == 0
     assert {job.topic, topics.barriers(job.name), topics.milestones(job.name)} <= set(created)
     assert set(admin.described(broker.cluster, created)) == set(created)
     again = cutwater("cutwater.cli.main", "prepare", str(job_file), "--source", *place)
-    assert (again.returncode, json.loads(again.stdout)) == (0, {"created": []})
+    assert (again.returncode, parsed(["prepare"], again.stdout)) == (0, {"created": []})
 
 
 def test_json_logs_go_to_standard_output_and_so_does_the_error_that_ends_it(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from cutwater.cli.main import app
 from cutwater.core import topics
 from cutwater.local import running
 from cutwater.local.running import RunningStack
+from jsonshapes import parsed
 from registries import StandIn
 
 
@@ -32,7 +32,7 @@ class Promoted:
 
     def json(self, *verb: str) -> Any:
         done = CliRunner().invoke(app, [*verb, *self._on, "--json"])
-        return json.loads(done.stdout)
+        return parsed([*verb], done.stdout)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_status_names_it_whatever_the_stack_began_with(job: Promoted, broker: An
     )
     stack.write()
     done = CliRunner().invoke(app, ["status", "--data-dir", str(tmp_path), "--json"])
-    told = json.loads(done.stdout)
+    told = parsed(["status"], done.stdout)
     assert told["stack"]["generation"] == str(job.after.generation)
     assert told["milestone"]["token"] == str(job.after.last.token if job.after.last else None)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from cutwater.views.layout import segment_ms
 from cutwater.views.shelf import Shelf
 from cutwater.views.store import Store, folder_of
 from cutwater.views.view import View
+from jsonshapes import parsed
 
 SHOPS = [f"s{number}" for number in range(60)]
 
@@ -41,7 +41,7 @@ class Command:
     def json(self, *arguments: str) -> dict[str, Any]:
         done = self(*arguments, "--json")
         assert done.exit_code == 0, done.output
-        found: dict[str, Any] = json.loads(done.stdout)
+        found: dict[str, Any] = parsed(["restore"], done.stdout)
         return found
 
     @property

@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 import wide
 from cutwater.cli.main import app
 from cutwater.core.errors import UsageError
+from jsonshapes import parsed
 from registries import StandIn
 
 INT = {"type": "record", "name": "A", "fields": [{"name": "n", "type": "int"}]}
@@ -40,7 +41,7 @@ def test_check_says_what_is_wrong_and_exits_1(tmp_path: Path) -> None:
     bad = cutwater("check", folder)
     assert bad.exit_code == 1
     assert "a.v1.avsc → a.avsc: n: was long and is int" in bad.output
-    told = json.loads(cutwater("check", folder, "--json").stdout)
+    told = parsed(["schemas", "check"], cutwater("check", folder, "--json").stdout)
     assert len(told["problems"]) == 1
     assert cutwater("check", tmp_path).exit_code == 2
     assert cutwater("check", tmp_path / "none").exit_code == 2
@@ -71,7 +72,7 @@ def test_show_prints_every_schema_of_a_job(tmp_path: Path) -> None:
     put(tmp_path, event__v1={**wide.SCHEMA, "fields": wide.SCHEMA["fields"][:3]})
     older = wide.SCHEMA["fields"][:2]
     wide.job(tmp_path, {**wide.SCHEMA, "fields": older})
-    shown = json.loads(cutwater("show", tmp_path / "job.yaml").stdout)
+    shown = parsed(["schemas", "show"], cutwater("show", tmp_path / "job.yaml").stdout)
     assert [shown["format"], len(shown["older"]), shown["key"]["fingerprint"]] == ["avro", 1, "e615dbd9f9255f82"]
     assert shown["state"]["schema"]["name"] == "State"
 
@@ -80,11 +81,11 @@ def test_register_tells_the_number(tmp_path: Path) -> None:
     """Each schema that is written with a number, under its subject; other jobs have no registry."""
     with StandIn().running() as registry:
         wide.job(tmp_path, wide.SCHEMA, f"format: confluent, registry: '{registry.url}'")
-        told = json.loads(cutwater("register", tmp_path / "job.yaml", "--json").stdout)
+        told = parsed(["schemas", "register"], cutwater("register", tmp_path / "job.yaml", "--json").stdout)
         assert told == {"registered": [{"subject": "wide.events-value", "id": 1}]}
         own = wide.job_text("wide") + "output: {format: confluent}\nchangelog: {format: confluent}\n"
         (tmp_path / "job.yaml").write_text(f"{own}registry: {{url: '{registry.url}'}}\n")
-        told = json.loads(cutwater("register", tmp_path / "job.yaml", "--json").stdout)
+        told = parsed(["schemas", "register"], cutwater("register", tmp_path / "job.yaml", "--json").stdout)
     assert [one["subject"] for one in told["registered"]] == [
         "wide.changelog.g1-local-00000000-value",
         "wide.output-value",

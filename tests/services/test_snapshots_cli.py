@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from typer.testing import CliRunner
 from cutwater.adapters.objects import Objects
 from cutwater.adapters.trail import history
 from cutwater.cli.main import app
+from jsonshapes import parsed
 from objectstore import BUCKET, KEYS, ObjectStore, object_store
 
 TOKEN = "a-token-of-enough-letters"
@@ -49,7 +49,8 @@ def file_of(tmp_path: Path, writing: Writing) -> Path:
 def asked(*words: object, **env: str) -> tuple[int, Any, str]:
     """Exit code, JSON if there is any, and what was said."""
     done = CliRunner(env=env).invoke(app, ["snapshots", *map(str, words), "--json"])
-    return done.exit_code, json.loads(done.stdout) if done.stdout else None, done.stderr
+    told = parsed(["snapshots", *map(str, words)], done.stdout) if done.stdout else None
+    return done.exit_code, told, done.stderr
 
 
 @pytest.mark.slow

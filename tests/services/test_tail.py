@@ -18,6 +18,7 @@ from publishing import publishing, wait_published
 from cutwater.adapters.streams import published
 from cutwater.cli.output import iso
 from cutwater.core.job import Job
+from jsonshapes import parsed
 
 AMOUNTS = (5, 50, 500)
 
@@ -59,7 +60,8 @@ def tailed(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ta
 
 
 def told(line: str) -> dict[tuple[str, str], int]:
-    return {(row["key"], row["window_start"]): row["values"]["pieces"] for row in json.loads(line)["changes"]}
+    changes = parsed(["tail"], line)["changes"]
+    return {(row["key"], row["window_start"]): row["values"]["pieces"] for row in changes}
 
 
 @pytest.mark.variations

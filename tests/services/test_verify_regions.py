@@ -30,6 +30,7 @@ from cutwater.core.verification import RowName
 from cutwater.verify import regions
 from cutwater.verify.pace import Pace
 from cutwater.verify.regions import Compared, Request, Side, compare, newest
+from jsonshapes import parsed
 
 SHOPS = 40
 EPOCHS = 4
@@ -251,7 +252,7 @@ def test_the_verb(pair: Pair) -> None:
     assert (code, "g1-local-00000000:4" in out, "equal" in out) == (0, True, True)
     pair.forge((Sold("shop-7", 1, 0), Sold("shop-7", 1, 999)))
     code, out, _ = ended(call(pair, "--json"))
-    found = json.loads(out)
+    found = parsed(["verify"], out)
     assert (code, found["verdict"], found["differing_rows"]) == (1, "different", 1)
     assert [one["shard"] for one in found["shards"]] == [pair.shard("shop-7")]
     (row,) = found["differences"]
@@ -276,7 +277,7 @@ def stopped(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 def line(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert process.stdout is not None
-    found: dict[str, Any] = json.loads(process.stdout.readline())
+    found: dict[str, Any] = parsed(["verify"], process.stdout.readline())
     return found
 
 

@@ -17,6 +17,7 @@ from cutwater.adapters.settings import Settings, load_settings
 from cutwater.adapters.waiting import await_brokers
 from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.job import Job
+from cutwater.core.printable import printable_lines
 
 
 class Service(Protocol):
@@ -71,7 +72,7 @@ def run_service(name: str, build: Build, found: WorkingFor = promoted_job) -> in
             service.run()
     except CutwaterError as error:
         if told is None:
-            print(f"cutwater {name}: {error}", file=sys.stderr)
+            print(f"cutwater {name}: {printable_lines(str(error))}", file=sys.stderr)
         else:
             told.error("ended", error=str(error), exit_code=error.exit_code)
         return error.exit_code

@@ -72,5 +72,5 @@ def _say_claim(planned: Planned, source: SeedSource | None, dry_run: bool, as_js
         line = f"{does} with the claim {made.generation} of {iso(made.at_ms)}{done if planned.done else ''}"
     else:
         line = f"{made.generation} {'would be claimed' if dry_run else 'is claimed'}"
-    out.print(f"{line}: from {parent}, {made.partitions} partitions", highlight=False)
-    out.print(str(source) if source else "its state is read", highlight=False)
+    out.print(f"{line}: from {parent}, {made.partitions} partitions")
+    out.print(str(source) if source else "its state is read")

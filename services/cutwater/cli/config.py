@@ -11,8 +11,9 @@ import typer
 from pydantic import SecretStr
 
 from cutwater.adapters.settings import Settings, load_settings
-from cutwater.cli.options import JsonOption
+from cutwater.cli.options import JsonOption, WideOption
 from cutwater.cli.output import handled, out, print_json, say, table
+from cutwater.core.text_tables import Column
 from cutwater.local.cache import CACHE_VARIABLE
 
 MASK = "********"
@@ -60,7 +61,7 @@ def _value(value: Any) -> Any:
 
 @app.command()
 @handled
-def show(as_json: JsonOption = False) -> None:
+def show(as_json: JsonOption = False, wide: WideOption = False) -> None:
     """Show every setting, its value and where it comes from; secrets are masked.
 
     Examples:  cutwater config show  ·  cutwater config show --json
@@ -72,7 +73,8 @@ def show(as_json: JsonOption = False) -> None:
         print_json([asdict(one) for one in shown])
     else:
         rows = ((one.name, one.value, one.source, one.meaning) for one in shown)
-        out.print(table("settings", ("variable", "value", "from", "meaning"), rows))
+        columns = ("variable", "value", Column("from", 1), Column("meaning", below=True))
+        out.table(table("settings", columns, rows))
     for name in unknown(os.environ):
         say(f"warning: {name} is set, but no setting has this name (docs/SETTINGS.md lists them)")
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from cutwater.adapters import cluster_facts
 from cutwater.adapters.cluster import Cluster
@@ -17,7 +16,7 @@ from cutwater.adapters.generations import working_for
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, cluster_for, settings_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, cluster_for, settings_for
 from cutwater.cli.output import err, handled, out, print_json, table
 from cutwater.core import acls, replication, topics
 from cutwater.core.cluster_checks import ClusterFacts, check_cluster, check_topics
@@ -26,6 +25,7 @@ from cutwater.core.findings import Finding, Level, error, ok, skipped, worst
 from cutwater.core.job import Job
 from cutwater.core.machine_checks import Need, check_machine
 from cutwater.core.source_checks import check_rights, check_source
+from cutwater.core.text_tables import Column, Styled
 from cutwater.local import probes
 
 _COLOURS = {Level.OK: "green", Level.SKIPPED: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}
@@ -43,6 +43,7 @@ def doctor(
     ] = False,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> int:
     """Check this machine, the brokers and a job's topics, and say what to do about what is wrong.
 
@@ -63,12 +64,13 @@ def doctor(
     if as_json:
         print_json({"level": level, "findings": [asdict(one) for one in findings]})
     else:
-        out.print(table("cutwater doctor", ("", "check", "found", "what to do"), map(_row, findings)))
+        columns = ("", "check", Column("found", below=True), Column("what to do", below=True))
+        out.table(table("cutwater doctor", columns, map(_row, findings)))
     return 1 if level is Level.ERROR else 0
 
 
-def _row(one: Finding) -> tuple[str, ...]:
-    return f"[{_COLOURS[one.level]}]{one.level}[/]", escape(one.check), escape(one.found), escape(one.remedy)
+def _row(one: Finding) -> tuple[str | Styled, ...]:
+    return Styled(one.level, _COLOURS[one.level]), one.check, one.found, one.remedy
 
 
 def _findings(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rich.markup import escape
-
 from cutwater.cli.output import iso, out, print_json, say, table
 from cutwater.core.generations import Generation
 from cutwater.core.listing import LatePair, Letter, Place
+from cutwater.core.text_tables import Column
 
 T = TypeVar("T", Letter, LatePair)
 
@@ -17,7 +16,7 @@ T = TypeVar("T", Letter, LatePair)
 class Form(NamedTuple, Generic[T]):
     """How the entries of one list look."""
 
-    columns: tuple[str, ...]
+    columns: tuple[str | Column, ...]
     row: Callable[[T], tuple[object, ...]]
     json: Callable[[T], dict[str, Any]]
 
@@ -30,7 +29,7 @@ def show(
     if as_json:
         print_json({"total": len(chosen), "problems": problems, "entries": [form.json(one) for one in shown]})
     else:
-        out.print(table(f"{title}: {len(shown)} of {len(chosen)}", form.columns, map(form.row, shown)))
+        out.table(table(f"{title}: {len(shown)} of {len(chosen)}", form.columns, map(form.row, shown)))
     return say_problems(problems)
 
 
@@ -87,16 +86,28 @@ def _told_by(one: T) -> tuple[str, int]:
 
 
 def _letter_row(one: Letter) -> tuple[object, ...]:
-    key = escape(_text(one.key) or "")
+    key = _text(one.key)
     return one.event, one.reason, key, one.value_bytes, iso(one.written_ms), *_told_by(one), one.replayed
 
 
 def _late_row(one: LatePair) -> tuple[object, ...]:
     times = (one.window_start_ms, one.window_end_ms, one.event_time_ms, one.watermark_ms)
-    return one.event, escape(one.key), *map(iso, times), *_told_by(one)
+    return one.event, one.key, *map(iso, times), *_told_by(one)
 
 
 LETTER = Form(
-    ("event", "reason", "key", "bytes", "written", "by", "epoch", "produced again as"), _letter_row, letter_json
+    (
+        *("event", "reason", "key", Column("bytes", 4), Column("written", 1)),
+        *(Column("by", 3), Column("epoch", 2), Column("produced again as", below=True)),
+    ),
+    _letter_row,
+    letter_json,
 )
-LATE = Form(("event", "key", "window from", "to", "event time", "watermark", "by", "epoch"), _late_row, _late_json)
+LATE = Form(
+    (
+        *("event", "key", "window from", Column("to", 3), Column("event time", 1)),
+        *(Column("watermark", 2), Column("by", 5), Column("epoch", 4)),
+    ),
+    _late_row,
+    _late_json,
+)

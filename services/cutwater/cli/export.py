@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from cutwater.adapters.arrow import pyarrow
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import JsonOption, settings_for
+from cutwater.cli.options import JsonOption, WideOption, settings_for
 from cutwater.cli.output import err, handled, out, print_json, table
 from cutwater.client.exporting import Report, Written, in_folder, served, write
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.job import Job
 from cutwater.core.standbys import Shares, shares_of
+from cutwater.core.text_tables import Column, Styled
 from cutwater.local import running
 from cutwater.views.leftovers import generations_in
 from cutwater.views.store import folder_of
@@ -43,6 +43,7 @@ def export(
         Path | None, typer.Option(help="A folder that 'cutwater restore' made, instead of a rehydrator.")
     ] = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Write a view at one milestone as Parquet: key, window_start, window_end, one column per measure.
 
@@ -113,10 +114,8 @@ def _shares(settings: Settings) -> Shares:
 @contextmanager
 def _counting() -> Iterator[Report]:
     """Rows and their rate, on standard error; how many there will be is not known."""
-    columns = (TaskProgressColumn(show_speed=True), TimeElapsedColumn())
-    with Progress(
-        SpinnerColumn(), TextColumn("exporting {task.completed:,.0f} rows"), *columns, console=err, transient=True
-    ) as bar:
+    said = TextColumn("exporting {task.completed:,.0f} rows")
+    with err.progress(SpinnerColumn(), said, TaskProgressColumn(show_speed=True), TimeElapsedColumn()) as bar:
         task = bar.add_task("", total=None)
         yield lambda rows: bar.update(task, completed=rows)
 
@@ -128,13 +127,18 @@ def _tell(written: list[Written], seconds: float, as_json: bool) -> None:
         print_json({"files": files, "rows": rows, "seconds": round(seconds, 3)})
         return
     title = f"{rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-3):,.0f}/s)"
-    out.print(table(title, ("file", "milestone", "partitions", "rows", "bytes"), map(_row, written)))
+    columns = ("file", "milestone", Column("partitions", 2), "rows", Column("bytes", 1))
+    out.table(table(title, columns, map(_row, written)))
     if len({one.token for one in written}) > 1:
-        err.print("[yellow]the files are of different milestones:[/yellow] do not read them as one")
+        _warn("the files are of different milestones:", "do not read them as one")
     if len(written) > 1 and (parts := [str(one.path) for one in written if one.by_itself]):
-        err.print(f"[yellow]of replicas that hold a part:[/yellow] {escape(', '.join(parts))}")
+        _warn("of replicas that hold a part:", ", ".join(parts))
     if standbys := [place for one in written for place in one.standbys]:
-        err.print(f"[yellow]in the place of its owner answered[/yellow] {escape(', '.join(standbys))}")
+        _warn("in the place of its owner answered", ", ".join(standbys))
+
+
+def _warn(what: str, about: str) -> None:
+    err.print(Styled(what, "yellow"), f" {about}", whole=True)
 
 
 def _told(one: Written) -> dict[str, Any]:
@@ -148,7 +152,7 @@ def _row(one: Written) -> tuple[Any, ...]:
     held = "all" if one.partitions is None else ", ".join(map(str, sorted(one.partitions)))
     if one.selection:
         held += f", of {one.selection}"
-    return escape(str(one.path)), one.token, escape(held), f"{one.rows:,}", f"{one.bytes:,}"
+    return one.path, one.token, held, one.rows, one.bytes
 
 
 def register(app: typer.Typer) -> None:

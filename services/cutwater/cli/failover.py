@@ -159,9 +159,9 @@ def release_(
         print_json({**told, "gives_up": given_up})
         return
     is_ = "is released" if done else "would be released"
-    out.print(f"{job.name} {is_} to {made.to} behind milestone {made.token}", highlight=False)
+    out.print(f"{job.name} {is_} to {made.to} behind milestone {made.token}")
     if given_up:
-        out.print(f"{'given up' if does else 'would be given up'}: {', '.join(given_up)}", highlight=False)
+        out.print(f"{'given up' if does else 'would be given up'}: {', '.join(given_up)}")
 
 
 def _failing_over(settings: Settings, job: Job, origin: str | None) -> FailingOver:
@@ -260,7 +260,7 @@ def _go_on(
         one.claims.promote(claim.generation)
     going = GoingOn(job, found, claim, source)
     if not as_json:
-        out.print(f"{claim.generation} is claimed: start its driver and commit-signal", highlight=False)
+        out.print(f"{claim.generation} is claimed: start its driver and commit-signal")
         going.say_parent()
     first = None
     try:

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from cutwater.adapters.forking import Forking
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
+from cutwater.cli.options import BootstrapOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import err, handled, iso, out, print_json, table
 from cutwater.core.errors import UsageError
 from cutwater.core.forks import Fork, Line
 from cutwater.core.generations import Generation
 from cutwater.core.losing import ExactLoss, Missed
+from cutwater.core.text_tables import Column, ranked
 
 app = typer.Typer(
     help="After a failover: what contradicts in the region that was left, which line counts, what was lost.\n\n"
@@ -27,12 +27,18 @@ app = typer.Typer(
 JobFile = Annotated[Path, typer.Argument(help="The job file.")]
 UNDECIDED = 1
 """Exit code while a fork waits for somebody to decide."""
-_UNKNOWN = "?"
+_LINE = ("milestones", "events", "committed from", "to")
+"""Columns of a line of milestones, by their weight."""
 
 
 @app.command("list")
 @handled
-def list_(job_file: JobFile, bootstrap_servers: BootstrapOption = None, as_json: JsonOption = False) -> int:
+def list_(
+    job_file: JobFile,
+    bootstrap_servers: BootstrapOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> int:
     """Show each generation that went on from another region's milestone, and what that region committed behind it.
 
     Asks that region where CUTWATER_ORIGIN_* name it and it answers; else only milestones that a mirror has copied
@@ -84,7 +90,7 @@ def decide(
             {"fork": str(made.generation), "keeps": made.keeps, "reason": reason, "decided": iso(made.at_ms)}
         )
     else:
-        out.print(f"{made.keeps} is kept in the fork at {made.generation}; nothing was deleted", highlight=False)
+        out.print(f"{made.keeps} is kept in the fork at {made.generation}; nothing was deleted")
 
 
 @app.command()
@@ -96,6 +102,7 @@ def loss(
     ] = None,
     bootstrap_servers: BootstrapOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Count exactly what the newest failover has lost, now that the region that was left answers again.
 
@@ -166,26 +173,25 @@ def _show(one: Fork) -> None:
     title = f"{claim.generation} went on from {one.parent.token} of {claim.origin} at {iso(claim.at_ms)}{kind}"
     asked = f"asked {claim.origin}" if one.asked else f"{claim.origin} was not asked: copied milestones only"
     if one.lines is None:
-        out.print(f"{title}\n  {asked}; the milestone is not on that stream: nothing can be said", highlight=False)
+        out.print(f"{title}\n  {asked}; the milestone is not on that stream: nothing can be said")
         return
     if not one.contradicts:
-        out.print(f"{title}\n  {asked}; nothing contradicts", highlight=False)
+        out.print(f"{title}\n  {asked}; nothing contradicts")
     else:
-        columns = ("first", "last", "milestones", "events", "committed from", "to")
-        out.print(table(title, columns, map(_line_row, one.lines)))
-        out.print(f"  {asked}; {one.milestones:,} milestones contradict", highlight=False)
+        columns = ranked(("first", "last"), *_LINE)
+        out.table(table(title, columns, map(_line_row, one.lines)))
+        out.print(f"  {asked}; {one.milestones:,} milestones contradict")
     if one.behind is not None:
-        out.print(f"  {one.behind:,} offsets of its source lie behind {one.parent.token} now", highlight=False)
+        out.print(f"  {one.behind:,} offsets of its source lie behind {one.parent.token} now")
     if one.decision is not None:
         said = f"{one.decision.keeps} is kept, since {iso(one.decision.at_ms)}: {one.decision.reason}"
-        out.print(f"  decided: {escape(said)}", highlight=False)
+        out.print(f"  decided: {said}")
     elif one.contradicts:
-        out.print("  not decided: cutwater forks decide JOB_FILE --keep GENERATION --reason WHY", highlight=False)
+        out.print("  not decided: cutwater forks decide JOB_FILE --keep GENERATION --reason WHY")
 
 
 def _line_row(line: Line) -> list[Any]:
-    numbers = [f"{one:,}" for one in (line.milestones, line.events)]
-    return [line.first, line.last, *numbers, iso(line.first_ms), iso(line.last_ms)]
+    return [line.first, line.last, line.milestones, line.events, iso(line.first_ms), iso(line.last_ms)]
 
 
 def loss_object(fork: Fork, found: ExactLoss) -> dict[str, Any]:
@@ -235,13 +241,13 @@ def _show_loss(settings: Settings, fork: Fork, found: ExactLoss) -> None:
         ("  read", found.read, f"by {here}, up to its newest milestone"),
         ("  late", found.late.events, f"of these too late, in {found.late.pairs:,} windows: 'cutwater late'"),
     ]
-    shown = [(what, f"{many:,}", meaning) for what, many, meaning in rows]
-    out.print(table("what the failover has lost", ("", "", ""), shown))
+    columns = ("what", "how many", Column("meaning", below=True))
+    out.table(table("what the failover has lost", columns, rows))
     for problem in found.problems:
-        out.print(f"the late list: {problem}", highlight=False)
+        out.print(f"the late list: {problem}")
     for one in found.partitions:
         for problem in _problems(one, here):
-            out.print(f"{one.place.topic}/{one.place.partition}: {problem}", highlight=False)
+            out.print(f"{one.place.topic}/{one.place.partition}: {problem}")
 
 
 def _produced_since(found: ExactLoss, here: str, there: str) -> list[tuple[str, int, str]]:

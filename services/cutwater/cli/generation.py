@@ -10,7 +10,7 @@ import typer
 from cutwater.adapters.claiming import Words
 from cutwater.adapters.generations import parent_of, promoted
 from cutwater.cli.claiming import claim, claims_of
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, place_of
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, WideOption, place_of
 from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.cli.retire import prune
 from cutwater.core.approaching import approach
@@ -18,10 +18,15 @@ from cutwater.core.candidates import Candidate, delayed
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.records import Milestone
+from cutwater.core.text_tables import Column
 
 LOOK_S = 0.5
 PROMOTE_S = 600.0
 
+_COLUMNS = (
+    *(Column("generation"), Column("state"), Column("from"), Column("partitions", 1), Column("claimed", 2)),
+    *(Column("reason", below=True), Column("behind", below=True)),
+)
 group = typer.Typer(
     name="generation",
     help="A generation is started from a milestone, catches up, and is promoted: other partitions, other code, a "
@@ -119,6 +124,7 @@ def promote(
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Promote a candidate as soon as it has caught up with the newest milestone.
 
@@ -150,6 +156,7 @@ def abort(
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Give a candidate up: it is never promoted, and its driver and commit-signal end.
 
@@ -175,6 +182,7 @@ def list_(
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Show every generation that was claimed, and how far each candidate is behind.
 
@@ -226,9 +234,8 @@ def _show(place: Place, found: list[Candidate], as_json: bool) -> None:
     if as_json:
         print_json(told)
         return
-    columns = ("generation", "state", "from", "partitions", "claimed", "reason", "behind")
-    rows = [[one[name] for name in columns] for one in told]
-    out.print(table(f"generations of {place.job.name}: {len(told)} claimed", columns, rows))
+    rows = [[one[column.name] for column in _COLUMNS] for one in told]
+    out.table(table(f"generations of {place.job.name}: {len(told)} claimed", _COLUMNS, rows))
 
 
 def _behind(one: Candidate, last: Milestone) -> str | None:

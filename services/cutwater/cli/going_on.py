@@ -70,16 +70,15 @@ class GoingOn:
     def say_parent(self) -> None:
         """For people, as soon as it stands: what comes then may take long, or fail."""
         if self.source is not None:
-            out.print(str(self.source), highlight=False)
+            out.print(str(self.source))
         if self.to_come:
             out.print(
                 f"{self.claim.origin} gives the job up first, and it goes on here from the last milestone there: "
                 f"nothing is lost. The newest arrival is {self.parent.token} now, the newest that was heard of is "
                 f"{self.found.newest.token}",
-                highlight=False,
             )
             return
-        out.print(f"{self.claim.generation} goes on from {self.parent.token}", highlight=False)
+        out.print(f"{self.claim.generation} goes on from {self.parent.token}")
         if self.planned:
             out.print("nothing is lost: the job was released behind that milestone")
             return
@@ -87,7 +86,6 @@ class GoingOn:
         out.print(
             f"lost at least, as of {iso(loss.as_of_ms)}: {loss.milestones} milestones behind it (up to "
             f"{loss.newest}), and {loss.offsets} offsets of events that they had read",
-            highlight=False,
         )
 
     def tell_end(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
@@ -96,9 +94,9 @@ class GoingOn:
             print_json(self._as_object(first, steps))
             return
         if first is not None:
-            out.print(f"promoted: the newest milestone here is {first.token}", highlight=False)
+            out.print(f"promoted: the newest milestone here is {first.token}")
         for name, took in steps.took.items():
-            out.print(f"  {name}: {took:.1f} s", highlight=False)
+            out.print(f"  {name}: {took:.1f} s")
 
     def tell(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
         """All of it at once."""

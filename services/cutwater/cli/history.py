@@ -6,14 +6,14 @@ import re
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.trail import history as read_history
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, place_of
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, place_of
 from cutwater.cli.output import err, handled, iso, out, print_json, table
 from cutwater.core.errors import UsageError
 from cutwater.core.moments import iso_ms
+from cutwater.core.text_tables import Column, Lines, number_text
 from cutwater.core.trail import Recovery, chosen
 
 SERVICES = ("driver", "commit-signal", "rehydrator", "publisher", "mirror")
@@ -34,6 +34,7 @@ def history(
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Show the recovery trail: each start's findings, decision and steps with their durations.
 
@@ -51,8 +52,9 @@ def history(
     if as_json:
         print_json([as_object(one) for one in found])
         return
-    columns = ("begun", "service", "process", "outcome", "found", "decided", "steps")
-    out.print(table(f"starts of job {place.job.name}: {len(found)}", columns, map(_row, found)))
+    columns: list[str | Column] = ["begun", "service", Column("process", 2), Column("outcome", 1)]
+    columns += [Column(name, below=True) for name in ("found", "decided", "steps")]
+    out.table(table(f"starts of job {place.job.name}: {len(found)}", columns, map(_row, found)))
 
 
 def _moment_ms(text: str, now: int) -> int:
@@ -82,13 +84,10 @@ def as_object(one: Recovery) -> dict[str, Any]:
     }
 
 
-def _row(one: Recovery) -> tuple[str, ...]:
-    found = "\n".join(f"{fact.name} {fact.value}" for fact in one.found)
-    steps = "\n".join(f"{step.took_ms:,} ms {step.name}" for step in one.steps)
-    return (
-        *(iso(one.begun_ms), one.service, escape(one.process), one.outcome),
-        *(escape(found), escape(one.decision), escape(steps)),
-    )
+def _row(one: Recovery) -> tuple[str | Lines, ...]:
+    found = Lines(tuple(f"{fact.name} {fact.value}" for fact in one.found))
+    steps = Lines(tuple(f"{number_text(step.took_ms)} ms {step.name}" for step in one.steps))
+    return iso(one.begun_ms), one.service, one.process, one.outcome, found, one.decision, steps
 
 
 def register(app: typer.Typer) -> None:

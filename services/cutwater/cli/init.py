@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
 from cutwater.adapters.avro import schema_folder
 from cutwater.adapters.cluster import Cluster
@@ -94,7 +94,7 @@ def init(
 
 def _samples(cluster: Cluster, topic: str, records: int, quiet: bool) -> list[Sample]:
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=err, disable=quiet, transient=True) as progress:
+    with err.progress(*columns, quiet=quiet) as progress:
         task = progress.add_task("reading", total=records)
         return sample(cluster, topic, records, lambda done: progress.update(task, completed=done))
 
@@ -161,9 +161,9 @@ def _show(draft: Draft, target: Path, schema_target: Path | None, as_json: bool)
             }
         )
         return
-    out.print(render(draft), markup=False, highlight=False, soft_wrap=True)
+    out.print(render(draft), whole=True)
     written = f"{target} and {schema_target}" if schema_target else str(target)
-    out.print(f"written: {written}; next: cutwater doctor {target}", markup=False, soft_wrap=True)
+    out.print(f"written: {written}; next: cutwater doctor {target}", whole=True)
 
 
 def register(app: typer.Typer) -> None:

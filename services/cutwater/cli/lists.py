@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.lists import dead_letters, late_pairs
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.replaying import Replayer
 from cutwater.cli.entries import LATE, LETTER, age, letter_json, place_json, say_problems, show
-from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import err, handled, out, print_json, say
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
@@ -54,6 +54,7 @@ def list_letters(
     limit: LimitOption = 100,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> int:
     """List the events that could not be used, by epoch. Exit 1 when the list is not what the milestones count.
 
@@ -107,7 +108,7 @@ def replay(
         print_json({"dry_run": dry_run, "problems": found.problems, "entries": entries})
     else:
         for one in chosen if dry_run else ():
-            out.print(f"{one.event}: {one.reason}", markup=False)
+            out.print(f"{one.event}: {one.reason}")
         said, left = "would be" if dry_run else "were", len(open_letters) - len(chosen)
         out.print(f"{len(chosen)} dead letters {said} produced again; {left} more are left")
     return say_problems(found.problems)
@@ -122,6 +123,7 @@ def list_late(
     limit: LimitOption = 100,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> int:
     """List the (event, window) pairs that came too late, by epoch. Exit 1 when they are not what milestones count.
 
@@ -153,7 +155,7 @@ def _replayer(stack: running.RunningStack) -> Replayer:
 
 def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[Place, Place]:
     columns = (TextColumn("produced again"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, disable=quiet) as progress:
+    with err.progress(*columns, quiet=quiet, transient=False) as progress:
         task = progress.add_task("replay", total=len(letters))
         return replayer.replay(letters, lambda done: progress.update(task, completed=done))
 

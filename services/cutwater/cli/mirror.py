@@ -12,13 +12,15 @@ from cutwater.adapters import replicas
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import handled, iso, out, print_json, say, table
 from cutwater.cli.seeding import Asked, Goes, from_a_snapshot, tell_given_up
 from cutwater.core import mirrored
 from cutwater.core.errors import UsageError
 from cutwater.core.giving_up import told
 from cutwater.core.mirrored import Mirrored
+from cutwater.core.printable import printable
+from cutwater.core.text_tables import Column
 from cutwater.mirror import resync as resyncing
 
 app = typer.Typer(
@@ -39,6 +41,7 @@ def status(
     origin: OriginOption = None,
     bootstrap_servers: BootstrapOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Show each partition that is copied: how far, where to, and since when.
 
@@ -59,8 +62,11 @@ def status(
             f"the copy of {told(renewed)} is begun anew. Where that was broken off: 'cutwater mirror resync "
             f"--withdraw', and where it refuses, while {region} lives, the same 'cutwater mirror resync' again"
         )
-    columns = ("topic", "partition", "copied to", "next", "records", "bytes", "newest", "written")
-    out.print(table(f"copied from {region}{', paused' if paused else ''}", columns, [_row(one) for one in rows]))
+    columns = (
+        *("topic", "partition", Column("copied to", below=True), Column("next", 2), Column("records", 3)),
+        *(Column("bytes", 4), Column("newest", 1), Column("written", 5)),
+    )
+    out.table(table(f"copied from {region}{', paused' if paused else ''}", columns, [_row(one) for one in rows]))
 
 
 @app.command()
@@ -116,6 +122,7 @@ def resync(
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Give up the copy of a topic, so that the mirror begins it anew: from the start of the origin's log, or with
     the rows of a snapshot in place of what that log has lost.
@@ -217,7 +224,7 @@ def _confirm(asked: Asked, goes: Goes, yes: bool) -> None:
     target = mirrored.target(asked.job.name, asked.topic, asked.region)
     where = asked.settings.bootstrap_servers
     what = f"{target} at {where} with all its records, and all arrivals from {asked.region}"
-    if not sys.stdin.isatty() or not typer.confirm(f"Delete {what}?", err=True):
+    if not sys.stdin.isatty() or not typer.confirm(printable(f"Delete {what}?"), err=True):
         raise UsageError(f"this deletes {what}: give --yes; nothing was deleted")
 
 
@@ -236,8 +243,8 @@ def _plain(job: str, one: Mirrored) -> dict[str, Any]:
 
 def _row(one: dict[str, Any]) -> list[Any]:
     newest = iso(one["newest_ms"]) if one["records"] else "none"
-    numbers = [f"{one[name]:,}" for name in ("next", "records", "bytes")]
-    return [one["topic"], one["partition"], one["copied_to"], *numbers, newest, iso(one["written_ms"])]
+    same = [one[name] for name in ("topic", "partition", "copied_to", "next", "records", "bytes")]
+    return [*same, newest, iso(one["written_ms"])]
 
 
 def register(root: typer.Typer) -> None:

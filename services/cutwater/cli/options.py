@@ -10,12 +10,25 @@ import typer
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.settings import Settings, load_settings
+from cutwater.cli.output import out
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 from cutwater.local import running
 from cutwater.local.running import RunningStack
 
+
+def _widen(wide: bool) -> bool:
+    """Called for each run of a verb, with or without the option."""
+    out.wide = wide
+    return wide
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+WideOption = Annotated[
+    bool,
+    typer.Option("--wide", help="All columns, and no line broken, in a narrow terminal too.", callback=_widen),
+]
+"""Of every verb that prints a table; what it sets is read by `out.table`."""
 DataDirOption = Annotated[
     Path | None,
     typer.Option(help="Folder of the stack's state and logs; default CUTWATER_DATA_DIR or build/cutwater."),

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, ParamSpec
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
+from cutwater.adapters.terminal import Terminal
+from cutwater.cli.json_values import json_text
 from cutwater.core.errors import CutwaterError
 from cutwater.core.records import Milestone
+from cutwater.core.text_tables import Styled, table
 
+__all__ = ["err", "handled", "iso", "milestone_json", "out", "print_json", "print_json_line", "say", "table"]
 P = ParamSpec("P")
 
-out = Console()
-err = Console(stderr=True, highlight=False)
+out = Terminal("stdout")
+err = Terminal("stderr")
 
 
 def handled(command: Callable[P, int | None]) -> Callable[P, None]:
@@ -31,7 +30,7 @@ def handled(command: Callable[P, int | None]) -> Callable[P, None]:
         try:
             code = command(*args, **kwargs)
         except CutwaterError as error:
-            err.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
+            err.print(Styled("error:", "red"), f" {error}", whole=True)
             sys.exit(error.exit_code)
         if code:
             sys.exit(code)
@@ -40,21 +39,18 @@ def handled(command: Callable[P, int | None]) -> Callable[P, None]:
 
 
 def say(line: str) -> None:
-    """A line for a person, beside the output proper; nothing in it is taken for markup."""
-    err.print(line, markup=False, soft_wrap=True)
+    """Print a line for a person, beside the output proper."""
+    err.print(line, whole=True)
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, default=str))
+    """Print a value as JSON. Raises TypeError as `json_text`."""
+    print(json_text(value, indent=2), flush=True)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-    made = Table(title=title, title_justify="left")
-    for column in columns:
-        made.add_column(column, overflow="fold")
-    for row in rows:
-        made.add_row(*("" if cell is None else str(cell) for cell in row))
-    return made
+def print_json_line(value: Any, ascii_only: bool = True) -> None:
+    """Print a value as one line of JSON, at once. Raises TypeError as `json_text`."""
+    print(json_text(value, ascii_only=ascii_only), flush=True)
 
 
 def iso(ms: int) -> str:
@@ -66,11 +62,5 @@ def iso(ms: int) -> str:
 
 
 def milestone_json(one: Milestone) -> dict[str, Any]:
-    """A milestone as plain values, hashes in hex."""
-    plain = {field.name: getattr(one, field.name) for field in fields(one)}
-    cuts = {
-        name: {f"{at.topic}/{at.partition}": offset for at, offset in plain[name]}
-        for name in ("source_cut", "changelog_cut")
-    }
-    named = {"token": str(one.token), "generation": str(one.generation), "parent_hash": one.parent_hash.hex()}
-    return {"token": "", **plain, **cuts, **named}
+    """A milestone by its fields, and its token first."""
+    return {"token": one.token, **{field.name: getattr(one, field.name) for field in fields(one)}}

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from cutwater.adapters import admin
 from cutwater.adapters.cluster import Cluster
@@ -17,12 +16,13 @@ from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.measured import measure
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, cluster_for, settings_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, cluster_for, settings_for
 from cutwater.cli.output import err, handled, out, print_json, say, table
 from cutwater.core import acls, estimate, replication, topics
 from cutwater.core.estimate import Load
 from cutwater.core.job import Job
 from cutwater.core.plan import Measured, Mirroring, Plan, size
+from cutwater.core.text_tables import Column, Lines, Table
 
 ANSWER_S = 10.0
 
@@ -41,6 +41,7 @@ def plan(
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Print the topics, rights, disk and network that a job will add. Nothing is written.
 
@@ -114,29 +115,29 @@ def _show(made: Plan, principal: str) -> None:
             one.name,
             "exists" if one.name in made.existing else "new",
             one.partitions,
-            ", ".join(f"{name}={value}" for name, value in one.config),
+            Lines(tuple(f"{name}={value}" for name, value in one.config)),
         )
         for one in made.topics
     )
     where = made.bootstrap or "three brokers (none was asked)"
     copies = f"{made.replication.factor} copies, {made.replication.min_insync} must acknowledge"
     title = f"topics of job {made.job} at {where}: {copies}"
-    out.print(table(title, ("topic", "", "partitions", "settings"), rows))
+    out.table(table(title, ("topic", "", "partitions", Column("settings", below=True)), rows))
     for line in made.warnings:
         say(f"warning: {line}")
-    out.print(_rights("rights per service", made.acls))
+    out.table(_rights("rights per service", made.acls))
     for one in made.mirrors:
-        out.print(_rights(f"rights of the mirror in region {one.region}, where it only reads", one.acls))
+        out.table(_rights(f"rights of the mirror in region {one.region}, where it only reads", one.acls))
     commands = made.commands(principal)
-    out.print(f"as one user, {len(commands)} commands:", highlight=False)
+    out.print(f"as one user, {len(commands)} commands:")
     for line in commands:
-        out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-    out.print(table(_load(made.load), ("what", "how much"), _amounts(made)))
+        out.print(f"  {line}", whole=True)
+    out.table(table(_load(made.load), ("what", "how much"), _amounts(made)))
 
 
 def _rights(title: str, listed: Sequence[acls.Acl]) -> Table:
     rows = ((one.service, one.resource, _named(one), " ".join(one.operations)) for one in listed)
-    return table(title, ("service", "resource", "name", "operations"), rows)
+    return table(title, ("service", "resource", "name", Column("operations", below=True)), rows)
 
 
 def _named(one: acls.Acl) -> str:

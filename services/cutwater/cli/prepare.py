@@ -37,13 +37,13 @@ def prepare(
     job, cluster = load_job(job_file), settings.cluster
     with err.status(f"asking {cluster.bootstrap}"):
         created = job_topics.prepare(
-            cluster, job, settings, lambda line: err.print(line, markup=False, soft_wrap=True), source=source
+            cluster, job, settings, lambda line: err.print(line, whole=True), source=source
         )
     if as_json:
         print_json({"created": created})
     else:
         for name in created:
-            out.print(f"created topic {name}", markup=False, soft_wrap=True)
+            out.print(f"created topic {name}", whole=True)
         if not created:
             out.print("all topics exist")
 

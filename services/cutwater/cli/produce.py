@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.producing import EventWriter
@@ -18,6 +19,7 @@ from cutwater.cli.options import DataDirOption, JsonOption, settings_for
 from cutwater.cli.output import err, handled, out, print_json
 from cutwater.core.errors import UsageError
 from cutwater.core.moments import parsed
+from cutwater.core.text_tables import number_text
 from cutwater.local import running
 
 
@@ -41,8 +43,8 @@ def produce(
         raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
     writer = EventWriter(stack.cluster, job, registry_for(job, settings))
     times = {one["name"] for one in job.event_schema["fields"] if "timestamp" in json.dumps(one["type"])}
-    columns = (TextColumn("produced"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.speed} events/s"))
-    with Progress(*columns, TimeElapsedColumn(), console=err, disable=as_json) as progress:
+    columns = (TextColumn("produced"), BarColumn(), Produced(), TimeElapsedColumn())
+    with err.progress(*columns, quiet=as_json, transient=False) as progress:
         task = progress.add_task("produced", total=None)
         lines = _Lines(file, times)
         try:
@@ -52,7 +54,15 @@ def produce(
     if as_json:
         print_json({"topic": job.topic, "delivered": count})
     else:
-        out.print(f"{count} events delivered to {job.topic}")
+        out.print(f"{number_text(count)} events delivered to {job.topic}")
+
+
+class Produced(ProgressColumn):
+    """How many events so far, and how many a second as soon as that is known."""
+
+    def render(self, task: Task) -> Text:
+        rate = "" if task.speed is None else f", {number_text(round(task.speed))} events/s"
+        return Text(f"{number_text(round(task.completed))} events{rate}")
 
 
 class _Lines:

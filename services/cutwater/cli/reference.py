@@ -26,6 +26,7 @@ from cutwater.adapters.jobmodels import (
 )
 from cutwater.adapters.settings import Settings
 from cutwater.cli.reference_cli import cli_page
+from cutwater.cli.reference_json import json_page, schema_files
 from cutwater.cli.reference_services import http_page, metrics_page
 from cutwater.core.measures import KINDS
 
@@ -88,6 +89,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "JOBFILE.md": job_page,
     "CLI.md": lambda: cli_page(_GENERATED),
     "HTTP.md": lambda: http_page(_GENERATED),
+    "JSON.md": lambda: json_page(_GENERATED),
     "METRICS.md": lambda: metrics_page(_GENERATED),
 }
 
@@ -95,6 +97,9 @@ PAGES: dict[str, Callable[[], str]] = {
 def main(folder: Path) -> None:
     for name, page in PAGES.items():
         (folder / name).write_text(page(), encoding="utf-8")
+    (folder / "json").mkdir(exist_ok=True)
+    for name, text in schema_files().items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,12 +15,13 @@ from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
+from cutwater.cli.options import BootstrapOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.mirrored import Mirrored, Steering
 from cutwater.core.safe_time import Pace, SafeTime, awaited, safe_time
+from cutwater.core.text_tables import Column
 
 ASK_S = 3.0
 """The origin may be away: nobody waits long for it."""
@@ -32,6 +33,7 @@ def regions(
     job_file: Annotated[Path, typer.Argument(help="The job file.")],
     bootstrap_servers: BootstrapOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Show the replicas in this region: newest arrival, its age and watermark, and how far the copies are behind.
 
@@ -51,8 +53,11 @@ def regions(
     if not found:
         out.print(f"region {settings.region}: nothing is copied from another region")
         return
-    columns = ("origin", "arrived", "watermark", "age", "milestones", "records", "bytes", "skew", "catch-up", "")
-    out.print(table(f"replicas of {job} in {settings.region}", columns, [_row(*one) for one in found]))
+    columns = (
+        *("origin", "arrived", Column("watermark", 3), Column("age", 1), Column("milestones", 5)),
+        *(Column("records", 4), Column("bytes", 7), Column("skew", 6), Column("catch-up", 2), ""),
+    )
+    out.table(table(f"replicas of {job} in {settings.region}", columns, [_row(*one) for one in found]))
 
 
 def replicas_of(settings: Settings, cluster: Cluster, job: str) -> list[tuple[SafeTime, Steering | None]]:
@@ -102,13 +107,13 @@ def _plain(one: SafeTime, steering: Steering | None) -> dict[str, Any]:
     return {**asdict(one), "paused": bool(steering and steering.paused)}
 
 
-def _row(one: SafeTime, steering: Steering | None) -> tuple[str, ...]:
+def _row(one: SafeTime, steering: Steering | None) -> tuple[str | int, ...]:
     return (
         one.origin,
         one.token or "nothing",
         _UNKNOWN if one.watermark_ms is None else iso(one.watermark_ms),
-        *(_seconds(ms) for ms in (one.age_ms,)),
-        *(_UNKNOWN if many is None else f"{many:,}" for many in (one.milestones, one.records, one.size)),
+        _seconds(one.age_ms),
+        *(_UNKNOWN if many is None else many for many in (one.milestones, one.records, one.size)),
         _seconds(one.skew_ms),
         _UNKNOWN if one.catch_up_s is None else f"{one.catch_up_s:,.0f} s",
         "paused" if steering and steering.paused else "",

@@ -15,7 +15,7 @@ from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.native import usable
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.core.bulk import Done
 from cutwater.core.job import Job
@@ -59,6 +59,7 @@ def restore(
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Make a view at one milestone in a folder, from a snapshot and the changelog.
 
@@ -147,14 +148,12 @@ class _Watching:
     """A bar with rate and time left, on standard error."""
 
     def __init__(self) -> None:
-        self._progress = Progress(
+        self._progress = err.progress(
             TextColumn("restoring"),
             BarColumn(),
             TaskProgressColumn(show_speed=True),
             TextColumn("{task.fields[size]}"),
             TimeRemainingColumn(),
-            console=err,
-            transient=True,
         )
         self._task: Any = None
 
@@ -196,7 +195,7 @@ def _tell(
         print_json(told)
         return
     rows = ((one.partition, one.first, one.end, one.records_max) for one in made.slices)
-    out.print(table(f"{milestone.token} in {folder}", ["partition", "from", "to", "records at most"], rows))
+    out.table(table(f"{milestone.token} in {folder}", ["partition", "from", "to", "records at most"], rows))
     if holding.selection:
         say(f"of these rows are kept: {holding.selection}")
     if made.snapshot:

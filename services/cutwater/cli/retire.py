@@ -8,8 +8,9 @@ import typer
 
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.retiring import Earlier, Retiring
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, place_of
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, WideOption, place_of
 from cutwater.cli.output import err, handled, out, print_json, table
+from cutwater.core.text_tables import Column
 
 
 @handled
@@ -26,6 +27,7 @@ def prune(
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Remove changelog, checkpoint and seed of generations that were left long ago, and that nothing needs.
 
@@ -55,9 +57,14 @@ def prune(
     if as_json:
         print_json(told)
         return
-    columns = ("generation", "changelog", "checkpoint", "what")
-    rows = [[one[name] or "" for name in columns] for one in told]
-    out.print(table(f"earlier generations of {place.job.name}", columns, rows))
+    columns = (
+        Column("generation"),
+        Column("what"),
+        Column("changelog", below=True),
+        Column("checkpoint", below=True),
+    )
+    rows = [[one[column.name] for column in columns] for one in told]
+    out.table(table(f"earlier generations of {place.job.name}", columns, rows))
 
 
 def _store(place: Place) -> str:

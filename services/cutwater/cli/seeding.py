@@ -137,10 +137,8 @@ class _Report:
 @contextmanager
 def _counting() -> Iterator[_Report]:
     """How many rows there will be is not known: nobody has counted them."""
-    columns = (TaskProgressColumn(show_speed=True), TimeElapsedColumn())
-    with Progress(
-        SpinnerColumn(), TextColumn("written {task.completed:,.0f} rows"), *columns, console=err, transient=True
-    ) as bar:
+    said = TextColumn("written {task.completed:,.0f} rows")
+    with err.progress(SpinnerColumn(), said, TaskProgressColumn(show_speed=True), TimeElapsedColumn()) as bar:
         yield _Report(bar)
 
 
@@ -158,7 +156,7 @@ def tell_given_up(copy: Standing, goes: Goes, as_json: bool) -> None:
     _tell_begun(copy)
     what = f"deleted would be {copy.target}" if copy.exists else f"{copy.target} is not there"
     out.print(f"{what}, and {len(copy.known)} positions; {copy.topic} is then copied from the start of its log")
-    out.print(str(goes), highlight=False)
+    out.print(str(goes))
 
 
 def _tell_begun(copy: Standing) -> None:
@@ -195,11 +193,11 @@ def _tell(plan: Plan, asked: Asked, goes: Goes, rows: int | None) -> None:
         say(f"not the snapshot {token}: {why}")
     columns = ("partition", "copied on from", "the origin's log begins at", "and ends at")
     title = f"{asked.topic} from the snapshot of {milestone.token}, {iso(milestone.committed_ms)}"
-    out.print(table(title, columns, [tuple(f"{one:,}" for one in row.values()) for row in told["partitions"]]))
+    out.table(table(title, columns, [tuple(row.values()) for row in told["partitions"]]))
     size = f"{told['files']} files, {decimal(told['bytes'])}"
     if rows is None:
         _tell_begun(copy)
         out.print(f"would be fetched: {size}; deleted would be {copy.target}, and {len(copy.known)} positions")
-        out.print(str(goes), highlight=False)
+        out.print(str(goes))
     else:
         out.print(f"{rows:,} rows are written; the mirror copies on behind them once it runs: start it again")

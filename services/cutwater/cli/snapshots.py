@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import httpx
 import typer
 from rich.filesize import decimal
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import parents_needed
@@ -19,16 +19,19 @@ from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.objects import Objects, objects_at
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import DataDirOption, JsonOption, cluster_for, settings_for
+from cutwater.cli.options import DataDirOption, JsonOption, WideOption, cluster_for, settings_for
 from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation, Token
+from cutwater.core.printable import printable
 from cutwater.core.snapshots import Manifest, Names, Policy, Unusable, shares_of
+from cutwater.core.text_tables import Column, Lines
 from cutwater.local import running
 from cutwater.views.shelf import Shelf
 
 ASK_S = 30.0
 LOOK_S = 0.5
+_PROBLEM = Column("problem", below=True)
 
 app = typer.Typer(
     help="Snapshots of a job's views: list them, read them whole, delete old ones, take one now.\n\n"
@@ -100,6 +103,7 @@ def list_snapshots(
     store: StoreOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> int:
     """List the snapshots that are kept, newest first, and what they take.
 
@@ -115,9 +119,16 @@ def list_snapshots(
     if as_json:
         print_json({"store": place.objects.place, "stored_bytes": stored, "snapshots": [*map(_plain, found)]})
     else:
-        columns = ("token", "share", "taken", "files", "size", "")
+        columns = (
+            "token",
+            Column("share", 1),
+            Column("taken", 3),
+            Column("files", 4),
+            Column("size", 2),
+            _PROBLEM,
+        )
         title = f"snapshots of {place.job} in {place.objects.place}: {decimal(stored)} stored"
-        out.print(table(title, columns, map(_row, found)))
+        out.table(table(title, columns, map(_row, found)))
     return 1 if any(one.problem for one in found) else 0
 
 
@@ -171,6 +182,7 @@ def prune_snapshots(
     store: StoreOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> int:
     """Do what a rehydrator does after each snapshot: apply the retention, and delete files nobody needs.
 
@@ -195,15 +207,18 @@ def prune_snapshots(
             {"store": place.objects.place, "dry_run": dry_run, "policy": policy._asdict(), "shares": shares}
         )
     else:
-        columns = ("generation", "share", "no longer kept", "files deleted", "size", "cannot be read")
+        columns = (
+            *("generation", Column("share", 1), Column("no longer kept", below=True)),
+            *("files deleted", Column("size", 2), Column("cannot be read", below=True)),
+        )
         rows = (
             (
                 *(shelf.names.generation, shelf.names.share, ", ".join(map(str, one.retired))),
-                *(one.deleted, decimal(one.bytes), "\n".join(one.unreadable)),
+                *(one.deleted, decimal(one.bytes), Lines(one.unreadable)),
             )
             for shelf, one in done
         )
-        out.print(table("what would be done" if dry_run else "pruned", columns, rows))
+        out.table(table("what would be done" if dry_run else "pruned", columns, rows))
     return 1 if any(one.unreadable for _, one in done) else 0
 
 
@@ -285,12 +300,17 @@ def _of(shelf: Shelf) -> Iterator[_Found]:
 def _read_all(found: Iterable[_Found], quiet: bool) -> None:
     """Each file once; what is wrong with it counts for every snapshot that names it."""
     known: dict[tuple[str, str, int], str] = {}
-    columns = (TextColumn("reading {task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=err, disable=quiet) as progress:
+    columns = (
+        TextColumn("reading {task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    with err.progress(*columns, TimeRemainingColumn(), quiet=quiet, transient=False) as progress:
         for one in found:
             if one.manifest is None:
                 continue
-            task = progress.add_task(one.token, total=one.manifest.size)
+            task = progress.add_task(printable(one.token), total=one.manifest.size)
             for file in one.manifest.files:
                 name = (one.shelf.names.folder, file.object, file.size)
                 if name not in known:

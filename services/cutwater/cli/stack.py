@@ -16,12 +16,13 @@ import typer
 from cutwater.adapters import streams
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, say, table
 from cutwater.cli.standing import show, standing
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.records import Milestone
 from cutwater.core.rejection import skew_warning
+from cutwater.core.text_tables import Styled, number_text
 from cutwater.local import running
 from cutwater.local.running import RunningStack
 from cutwater.local.stack import Stack, run_stack
@@ -43,6 +44,7 @@ def up(
     ] = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Start driver, commit-signal and rehydrator on this machine, and a broker unless you name your own.
 
@@ -59,7 +61,7 @@ def up(
     if detach:
         _show(_start_detached(job_file, settings, bootstrap_servers), as_json)
         return
-    with stop_on_signals() as stop, err.status("starting", spinner="dots") as status:
+    with stop_on_signals() as stop, err.status("starting") as status:
 
         def ready(stack: RunningStack) -> None:
             status.stop()
@@ -80,7 +82,7 @@ def _start_detached(job_file: Path, settings: Settings, bootstrap_servers: str |
         process = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
         )
-    with err.status(f"starting (log: {log})", spinner="dots"):
+    with err.status(f"starting (log: {log})"):
         stack = _wait_until_ready(process, settings.data_dir, log)
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
         if line.startswith(("warning:", "created on")):
@@ -120,7 +122,7 @@ def _show(stack: RunningStack, as_json: bool) -> None:
         ("data", stack.data_dir),
         *((f"log of {name}", path) for name, path in stack.logs.items()),
     ]
-    out.print(table(f"job {stack.job}, generation {stack.generation}", ("what", "where"), rows))
+    out.table(table(f"job {stack.job}, generation {stack.generation}", ("what", "where"), rows))
     if stack.program:
         _show_program(stack)
 
@@ -130,13 +132,13 @@ def _show_program(stack: RunningStack) -> None:
     lines = [f"export {name}={shlex.quote(value)}" for name, value in stack.program.items()]
     lines.append('spark-submit --jars "$CUTWATER_SPARK_JARS" YOUR_PROGRAM.py')
     out.print("the query is yours; run its program in another shell:")
-    out.print("\n".join(lines), soft_wrap=True, markup=False, highlight=False)
+    out.print("\n".join(lines), whole=True)
     if stack.security_protocol != "PLAINTEXT":
         out.print("with the other variables CUTWATER_KAFKA_* as you have set them for 'cutwater up'")
 
 
 @handled
-def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> int:
+def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: WideOption = False) -> int:
     """Show what runs, how far each part is, and the alerts that are on.
 
     Exit 1: an alert is on; docs/OPERATING.md says what each means. 4: the brokers do not answer.
@@ -161,11 +163,10 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False) -> int:
     _show(stack, False)
     if newest:
         one = newest[-1][0]
-        out.print(
-            f"newest milestone [bold]{one.token}[/bold]: epoch {one.epoch}, watermark {iso(one.watermark_ms)}"
-        )
+        told = f": epoch {number_text(one.epoch)}, watermark {iso(one.watermark_ms)}"
+        out.print("newest milestone ", Styled(str(one.token), "bold"), told)
         for warning in _warnings(stack, one):
-            out.print(f"[yellow]warning:[/yellow] {warning}")
+            out.print(Styled("warning:", "yellow"), f" {warning}", whole=True)
     out.print(f"view: {view.get('token') or view.get('detail') or 'nothing yet'}")
     out.print(f"published: {published or 'nothing'}")
     show(found_now)

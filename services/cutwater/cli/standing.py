@@ -16,6 +16,7 @@ from cutwater.cli.output import out, table
 from cutwater.core.alerts import on, plain
 from cutwater.core.generations import Generation, Token
 from cutwater.core.parts import parts
+from cutwater.core.text_tables import Styled
 from cutwater.core.watched import drift
 from cutwater.core.watching import observe_end, observe_view
 from cutwater.local.running import RunningStack
@@ -47,10 +48,13 @@ def show(found: dict[str, Any]) -> None:
     rows = list(found["parts"].items())
     rows += [
         ("events that wait", "unknown" if far["waiting"] is None else far["waiting"]),
-        ("processed, not committed", f"{far['epochs']} epochs, {far['events']} events, {far['ms'] / 1000:.1f} s"),
-        ("committed, not published", f"{far['unpublished']} milestones"),
+        (
+            "processed, not committed",
+            f"{far['epochs']:,} epochs, {far['events']:,} events, {far['ms'] / 1000:,.1f} s",
+        ),
+        ("committed, not published", f"{far['unpublished']:,} milestones"),
     ]
-    out.print(table("where things are", ("part", "state"), rows))
+    out.table(table("where things are", ("part", "state"), rows))
     for one in found["alerts"]:
-        out.print(f"[red]alert:[/red] {one['kind']} ({one['part']}) since {one['raised']}: ", end="")
-        out.print(one["text"], markup=False, soft_wrap=True)
+        about = f" {one['kind']} ({one['part']}) since {one['raised']}: {one['text']}"
+        out.print(Styled("alert:", "red"), about, whole=True)

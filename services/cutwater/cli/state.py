@@ -8,12 +8,15 @@ from urllib.parse import quote
 import typer
 from typer.core import TyperCommand
 
-from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import handled, out, print_json, table
 from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.text_tables import Column, ranked
 from cutwater.local import running
 
 TIMEOUT_S = 40.0
+_NAMES = ("key", "window_start", "window_end")
+"""Columns of a row that are no measures."""
 
 
 @handled
@@ -25,6 +28,7 @@ def get(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most this many windows.")] = 24,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Show the windows of one key, and the milestone they belong to.
 
@@ -38,9 +42,23 @@ def get(
     if as_json:
         print_json(answer)
         return
-    rows = answer["rows"]
-    columns = list(rows[0]) if rows else ["window_start"]
-    out.print(table(f"{key} at {answer['milestone']['token']}", columns, ([*row.values()] for row in rows)))
+    _show(key, answer, within=f" {_within(start, end)}" if start or end else "")
+
+
+def _show(key: str, answer: dict[str, Any], within: str) -> None:
+    """`within`: of which windows, where not all were asked for."""
+    rows, token = answer["rows"], answer["milestone"]["token"]
+    if not rows:
+        out.print(f"The key {key} has no windows{within} at milestone {token}.")
+        return
+    columns = ranked(["window_start"], *(name for name in rows[0] if name not in _NAMES))
+    columns += [Column("window_end", len(columns)), Column("key", len(columns) + 1)]
+    names = [one if isinstance(one, str) else one.name for one in columns]
+    out.table(table(f"{key} at {token}", columns, ([row[name] for name in names] for row in rows)))
+
+
+def _within(start: str | None, end: str | None) -> str:
+    return " ".join(f"{word} {moment}" for word, moment in (("from", start), ("before", end)) if moment)
 
 
 class KeyCommand(TyperCommand):

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from cutwater.adapters import streams
-from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, say, table
 from cutwater.core.chain import breaks, link
 from cutwater.core.streamcheck import check as check_stream
+from cutwater.core.text_tables import Column
 from cutwater.local import running
 
 
@@ -22,6 +23,7 @@ def milestones(
     ] = False,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> int:
     """List the newest milestones, or check that all are chained, plausible, and as their barriers say.
 
@@ -41,7 +43,10 @@ def milestones(
     if as_json:
         print_json([{**milestone_json(one), "hash": link(value).hex()} for one, value in shown])
     else:
-        columns = ("token", "epoch", "attempt", "rows", "events", "watermark", "committed", "hash", "parent")
+        columns = (
+            *("token", Column("epoch", 3), Column("attempt", 5), Column("rows", 4), Column("events", 2)),
+            *(Column("watermark", 6), Column("committed", 1), Column("hash", 7), Column("parent", 8)),
+        )
         rows = (
             (
                 *(one.token, one.epoch, one.attempt, one.rows, one.events),
@@ -49,7 +54,7 @@ def milestones(
             )
             for one, value in shown
         )
-        out.print(table(f"commit stream of {stack.job}", columns, rows))
+        out.table(table(f"commit stream of {stack.job}", columns, rows))
     for one in broken:
         say(f"broken at sequence {one.sequence}: {one.reason}")
     if check and not broken and not as_json:

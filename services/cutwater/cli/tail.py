@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from datetime import datetime
 from itertools import islice
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.markup import escape
 
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, place_of
-from cutwater.cli.output import handled, iso, out, table
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, WideOption, place_of
+from cutwater.cli.output import handled, iso, out, print_json_line, table
 from cutwater.client import CommittedMilestone, committed
+from cutwater.core.text_tables import Column, ranked
 from cutwater.local.supervisor import stop_on_signals
 from cutwater.views.rows import plain
 
@@ -36,6 +34,7 @@ def tail(
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON a milestone, with all rows.")] = False,
+    wide: WideOption = False,
 ) -> None:
     """Show milestones as they become whole, each with the rows that it changed, until Ctrl-C.
 
@@ -54,7 +53,7 @@ def tail(
         try:
             for milestone in islice(found, limit):
                 if as_json:
-                    print(json.dumps(as_object(milestone), ensure_ascii=False, default=str), flush=True)
+                    print_json_line(as_object(milestone), ascii_only=False)
                 else:
                     _show(milestone, rows)
         except BrokenPipeError:  # `| head` has what it wanted; nothing is left to flush at the end
@@ -89,25 +88,19 @@ def _show(milestone: CommittedMilestone, most: int) -> None:
     if not changes or not most:
         out.print(title)
         return
-    columns = ("key", "window from", "to", "kind", *map(escape, changes[0].values))
+    columns = ranked(("key", "window from"), *changes[0].values)
+    columns += [Column("kind", len(columns)), Column("to", len(columns) + 1)]
     shown = (
         (
-            *(escape(one.key), iso(one.window_start_ms), iso(one.window_end_ms), one.kind),
-            *(escape(_cell(value)) for value in one.values.values()),
+            *(one.key, iso(one.window_start_ms)),
+            *(plain(value) for value in one.values.values()),
+            *(one.kind, iso(one.window_end_ms)),
         )
         for one in changes[:most]
     )
-    out.print(table(title, columns, shown))
+    out.table(table(title, columns, shown))
     if len(changes) > most:
         out.print(f"… and {len(changes) - most:,} more: --rows shows more of them, --json all")
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return (
-        f"{value:.6g}" if isinstance(value, float) else str(plain(value) if isinstance(value, datetime) else value)
-    )
 
 
 def register(app: typer.Typer) -> None:

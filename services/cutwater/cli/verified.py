@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.markup import escape
-
 from cutwater.cli.output import iso
+from cutwater.core.text_tables import Column, Lines
 from cutwater.core.verification import Difference, Sum
 
 
@@ -25,10 +24,11 @@ def difference_json(one: Difference) -> dict[str, Any]:
     }
 
 
-def difference_row(one: Difference) -> tuple[str, ...]:
-    values = "\n".join(f"{place}: {value or '(no row)'}" for place, value in one.values.items())
+DIFFERENCE = ("key", "window from", Column("to", 1), "suspected", Column("values", below=True))
+"""Columns of the rows that differ."""
+
+
+def difference_row(one: Difference) -> tuple[str | Lines, ...]:
+    values = Lines(tuple(f"{place}: {value or '(no row)'}" for place, value in one.values.items()))
     name = one.name
-    return (
-        *(escape(name.key), iso(name.start_ms), iso(name.end_ms)),
-        *(", ".join(one.suspects), escape(values)),
-    )
+    return name.key, iso(name.start_ms), iso(name.end_ms), ", ".join(one.suspects), values

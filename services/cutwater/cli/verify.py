@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from cutwater.adapters.generations import working_for
 from cutwater.adapters.settings import environment
@@ -17,12 +16,14 @@ from cutwater.cli.options import (
     JobOption,
     JsonOption,
     Place,
+    WideOption,
     place_of,
 )
 from cutwater.cli.output import err, handled, milestone_json, out, print_json, table
-from cutwater.cli.verified import difference_json, difference_row, sum_json
+from cutwater.cli.verified import DIFFERENCE, difference_json, difference_row, sum_json
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
+from cutwater.core.text_tables import Column, Styled
 from cutwater.core.verification import CHANGELOG, PLACES, STATE, Answer, Verdict, exit_code
 from cutwater.local.jars import connectors
 from cutwater.local.spark_runtime import spark_environment
@@ -62,6 +63,7 @@ def verify(
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> int:
     """Compare, at one milestone, what the changelog, the view, Spark's state and the output hold, row by row.
 
@@ -157,31 +159,27 @@ def _answer_json(one: Answer) -> dict[str, Any]:
 
 
 def _show(result: Result) -> None:
-    columns = ("place", "rows", "digest", "the changelog's", "its digest", "verdict", "")
-    out.print(table(f"verified at {result.milestone.token}", columns, map(_row, result.answers)))
+    columns = (
+        *("place", "rows", Column("digest", 2), Column("the changelog's", 1), Column("its digest", 3)),
+        *("verdict", Column("reason", below=True)),
+    )
+    out.table(table(f"verified at {result.milestone.token}", columns, map(_row, result.answers)))
     if STATE in {one.place for one in result.answers}:
         out.print("Spark's state has open windows only; what the changelog has of those stands beside it.")
     if not result.differing_rows:
         return
     shown = len(result.differences)
     title = f"rows that differ: {shown:,} of {result.differing_rows:,}"
-    out.print(
-        table(title, ("key", "window from", "to", "suspected", "values"), map(difference_row, result.differences))
-    )
+    out.table(table(title, DIFFERENCE, map(difference_row, result.differences)))
 
 
-def _row(one: Answer) -> tuple[str, ...]:
-    verdict = f"[{_COLOURS[one.verdict]}]{one.verdict}[/]"
+def _row(one: Answer) -> tuple[str | int | Styled, ...]:
+    verdict = Styled(one.verdict, _COLOURS[one.verdict])
     wrong = f"{one.differences:,} rows" if one.differences else ""
-    reason = escape("; ".join(text for text in (wrong, one.reason) if text))
+    reason = "; ".join(text for text in (wrong, one.reason) if text)
     if one.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED):
         return one.place, "", "", "", "", verdict, reason
-    sums = (
-        f"{one.found.rows:,}",
-        f"{one.found.digest:016x}",
-        f"{one.expected.rows:,}",
-        f"{one.expected.digest:016x}",
-    )
+    sums = (one.found.rows, f"{one.found.digest:016x}", one.expected.rows, f"{one.expected.digest:016x}")
     return one.place, *sums, verdict, reason
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.jobmodels import parse_duration
 from cutwater.cli.options import settings_for
-from cutwater.cli.output import err, iso, milestone_json, out, print_json, say, table
-from cutwater.cli.verified import difference_json, difference_row, sum_json
+from cutwater.cli.output import err, iso, milestone_json, out, print_json, print_json_line, say, table
+from cutwater.cli.verified import DIFFERENCE, difference_json, difference_row, sum_json
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Token
 from cutwater.local.supervisor import stop_on_signals
@@ -102,11 +101,11 @@ def _reading(where: str, rows: int) -> str:
 
 def _tell(asked: Request, result: Compared, as_json: bool, one_line: bool = False) -> None:
     if as_json and one_line:
-        print(json.dumps(as_object(asked, result), default=str), flush=True)
+        print_json_line(as_object(asked, result))
     elif as_json:
         print_json(as_object(asked, result))
     elif one_line and result.equal:
-        out.print(f"{result.milestone.token}: equal, {result.held[1].rows:,} rows", markup=False)
+        out.print(f"{result.milestone.token}: equal, {result.held[1].rows:,} rows")
     else:
         _show(asked, result)
     sys.stdout.flush()
@@ -114,7 +113,7 @@ def _tell(asked: Request, result: Compared, as_json: bool, one_line: bool = Fals
 
 def _tell_unknown(reason: str, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"verdict": "not compared", "reason": reason}), flush=True)
+        print_json_line({"verdict": "not compared", "reason": reason})
     else:
         say(f"not compared: {reason}")
 
@@ -144,13 +143,13 @@ def as_object(asked: Request, result: Compared) -> dict[str, Any]:
 def _show(asked: Request, result: Compared) -> None:
     regions, milestone = (asked.origin.region, asked.own.region), result.milestone
     verdict = "equal" if result.equal else "different"
-    rows = [(name, f"{one.rows:,}", f"{one.digest:016x}") for name, one in zip(regions, result.held, strict=True)]
+    rows = [(name, one.rows, f"{one.digest:016x}") for name, one in zip(regions, result.held, strict=True)]
     title = f"{milestone.token}, watermark {iso(milestone.watermark_ms)}: {verdict}"
-    out.print(table(title, ("region", "rows", "digest"), rows))
+    out.table(table(title, ("region", "rows", "digest"), rows))
     if result.equal:
         return
     shown = result.shards[: asked.limit]
-    out.print(
+    out.table(
         table(
             f"shards that differ: {len(shown):,} of {len(result.shards):,}",
             ("shard", *(f"{what} in {name}" for name in regions for what in ("rows", "digest"))),
@@ -161,5 +160,4 @@ def _show(asked: Request, result: Compared) -> None:
         )
     )
     title = f"rows that differ: {len(result.differences):,} of {result.differing_rows:,}"
-    columns = ("key", "window from", "to", "suspected", "values")
-    out.print(table(title, columns, map(difference_row, result.differences)))
+    out.table(table(title, DIFFERENCE, map(difference_row, result.differences)))

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rich.table import Table
-
+from cutwater.core import text_tables
 from cutwater.core.errors import UsageError
+from cutwater.core.text_tables import Column, Table
 
 Row = Mapping[str, Any]
 Key = tuple[str, int]  # airport, window start in ms
@@ -95,15 +95,16 @@ def compare(expected: Sequence[Row], served: Sequence[Row], *, examples: int = 2
 def table(differences: Differences) -> Table:
     """The examples as a table for the terminal, one line a fault."""
     rows = differences.missing + differences.unexpected + differences.different
-    view = Table(title=f"{rows:,} rows differ; {len(differences.examples)} faults shown", title_justify="left")
-    for heading in ("fault", "airport", "window start (ms)", "measure", "expected", "served"):
-        view.add_column(heading, overflow="fold")
-    for one in differences.examples:
-        airport, start_ms = one.key
-        view.add_row(
-            one.kind, airport, str(start_ms), one.measure or "(row)", _short(one.expected), _short(one.served)
-        )
-    return view
+    title = f"{rows:,} rows differ; {len(differences.examples):,} faults shown"
+    columns = (
+        *("fault", "airport", Column("window start (ms)", 1), "measure"),
+        *(Column("expected", below=True), Column("served", below=True)),
+    )
+    faults = (
+        (one.kind, *one.key, one.measure or "(row)", _short(one.expected), _short(one.served))
+        for one in differences.examples
+    )
+    return text_tables.table(title, columns, faults, hint="a wider terminal shows them")
 
 
 def _short(value: Any) -> str:

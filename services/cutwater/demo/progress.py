@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from rich.table import Table
-
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.streams import Tail
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.records import Barrier, Milestone, Start
+from cutwater.core.text_tables import Table, ranked, table
+
+_COLUMNS = ranked(("events in", "processed", "committed"), "watermark", "view", "epoch", "milestones", "attempt")
 
 
 @dataclass
@@ -42,30 +43,14 @@ class Progress:
         left = (self.to_produce - self.committed) / rate if rate else 0.0
         time = f"{seconds:.0f} s, about {left:.0f} s left"
         title = f"{self.phase}: {self.to_produce:,} events at {rate:,.0f} events/s · {time}"
-        table = Table(title=title, title_justify="left")
-        for column in (
-            "events in",
-            "epoch",
-            "processed",
-            "committed",
-            "milestones",
-            "watermark",
-            "view",
-            "attempt",
-        ):
-            table.add_column(column, justify="right")
         watermark = self.milestone.watermark_ms if self.milestone else 0
-        table.add_row(
-            f"{self.produced:,}",
-            str(self.barrier.epoch) if self.barrier else "-",
-            f"{self.processed:,}",
-            f"{self.committed:,}",
-            str(self.milestones),
+        row = (
+            *(self.produced, self.processed, self.committed),
             f"{datetime.fromtimestamp(watermark / 1000, UTC):%Y-%m-%d %H:%M}" if watermark else "-",
-            self.view.rpartition(":")[2],
-            str(self.attempts),
+            *(self.view.rpartition(":")[2], self.barrier.epoch if self.barrier else "-"),
+            *(self.milestones, self.attempts),
         )
-        return table
+        return table(title, _COLUMNS, [row], hint="a wider terminal shows them")
 
 
 class Follower:

@@ -11,11 +11,10 @@ from typing import Any
 
 import httpx
 import pandas as pd
-from rich.console import Console
-from rich.live import Live
 
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.streams import source_end
+from cutwater.adapters.terminal import Terminal
 from cutwater.core.errors import UnavailableError
 from cutwater.demo import flights
 from cutwater.demo.progress import Follower, Progress
@@ -32,7 +31,7 @@ INTERRUPTED = 130
 Targeted = Callable[[threading.Event], AbstractContextManager[Target | None]]
 
 
-def run(days: int, console: Console, targeted: Targeted, pictures: Path) -> int:
+def run(days: int, console: Terminal, targeted: Targeted, pictures: Path) -> int:
     """Returns 0 when every served row equals DuckDB's, 1 when any differs, 130 when interrupted.
 
     `targeted` says what the flights go through, given the event that interrupts. The plot goes into `pictures`.
@@ -42,7 +41,7 @@ def run(days: int, console: Console, targeted: Targeted, pictures: Path) -> int:
     with stop_on_signals() as stop, targeted(stop) as target:
         if target is None:
             return INTERRUPTED
-        console.print(f"{len(events):,} events of {days} days; {target.look}", markup=False)
+        console.print(f"{len(events):,} events of {days} days; {target.look}")
         if not Replay(target, console, stop).all(events):
             return INTERRUPTED
         code = verdict(target, events, pictures, console)
@@ -53,7 +52,7 @@ def run(days: int, console: Console, targeted: Targeted, pictures: Path) -> int:
 class Replay:
     """Produces the events and follows them to the view."""
 
-    def __init__(self, target: Target, console: Console, stop: threading.Event) -> None:
+    def __init__(self, target: Target, console: Terminal, stop: threading.Event) -> None:
         self._target = target
         self._console = console
         self._stop = stop
@@ -69,12 +68,12 @@ class Replay:
         self._progress.to_produce = len(events) + 1
         begun = time.monotonic()
         try:
-            with Live(console=self._console, auto_refresh=False) as live:
+            with self._console.live() as show:
                 ticks = self._steps(writer, events, closing)
                 for _ in ticks:
                     follower.update()
                     self._look_at_views()
-                    live.update(self._progress.table(time.monotonic() - begun), refresh=True)
+                    show(self._progress.table(time.monotonic() - begun))
                     self._target.check()
                     if self._stop.is_set():
                         return False

@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from cutwater.adapters import streams
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.terminal import Terminal
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
@@ -43,7 +42,7 @@ class Target:
 
 @contextmanager
 def own(
-    job_file: Path, lateness: str | None, settings: Settings, console: Console, stop: threading.Event
+    job_file: Path, lateness: str | None, settings: Settings, console: Terminal, stop: threading.Event
 ) -> Iterator[Target | None]:
     """A stack, started and ended here; its folder is emptied first. None when `stop` was set meanwhile.
 
@@ -52,7 +51,7 @@ def own(
     _empty(settings.data_dir)
     if lateness is not None:
         job_file = with_lateness(job_file, lateness, settings.data_dir)
-    stack = Stack(job_file, settings, lambda line: console.print(line, markup=False))
+    stack = Stack(job_file, settings, lambda line: console.print(line, whole=True))
     with started(stack, stop) as description:
         if description is None:
             yield None

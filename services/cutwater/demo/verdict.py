@@ -9,21 +9,21 @@ from typing import Any
 
 import httpx
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 
+from cutwater.adapters.terminal import Terminal
 from cutwater.core.errors import UnavailableError
+from cutwater.core.text_tables import Table, table
 from cutwater.demo import compare, flights, late, oracle, plot, published
 from cutwater.demo.target import Target
 
 
-def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Console) -> int:
+def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Terminal) -> int:
     """Compare, show, and return 0 where all is equal, else 1."""
     cluster, job = target.cluster, target.job
     listed = late.listed(cluster, job, events)
     expected = oracle.expected(events, job.window.size_ms, job.window.slide_ms, listed.pairs)
     wanted = oracle.rows(expected)
-    console.print(_busiest_table(oracle.busiest(expected)))
+    console.table(_busiest_table(oracle.busiest(expected)))
     picture = pictures / "delays.png"
     plot.delays_by_hour(expected, picture)
     console.print(f"delays by hour of the day: {picture}")
@@ -36,18 +36,18 @@ def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Conso
         wrong |= _compare("published", wanted, published.rows(published.by_plain_consumer(cluster, job)), console)
         wrong |= _compare("in whole milestones", wanted, published.rows(by_milestone), console) or bool(faults)
         for fault in faults:
-            console.print(f"not whole: {fault}", markup=False)
+            console.print(f"not whole: {fault}")
     lost = late.lost(events, job.window, listed, sum(row["movements"] for row in served))
     for line in lost.lines:
-        console.print(line, markup=False)
+        console.print(line)
     return 1 if wrong or lost else 0
 
 
-def _compare(what: str, wanted: list[dict[str, Any]], found: list[dict[str, Any]], console: Console) -> bool:
+def _compare(what: str, wanted: list[dict[str, Any]], found: list[dict[str, Any]], console: Terminal) -> bool:
     """Print the comparison; returns whether anything differs."""
     differences = compare.compare(wanted, found)
     if differences:
-        console.print(compare.table(differences))
+        console.table(compare.table(differences))
     console.print(
         f"{len(found):,} rows {what}, {len(wanted):,} expected by DuckDB: "
         f"{differences.missing} missing, {differences.unexpected} unexpected, {differences.different} different"
@@ -56,15 +56,16 @@ def _compare(what: str, wanted: list[dict[str, Any]], found: list[dict[str, Any]
 
 
 def _busiest_table(rows: pd.DataFrame) -> Table:
-    table = Table(title="the ten busiest airport-hours", title_justify="left")
-    for name in ("airport", "hour (UTC)", "movements", "mean delay, min", "carriers"):
-        table.add_column(name)
-    for row in rows.to_dict("records"):
-        hour = pd.Timestamp(row["window_start_ms"], unit="ms").strftime("%Y-%m-%d %H:00")
-        table.add_row(
-            row["airport"], hour, str(row["movements"]), f"{row['mean_delay']:.1f}", str(row["carriers"])
+    columns = ("airport", "hour (UTC)", "movements", "mean delay, min", "carriers")
+    shown = (
+        (
+            row["airport"],
+            pd.Timestamp(row["window_start_ms"], unit="ms").strftime("%Y-%m-%d %H:00"),
+            *(int(row["movements"]), f"{row['mean_delay']:.1f}", int(row["carriers"])),
         )
-    return table
+        for row in rows.to_dict("records")
+    )
+    return table("the ten busiest airport-hours", columns, shown)
 
 
 def served_rows(api_url: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]:

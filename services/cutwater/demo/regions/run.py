@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.terminal import Terminal
 from cutwater.core.errors import UsageError
 from cutwater.demo import flights
 from cutwater.demo.regions import EU, US, back, before, over
@@ -40,7 +39,7 @@ class Wanted:
     """Leave both regions running afterwards, until Ctrl-C."""
 
 
-def run(wanted: Wanted, settings: Settings, console: Console, telling: Telling, verify: Verify) -> int:
+def run(wanted: Wanted, settings: Settings, console: Terminal, telling: Telling, verify: Verify) -> int:
     """Returns 0 when everything that was checked holds, 1 when anything does not, 130 when interrupted.
 
     Raises CutwaterError, which says the step, where the story does not come to its end.
@@ -99,11 +98,9 @@ def _regions(wanted: Wanted, settings: Settings, telling: Telling) -> Iterator[t
             eu.stop()
 
 
-def _keep(scene: Scene, console: Console) -> None:
+def _keep(scene: Scene, console: Terminal) -> None:
     for region in (scene.us, scene.eu):
-        console.print(
-            f"{region.name}: broker {region.cluster.bootstrap}, API {region.api_url}", markup=False, soft_wrap=True
-        )
+        console.print(f"{region.name}: broker {region.cluster.bootstrap}, API {region.api_url}", whole=True)
     console.print("both regions run on; Ctrl-C ends them")
     while not scene.stop.wait(1.0):
         for region in (scene.us, scene.eu):

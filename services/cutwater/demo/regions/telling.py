@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console, RenderableType
-from rich.markup import escape
-
+from cutwater.adapters.terminal import Terminal
 from cutwater.core.errors import CutwaterError
+from cutwater.core.text_tables import Styled, Table
 
 
 class Telling:
     """Every step with the second at which it began, and what was found."""
 
-    def __init__(self, console: Console, logs: str) -> None:
+    def __init__(self, console: Terminal, logs: str) -> None:
         """`logs`: where to look when a step fails."""
         self._console = console
         self._logs = logs
@@ -42,7 +41,7 @@ class Telling:
         number, begun = len(self._steps) + 1, self.seconds
         entry = {"step": name, "at_s": round(begun, 1)}
         self._steps.append(entry)
-        self._console.print(f"[dim]{begun:6.1f} s[/dim] [bold]{number}. {escape(name)}[/bold]", soft_wrap=True)
+        self._console.print(_second(begun), " ", Styled(f"{number}. {name}", "bold"), whole=True)
         try:
             yield
         except CutwaterError as error:
@@ -52,7 +51,7 @@ class Telling:
 
     def say(self, line: str) -> None:
         """A line about the step."""
-        self._console.print(f"[dim]{self.seconds:6.1f} s[/dim]    {escape(line)}", soft_wrap=True)
+        self._console.print(_second(self.seconds), f"    {line}", whole=True)
 
     def fact(self, name: str, value: Any, line: str = "") -> None:
         """Something found: for programs by its name, for people as the line."""
@@ -63,14 +62,12 @@ class Telling:
     def check(self, what: str, passed: bool, found: str) -> None:
         """Something that must hold; `right` says whether all did."""
         self._checks.append({"check": what, "passed": passed, "found": found})
-        mark = "[green]passed[/green]" if passed else "[red]FAILED[/red]"
-        self._console.print(
-            f"[dim]{self.seconds:6.1f} s[/dim]    {mark} {escape(f'{what}: {found}')}", soft_wrap=True
-        )
+        mark = Styled("passed", "green") if passed else Styled("FAILED", "red")
+        self._console.print(_second(self.seconds), "    ", mark, f" {what}: {found}", whole=True)
 
-    def show(self, picture: RenderableType) -> None:
-        """A table, say; for people only."""
-        self._console.print(picture)
+    def show(self, picture: Table) -> None:
+        """A table; for people only."""
+        self._console.table(picture)
 
     def not_shown(self, what: str) -> None:
         """Something that the story has and this version does not show yet."""
@@ -87,3 +84,7 @@ class Telling:
             "steps": self._steps,
             "logs": self._logs,
         }
+
+
+def _second(at_s: float) -> Styled:
+    return Styled(f"{at_s:6.1f} s", "dim")

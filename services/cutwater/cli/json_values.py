@@ -1,0 +1,79 @@
+"""What `--json` prints: values, never Python's way of writing one.
+
+Each kind of value is named here. Anything else is a mistake in the verb, and raises TypeError.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.generations import Generation, Token
+
+_TEXTS = (Generation, Token, Path)
+
+
+def json_text(value: Any, indent: int | None = None, ascii_only: bool = True) -> str:
+    """Return a value as JSON. Raises TypeError for a kind of value that is not named here."""
+    text = json.dumps(plain(value), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
+    return text if ascii_only else "\n".join(map(_printable, text.split("\n")))
+
+
+def plain(value: Any) -> Any:
+    """Return a value as dicts, lists, texts, numbers, booleans and None. Raises TypeError as `json_text`.
+
+    A cut is an object of `topic/partition` and offset. Generation, token and path are texts, bytes hexadecimal.
+    NaN and the infinities are the texts "NaN", "Infinity" and "-Infinity": JSON has no such numbers.
+    """
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _not_finite(value)
+    if isinstance(value, _TEXTS):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    return _composed(value)
+
+
+def _composed(value: Any) -> Any:
+    if isinstance(value, Cut):
+        return {_name(place): offset for place, offset in value}
+    if isinstance(value, Mapping):
+        return {_name(name): plain(one) for name, one in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    raise TypeError(f"{type(value).__name__} has no form in JSON: name it in {__name__}")
+
+
+def _name(name: Any) -> str:
+    """Return the name of a field."""
+    if isinstance(name, TopicPartition):
+        return f"{name.topic}/{name.partition}"
+    text = plain(name)
+    if isinstance(text, str):
+        return text
+    if type(text) is int:
+        return str(text)
+    raise TypeError(f"{type(name).__name__} is no name of a field in JSON")
+
+
+def _printable(line: str) -> str:
+    """Return the line with what a terminal could obey, or what is no text, as JSON escapes it."""
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in line)
+
+
+def _not_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -1,0 +1,59 @@
+"""What each verb prints with `--json`: the one place where it is declared.
+
+Verbs never import this: docs/JSON.md, docs/json/ and the tests do. A field that a verb prints and that stands not
+here fails a test, and so does one that is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cutwater.cli.shapes import job, regions, state
+
+SHAPES: dict[str, Any] = {
+    "config show": list[job.Setting],
+    "dead-letters list": state.DeadLetters,
+    "dead-letters replay": state.Replayed,
+    "demo-regions": job.Demonstration,
+    "doctor": job.Findings,
+    "down": job.Down | job.DownPlan,
+    "export": state.Export,
+    "failover": regions.GoingOn,
+    "forks decide": regions.Decided,
+    "forks list": regions.Forks,
+    "forks loss": regions.Loss,
+    "generation abort": list[regions.Generation],
+    "generation list": list[regions.Generation],
+    "generation promote": list[regions.Generation],
+    "generation prune": list[regions.PrunedGeneration],
+    "generation start": regions.Claimed,
+    "get": state.Key,
+    "history": list[job.Start],
+    "init": job.Draft,
+    "late list": state.LatePairs,
+    "milestones": list[state.ListedMilestone],
+    "mirror resync": (
+        regions.Resynced | regions.ResyncWithdrawn | regions.ResyncPlan | regions.ResyncFromSnapshot
+    ),
+    "mirror status": regions.Mirror,
+    "plan": job.Plan,
+    "prepare": job.Prepared,
+    "produce": job.Produced,
+    "regions": regions.Regions,
+    "release": regions.Released,
+    "restore": state.Restore,
+    "rollback": regions.Claimed,
+    "schemas check": job.SchemaProblems,
+    "schemas register": job.RegisteredSchemas,
+    "schemas show": job.Schemas,
+    "snapshots create": state.Snapshot,
+    "snapshots list": state.Snapshots,
+    "snapshots prune": state.PrunedSnapshots,
+    "snapshots verify": state.Snapshots,
+    "status": job.Status,
+    "switchover": regions.GoingOn,
+    "tail": state.CommittedMilestone,
+    "up": job.Stack,
+    "verify": state.Verification | state.Comparison | state.NotCompared,
+}
+"""By verb, as it is typed. Of `tail` and `verify --every` each line is one such value."""

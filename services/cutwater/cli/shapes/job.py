@@ -1,0 +1,284 @@
+"""The JSON of verbs about one job and its stack: what runs, what would be added, what is set."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from cutwater.cli.shapes.state import Milestone
+
+
+class Stack(TypedDict):
+    pid: int
+    started: float
+    ready: bool
+    job_file: str
+    job: str
+    generation: str
+    bootstrap_servers: str
+    api_url: str
+    spark_ui_url: str
+    data_dir: str
+    logs: dict[str, str]
+    """By service."""
+    security_protocol: str
+    watch_url: str
+    snapshots: str
+    """Where the view's snapshots go; empty if none are taken."""
+    program: dict[str, str]
+    """Of an attached job: variables for the user's program."""
+
+
+class Drift(TypedDict):
+    epochs: int
+    """Epochs with a barrier and no milestone."""
+    events: int
+    ms: int
+    waiting: int | None
+    """Events that no barrier covers yet; null if unknown."""
+    unpublished: int
+
+
+class Alert(TypedDict):
+    id: str
+    state: Literal["raised", "resolved"]
+    job: str
+    generation: str
+    kind: str
+    part: str
+    told_by: str
+    raised: str
+    resolved: str | None
+    sequence: int
+    value: int
+    text: str
+
+
+class Status(TypedDict):
+    stack: Stack
+    milestone: Milestone | None
+    view: dict[str, Any]
+    """The answer of `GET /v1/milestone` (docs/HTTP.md); only `detail` if the API does not answer."""
+    published: str | None
+    parts: dict[str, str]
+    """By part what it does."""
+    drift: Drift
+    alerts: list[Alert]
+    warnings: list[str]
+
+
+class Down(TypedDict):
+    stopped: bool
+    deleted: bool
+    topics: list[str]
+
+
+class Deletion(TypedDict):
+    folder: str | None
+    topics: list[str]
+
+
+class DownPlan(TypedDict):
+    """With --dry-run."""
+
+    would_delete: Deletion
+    kept: list[str]
+
+
+class Step(TypedDict):
+    name: str
+    took_ms: int
+
+
+class Start(TypedDict):
+    begun: str
+    begun_ms: int
+    job: str
+    generation: str
+    service: str
+    process: str
+    attempt: int
+    """0 if the service does not count them."""
+    outcome: str
+    """running or stopped."""
+    found: dict[str, str]
+    decision: str
+    steps: list[Step]
+    took_ms: int
+
+
+class Finding(TypedDict):
+    check: str
+    level: Literal["ok", "skipped", "warning", "error"]
+    found: str
+    remedy: str
+
+
+class Findings(TypedDict):
+    level: Literal["ok", "skipped", "warning", "error"]
+    """The worst one."""
+    findings: list[Finding]
+
+
+class PlannedTopic(TypedDict):
+    name: str
+    exists: bool
+    partitions: int
+    replication_factor: int
+    config: dict[str, str]
+
+
+class Acl(TypedDict):
+    service: str
+    resource: str
+    name: str
+    operations: list[str]
+    prefixed: bool
+    pattern: Literal["prefixed", "literal"]
+
+
+class Mirror(TypedDict):
+    region: str
+    bootstrap: str | None
+    acls: list[Acl]
+
+
+class Load(TypedDict):
+    events_per_s: float
+    keys: int
+    event_bytes: int
+    epoch_s: float
+    source_partitions: int
+
+
+class Measured(TypedDict):
+    row_bytes: float
+    sampled: int
+    rows_per_event: float | None
+
+
+class Estimate(TypedDict):
+    rows_per_s: float
+    row_bytes: float
+    changelog_write_bytes_per_s: float
+    protocol_write_bytes_per_s: float
+    source_read_bytes_per_s: float
+    changelog_read_bytes_per_s: float
+    live_rows: float
+    changelog_disk_bytes: float
+    closed_rows_bytes_per_day: float
+    protocol_disk_bytes_per_day: float
+    view_bytes: float
+    local_disk_bytes: float
+    network_bytes_per_s: float
+    disk_bytes_after_30_days: float
+
+
+class Plan(TypedDict):
+    job: str
+    source: str
+    bootstrap_servers: str | None
+    topics: list[PlannedTopic]
+    warnings: list[str]
+    acls: list[Acl]
+    mirrors: list[Mirror]
+    load: Load
+    measured: Measured | None
+    """Null if the job has not run there."""
+    estimate: Estimate
+    commands: list[str]
+    """Calls of kafka-acls that grant the rights."""
+
+
+class Prepared(TypedDict):
+    created: list[str]
+
+
+class DraftedMeasure(TypedDict):
+    measure: str
+    field: str | None
+
+
+class Draft(TypedDict):
+    job_file: str
+    schema_file: str
+    job: str
+    format: str
+    samples: int
+    unreadable: int
+    left_out: dict[str, str]
+    """By field why it is left out."""
+    key: str
+    event_time: str
+    window_ms: int
+    lateness_ms: int
+    measures: dict[str, DraftedMeasure]
+
+
+class Produced(TypedDict):
+    topic: str
+    delivered: int
+
+
+class Setting(TypedDict):
+    name: str
+    value: str | int | bool | None
+    source: Literal["default", "environment"]
+    secret: bool
+    meaning: str
+
+
+class SchemaProblems(TypedDict):
+    files: list[str]
+    rule: str
+    problems: list[str]
+
+
+# `schema` is a name that pydantic keeps for itself in a class body.
+class FingerprintedSchema(TypedDict):
+    fingerprint: str
+    schema: dict[str, Any]
+
+
+class Schemas(TypedDict):
+    job: str
+    format: str
+    event: FingerprintedSchema
+    older: list[FingerprintedSchema]
+    key: FingerprintedSchema
+    state: FingerprintedSchema
+    output: FingerprintedSchema
+
+
+class RegisteredSchema(TypedDict):
+    subject: str
+    id: int
+
+
+class RegisteredSchemas(TypedDict):
+    registered: list[RegisteredSchema]
+
+
+class DemoStep(TypedDict):
+    step: str
+    at_s: float
+    seconds: NotRequired[float]
+    """Missing of a step that failed."""
+
+
+class DemoCheck(TypedDict):
+    check: str
+    passed: bool
+    found: str
+
+
+class Demonstration(TypedDict):
+    right: bool
+    seconds: float
+    checks: list[DemoCheck]
+    facts: dict[str, Any]
+    """By name what was found: texts, numbers and objects of them."""
+    not_shown: list[str]
+    steps: list[DemoStep]
+    logs: str
