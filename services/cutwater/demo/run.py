@@ -18,6 +18,7 @@ from cutwater.adapters.terminal import Terminal
 from cutwater.core.errors import UnavailableError
 from cutwater.demo import flights
 from cutwater.demo.progress import Follower, Progress
+from cutwater.demo.stages import Stages
 from cutwater.demo.target import Target
 from cutwater.demo.verdict import verdict
 from cutwater.local.supervisor import stop_on_signals
@@ -36,24 +37,28 @@ def run(days: int, console: Terminal, targeted: Targeted, pictures: Path) -> int
 
     `targeted` says what the flights go through, given the event that interrupts. The plot goes into `pictures`.
     """
-    begun = time.monotonic()
+    stages = Stages(console.print, time.monotonic)
     events = flights.events(days)
+    stages.done(f"{len(events):,} events of {days} days read")
     with stop_on_signals() as stop, targeted(stop) as target:
         if target is None:
             return INTERRUPTED
-        console.print(f"{len(events):,} events of {days} days; {target.look}")
-        if not Replay(target, console, stop).all(events):
+        stages.done(f"stack ready ({target.look})")
+        if not Replay(target, console, stop, stages).all(events):
             return INTERRUPTED
         code = verdict(target, events, pictures, console)
-    console.print(f"took {time.monotonic() - begun:.0f} s in all")
+        stages.done("compared with DuckDB, row by row")
+    stages.done("stack ended")
+    stages.end()
     return code
 
 
 class Replay:
     """Produces the events and follows them to the view."""
 
-    def __init__(self, target: Target, console: Terminal, stop: threading.Event) -> None:
+    def __init__(self, target: Target, console: Terminal, stop: threading.Event, stages: Stages) -> None:
         self._target = target
+        self._stages = stages
         self._console = console
         self._stop = stop
         self._progress = Progress()
@@ -81,6 +86,7 @@ class Replay:
             follower.close()
             for view in self._views:
                 view.close()
+        self._stages.done("last windows closed, and shown by every view")
         return True
 
     def _steps(self, writer: EventWriter, events: pd.DataFrame, closing: Mapping[str, Any]) -> Iterator[None]:
@@ -96,8 +102,10 @@ class Replay:
             progress.produced += writer.write_all(flights.records(events.iloc[first : first + CHUNK]))
             yield
             yield from self._until(lambda: progress.produced - progress.processed <= max(0, lead_max - CHUNK))
+        self._stages.done("events replayed", later=True)
         progress.phase = "waiting for the last epochs"
         yield from self._until(lambda: progress.committed >= progress.produced)
+        self._stages.done("last epochs committed", later=True)
         # Only now: its time is far ahead, and whatever comes after it in an epoch of its own would be late.
         progress.produced += writer.write_all([closing])
         progress.phase = "closing the last windows"
