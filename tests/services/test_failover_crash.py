@@ -25,9 +25,8 @@ from cutwater.core.errors import FencedError
 from cutwater.core.generations import Generation
 from cutwater.core.records import Claim, Promotion, Release
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_over_and_back_by_verbs_that_die_at_every_step(regions: Regions) -> None:
     """Each life begins where the one before it was killed; there is one claim, and one line, both ways."""
     us, eu = regions.us, regions.eu

@@ -1,0 +1,127 @@
+"""What `make test` leaves out, and what it must not leave out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import tiers
+from cutwater.cli.verbs import VERBS
+from seconds import expected_s
+from tiers import part_of, share
+
+ROOT = Path(__file__).parents[2]
+SLOW_MARKS = {"slow", "needs"}
+SERVICES = ("commit_signal", "mirror", "publisher", "rehydrator", "watch")
+
+
+def marks(nodes: list[Any]) -> set[str]:
+    """The names of pytest's marks in decorators, or in a file's `pytestmark`."""
+    named = (one for node in nodes for one in ast.walk(node) if isinstance(one, ast.Attribute))
+    return {one.attr for one in named if isinstance(one.value, ast.Attribute) and one.value.attr == "mark"}
+
+
+def quick_functions(file: Path) -> Iterator[ast.FunctionDef]:
+    """The quick tests of a file; with them its fixtures and helpers. Of a file without tests all it has."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in tree.body:
+        is_mark = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "pytestmark"
+        if is_mark and marks([node]) & SLOW_MARKS:
+            return
+    found = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
+    quick = [one for one in found if not marks(list(one.decorator_list)) & SLOW_MARKS]
+    if not file.name.startswith("test_") or any(one.name.startswith("test_") for one in quick):
+        yield from quick
+
+
+def texts(node: ast.AST) -> set[str]:
+    """The words in quotation marks below a node."""
+    return {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+def test_each_invariant_has_a_quick_test() -> None:
+    """Of the tests that ARCHITECTURE.md names for each of them one is quick at least."""
+    rows = re.findall(r"^\| (I\d) \|.*$", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == [f"I{number}" for number in range(1, 9)]
+    for line in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines():
+        if found := re.match(r"\| (I\d) \|", line):
+            files = [ROOT / one for one in re.findall(r"`(tests/[\w/]+\.py)`", line)]
+            assert any(one.name.startswith("test_") for file in files for one in quick_functions(file)), found[1]
+
+
+def test_each_verb_is_called_by_a_quick_test() -> None:
+    """`make test` shows each verb; its words stand in a call of a quick test, or of what it uses."""
+    skipped = {"test_cli_imports.py", Path(__file__).name}
+    files = (one for one in (ROOT / "tests").rglob("test_*.py") if one.name not in skipped)
+    said = {
+        text
+        for file in files
+        for function in quick_functions(file)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call | ast.Tuple | ast.List)
+        for text in texts(call)
+    }
+    assert set(VERBS) - said == set()
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_each_service_runs_as_a_process_in_a_quick_test(service: str) -> None:
+    names = {f"cutwater.{service}", service, service.replace("_", "-")}
+    files = [one for one in (ROOT / "tests").rglob("*.py") if one.parent.name in {"tests", "services"}]
+    assert {text for file in files for function in quick_functions(file) for text in texts(function)} & names
+
+
+def test_shares_are_even_and_together_all() -> None:
+    """Each test is in one share, whatever the number of them, and none takes much longer than another."""
+    recorded = [SimpleNamespace(nodeid=f"{name}[{at}]") for name in _recorded() for at in range(2)]
+    parts = [share(recorded, number, 7) for number in range(1, 8)]  # type: ignore[arg-type]
+    assert sorted(one.nodeid for part in parts for one in part) == sorted(one.nodeid for one in recorded)
+    seconds = [sum(expected_s(one.nodeid) for one in part) for part in parts]
+    assert max(seconds) - min(seconds) <= max(expected_s(one.nodeid) for one in recorded)
+
+
+def _recorded() -> list[str]:
+    from seconds import _recorded as recorded
+
+    return list(recorded())
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "x/3", "1/0"])
+def test_a_part_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(pytest.UsageError):
+        part_of(text)
+
+
+def test_what_needs_a_tool_is_skipped_and_counted_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And only there."""
+    monkeypatch.setattr(tiers, "TOOLS", {"kcat": lambda: False, "promtool": lambda: True})
+    items = [_Item("a", "kcat"), _Item("b", "promtool"), _Item("c", "kcat"), _Item("d")]
+    assert tiers._skip_without_tool(items) == {"kcat": 2}  # type: ignore[arg-type]
+    assert [one.nodeid for one in items if "skip" in one.added] == ["a", "c"]
+
+
+class _Item:
+    def __init__(self, nodeid: str, tool: str = "") -> None:
+        self.nodeid, self._tool, self.added = nodeid, tool, list[str]()
+
+    def get_closest_marker(self, name: str) -> Any:
+        return SimpleNamespace(args=(self._tool,)) if name == "needs" and self._tool else None
+
+    def add_marker(self, mark: Any) -> None:
+        self.added.append(mark if isinstance(mark, str) else mark.name)
+
+
+def test_of_variations_only_the_first_is_quick() -> None:
+    class Varied(_Item):
+        def get_closest_marker(self, name: str) -> Any:
+            return name == "variations" or None
+
+    items = [Varied("t[a]"), Varied("t[b]"), Varied("u[a]"), _Item("v[a]"), _Item("v[b]"), _Item("w", "kcat")]
+    tiers._mark_slow(items)  # type: ignore[arg-type]
+    assert [one.nodeid for one in items if "slow" in one.added] == ["t[b]", "w"]
