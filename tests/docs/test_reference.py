@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from cutwater.cli import reference_services
 from pages import ROOT
 
@@ -21,6 +23,7 @@ def test_every_service_with_metrics_is_on_the_page() -> None:
     assert set(reference_services.registries()) == {*folders, "driver"}
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_needs_nobody(tmp_path: Path) -> None:
     """Warnings are errors, a broken link or anchor among them; nothing is loaded from another host."""
     command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going"]

@@ -27,8 +27,8 @@ def marks(nodes: list[Any]) -> set[str]:
     return {one.attr for one in named if isinstance(one.value, ast.Attribute) and one.value.attr == "mark"}
 
 
-def quick_functions(file: Path) -> Iterator[ast.FunctionDef]:
-    """The quick tests of a file; with them its fixtures and helpers. Of a file without tests all it has."""
+def quick_parts(file: Path) -> Iterator[ast.FunctionDef | ast.Assign]:
+    """The quick tests of a file; with them its fixtures, helpers and constants. Of a file without tests all it has."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in tree.body:
         is_mark = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "pytestmark"
@@ -38,11 +38,16 @@ def quick_functions(file: Path) -> Iterator[ast.FunctionDef]:
     quick = [one for one in found if not marks(list(one.decorator_list)) & SLOW_MARKS]
     if not file.name.startswith("test_") or any(one.name.startswith("test_") for one in quick):
         yield from quick
+        yield from (one for one in tree.body if isinstance(one, ast.Assign))
 
 
 def texts(node: ast.AST) -> set[str]:
     """The words in quotation marks below a node."""
     return {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+def is_test(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
 
 
 def test_each_invariant_has_a_quick_test() -> None:
@@ -52,7 +57,7 @@ def test_each_invariant_has_a_quick_test() -> None:
     for line in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines():
         if found := re.match(r"\| (I\d) \|", line):
             files = [ROOT / one for one in re.findall(r"`(tests/[\w/]+\.py)`", line)]
-            assert any(one.name.startswith("test_") for file in files for one in quick_functions(file)), found[1]
+            assert any(is_test(one) for file in files for one in quick_parts(file)), found[1]
 
 
 def test_each_verb_is_called_by_a_quick_test() -> None:
@@ -62,8 +67,8 @@ def test_each_verb_is_called_by_a_quick_test() -> None:
     said = {
         text
         for file in files
-        for function in quick_functions(file)
-        for call in ast.walk(function)
+        for part in quick_parts(file)
+        for call in ast.walk(part)
         if isinstance(call, ast.Call | ast.Tuple | ast.List)
         for text in texts(call)
     }
@@ -74,7 +79,7 @@ def test_each_verb_is_called_by_a_quick_test() -> None:
 def test_each_service_runs_as_a_process_in_a_quick_test(service: str) -> None:
     names = {f"cutwater.{service}", service, service.replace("_", "-")}
     files = [one for one in (ROOT / "tests").rglob("*.py") if one.parent.name in {"tests", "services"}]
-    assert {text for file in files for function in quick_functions(file) for text in texts(function)} & names
+    assert {text for file in files for part in quick_parts(file) for text in texts(part)} & names
 
 
 def test_shares_are_even_and_together_all() -> None:

@@ -110,6 +110,7 @@ def _told(lines: str) -> dict[tuple[str, str], dict[str, Any]]:
     return {(row["key"], row["window_start"]): row["values"] for one in milestones for row in one["changes"]}
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("source", [[], ["--changelog"]], ids=["output", "changelog"])
 def test_tail_tells_whole_milestones(cli: Cli, source: list[str]) -> None:
     """One line of JSON a milestone, contiguous from the first on; together they are the state."""

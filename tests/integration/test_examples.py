@@ -92,6 +92,7 @@ def test_the_python_consumer_reads_whole_milestones(avro: Published) -> None:
     assert read_ == [pieces(one) for one in avro.milestones]
 
 
+@pytest.mark.slow
 def test_the_python_consumer_goes_on_behind_a_sequence(avro: Published) -> None:
     """With the last sequence that was dealt with, the next milestone comes first."""
     output = run(sys.executable, str(EXAMPLES / "python_consumer.py"), *avro.arguments(), "2")

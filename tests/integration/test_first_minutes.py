@@ -192,6 +192,7 @@ def test_the_doctor_finds_a_wrong_password_and_a_dead_broker(cli: UsersCli) -> N
         assert "copies" not in found
 
 
+@pytest.mark.slow
 def test_wrong_settings_of_a_topic_are_named_by_up_and_doctor(cli: UsersCli, tmp_path: Path) -> None:
     """A changelog that deletes, with other partitions: topic, setting, found, wanted; nothing starts."""
     odd = write_job(tmp_path, cli.broker, "odd")
@@ -217,6 +218,7 @@ def test_wrong_settings_of_a_topic_are_named_by_up_and_doctor(cli: UsersCli, tmp
     ) == {name}, "nothing was created"
 
 
+@pytest.mark.slow
 def test_up_names_a_source_topic_that_does_not_exist(cli: UsersCli, tmp_path: Path) -> None:
     """A mistyped source is exit 2 and its name; it is not created, and neither is anything else."""
     lost = write_job(tmp_path, cli.broker, "lost")
@@ -228,6 +230,7 @@ def test_up_names_a_source_topic_that_does_not_exist(cli: UsersCli, tmp_path: Pa
     assert admin.describe_topics(cli.broker.admin, ["lost.events", *owned]) == {}
 
 
+@pytest.mark.slow
 def test_the_doctor_is_content_before_and_compares_clocks_when_asked(cli: UsersCli) -> None:
     """With the plan's rights nothing is an error; --probe needs the right to its own topic, and leaves none."""
     code, found = findings(cli, cli.job_file, *cli.on_broker)
@@ -263,6 +266,7 @@ def test_up_on_a_users_broker_starts_no_broker_and_needs_no_more_than_the_plan_s
     assert running.run("milestones", "--check").returncode == 0
 
 
+@pytest.mark.slow
 def test_plan_and_doctor_of_a_running_job_measure_it(running: UsersCli) -> None:
     """Without naming brokers the stack's are asked: bytes per row are measured, and the checkpoint is judged."""
     plan = running.json("plan", running.job_file)
@@ -278,6 +282,7 @@ def test_plan_and_doctor_of_a_running_job_measure_it(running: UsersCli) -> None:
     assert found["rights"]["level"] == "ok"
 
 
+@pytest.mark.slow
 def test_down_delete_lists_asks_and_removes_only_what_was_added(running: UsersCli) -> None:
     """--dry-run names the topics and changes nothing; without --yes nothing goes; then all but the source."""
     listed = running.json("down", "--delete", "--dry-run")

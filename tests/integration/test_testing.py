@@ -18,6 +18,7 @@ def test_the_example_project_passes() -> None:
     assert "2 passed" in ran.stdout
 
 
+@pytest.mark.slow
 def test_a_project_without_a_job_file_is_told_what_to_define(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text("def test_one(cutwater_job):\n    pass\n")
     ran = run_pytest(folder=tmp_path)

@@ -58,6 +58,7 @@ def test_librdkafka_with_certificates_on_both_sides(mutual: Secured, unique: Cal
     round_trip(mutual.cluster(), unique("round"))
 
 
+@pytest.mark.slow
 def test_librdkafka_over_sasl_plaintext(start_secured: Start, unique: Callable[[str], str]) -> None:
     """Users without TLS; a mechanism that the broker does not offer is told at once."""
     only = {"listener.name.clients.sasl.enabled.mechanisms": "SCRAM-SHA-512"}
@@ -132,6 +133,7 @@ def test_another_host_than_the_certificate_names_is_refused(sasl_ssl: Secured) -
     assert "CUTWATER_BOOTSTRAP_SERVERS" in str(error)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL", "SASL_PLAINTEXT"])
 def test_a_wrong_protocol_is_told_within_the_bound(sasl_ssl: Secured, protocol: str) -> None:
     """The connection is only cut, as by a broker that starts: after the wait the setting is named."""
@@ -141,6 +143,7 @@ def test_a_wrong_protocol_is_told_within_the_bound(sasl_ssl: Secured, protocol: 
     assert "CUTWATER_KAFKA_SECURITY_PROTOCOL" in str(error)
 
 
+@pytest.mark.slow
 def test_tls_towards_a_broker_without_it_names_the_protocol(broker: Any, sasl_ssl: Secured) -> None:
     """The other way round: an unsecured broker does not understand TLS."""
     error = refused(Cluster(broker.cluster.bootstrap, sasl_ssl.security.client("admin")), 3.0)

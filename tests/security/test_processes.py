@@ -150,6 +150,7 @@ def _no_more_than_documented(secured: Secured, job: Flow) -> None:
         EventWriter(secured.cluster("view"), job.job).write_all(counting.events(1))
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("service", MODULES)
 def test_a_wrong_password_ends_a_process_with_what_to_check(
     sasl_ssl: Secured, tmp_path: Path, unique: Callable[[str], str], service: str
@@ -167,6 +168,7 @@ def test_a_wrong_password_ends_a_process_with_what_to_check(
     assert "Traceback" not in log
 
 
+@pytest.mark.slow
 def test_watch_over_tls_with_its_least_rights(
     sasl_ssl: Secured, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

@@ -52,7 +52,7 @@ def loaded(served: Process, writing: Candidate, epoch: int) -> None:
     )
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("restarted", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_only_the_rest_is_read_at_a_promotion(writing: Writing, tmp_path: Path, restarted: bool) -> None:
     """What was loaded is gone from the changelog by then; all is proved, and readers see every row."""
@@ -86,6 +86,7 @@ def test_only_the_rest_is_read_at_a_promotion(writing: Writing, tmp_path: Path, 
         until(lambda: served.shown() == 4, "the candidate, with what was loaded by a process that is gone")
 
 
+@pytest.mark.slow
 def test_what_is_loaded_is_proved_all_the_same(writing: Writing, tmp_path: Path) -> None:
     """A first milestone that says otherwise is not shown."""
     with serving(writing, tmp_path, EAGER) as served:
@@ -120,6 +121,7 @@ def test_a_candidate_that_comes_to_nothing_leaves_nothing(writing: Writing, tmp_
         assert served.shown() == 2
 
 
+@pytest.mark.slow
 def test_it_can_be_turned_off(writing: Writing, tmp_path: Path) -> None:
     """Then all is read at the promotion."""
     with serving(writing, tmp_path, EAGER, CUTWATER_PRELOAD="false") as served:

@@ -154,6 +154,7 @@ def test_brokers_that_are_gone_are_told(own: Own, job: Flow) -> None:
     assert [one for one in signaller.told("kafka") if "Connection refused" in one["text"]]
 
 
+@pytest.mark.slow
 def test_a_start_without_brokers_is_told_before_it_is_given_up(tmp_path: Path) -> None:
     """Whoever looks at the log of a service that waits finds out what for."""
     nobody = Cluster(f"127.0.0.1:{free_ports(1)[0]}")

@@ -86,6 +86,7 @@ def test_confluents_own_deserializer_reads_the_output(writing: Writing, tmp_path
     assert (len(ends), sum(one["rows"] for one in ends)) == (job.shards.partitions, 2)
 
 
+@pytest.mark.slow
 def test_a_changelog_of_both_framings_is_one_state(writing: Writing, tmp_path: Path) -> None:
     """Framing changes twice within a generation: followed, restored and read as a log, the rows are the same."""
     numbered = confluent_header(41)

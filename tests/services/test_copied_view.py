@@ -76,6 +76,7 @@ def _beyond(writing: Writing, ends: dict[int, int]) -> Cut:
     return Cut.of({TopicPartition(writing.topic, number): end + 100 for number, end in ends.items()})
 
 
+@pytest.mark.slow
 def test_past_milestones_that_never_arrived_it_jumps(broker: Any, writing: Writing, tmp_path: Path) -> None:
     """A mirror that was away too long announces the newest only: the view goes there from where it was, whole."""
     with copied_after(broker, writing, tmp_path, 2) as view:
@@ -102,7 +103,7 @@ def copied_after(broker: Any, writing: Writing, tmp_path: Path, epochs: int) -> 
     return copied(broker, writing, tmp_path / "view")
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("running_on", [True, False], ids=["while it runs", "while it is away"])
 def test_a_copy_that_was_begun_anew_is_not_taken_for_the_old_one(
     broker: Any, writing: Writing, tmp_path: Path, running_on: bool
@@ -135,6 +136,7 @@ def test_a_copy_that_was_begun_anew_is_not_taken_for_the_old_one(
         assert view.rows() == (3, writing.by_sequence[3])
 
 
+@pytest.mark.slow
 def test_the_process_serves_the_other_region_and_follows_its_promotions(
     broker: Any, origin: Cluster, tmp_path: Path
 ) -> None:

@@ -153,7 +153,7 @@ def asked_for(side: Side) -> Generation:
     return other
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["failover --force", "switchover"])
 def test_behind_a_promotion_that_waits_nothing_is_fenced_or_released(regions: Regions, verb: str) -> None:
     """Nobody could promote what is claimed then, and the job would rest in both regions."""

@@ -72,7 +72,7 @@ def test_what_fails_by_itself_stays_what_it_is(broker: Any, topic: str) -> None:
         again.require_own(topic)
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("taken_over", [True, False])
 def test_a_mirror_that_ends_by_something_else_asks_whether_it_was_fenced(
     broker: Any, origin: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_over: bool

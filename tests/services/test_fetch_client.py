@@ -272,6 +272,7 @@ def test_over_a_thin_line_answers_come_although_clients_are_made_anew(monkeypatc
     assert _Half.made > 1, "another client was made"
 
 
+@pytest.mark.slow
 def test_while_another_client_is_made_the_first_one_reads_on(
     impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,6 +148,7 @@ def regions(broker: Any, origin: Cluster, tmp_path: Path, unique: Callable[[str]
     writing.close()
 
 
+@pytest.mark.slow
 def test_a_fork_is_listed_from_the_origin_or_from_what_is_copied(regions: Regions) -> None:
     """Both generations behind the parent; with the origin away only what a mirror has brought since."""
     (one,) = regions.forking().forks()
@@ -326,6 +327,7 @@ def call(regions: Regions, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_decision_is_recorded_and_listed(regions: Regions) -> None:
     """The verbs: a fork that nobody decided is exit 1; decided, it is still listed, with what contradicts."""
     with pytest.raises(UsageError, match="takes part in no fork"):

@@ -161,6 +161,7 @@ def refused(done: Any) -> str:
     return str(done.stderr)
 
 
+@pytest.mark.slow
 def test_a_promoted_one_cannot_be_given_up_by_a_dry_run_either(job: Asked) -> None:
     """It says so with exit 2, and that its promotion is done."""
     generation = job.claims.start(None, 3, False, "a test", UNREPLICATED).generation
@@ -174,6 +175,7 @@ def test_a_promoted_one_cannot_be_given_up_by_a_dry_run_either(job: Asked) -> No
     assert job.ends() == ends
 
 
+@pytest.mark.slow
 def test_how_long_a_candidate_will_take_is_told(job: Asked) -> None:
     """In the list, and while its promotion is waited for, once two of its milestones are there."""
     writing = job.writing

@@ -128,6 +128,7 @@ def retiring(job: Pruned) -> Retiring:
     return one
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("who", ["a rollback", "another one that prunes"])
 def test_who_begins_meanwhile_ends_who_prunes(job: Pruned, who: str) -> None:
     """What was looked at is not what stands there any more: nothing is removed that a claim needs by now."""

@@ -134,6 +134,7 @@ def test_a_killed_broker_comes_back_with_its_data(
     assert supervised.child.pids() == []
 
 
+@pytest.mark.slow
 def test_a_topic_that_nobody_created_is_an_error(
     make_broker: MakeBroker, supervisors: Callable[..., Supervisor]
 ) -> None:
@@ -145,6 +146,7 @@ def test_a_topic_that_nobody_created_is_an_error(
     assert "message.max.bytes=12345" in (broker.data_dir / "server.properties").read_text()
 
 
+@pytest.mark.slow
 def test_asking_for_a_topic_does_not_make_it(
     make_broker: MakeBroker, supervisors: Callable[..., Supervisor]
 ) -> None:
@@ -198,6 +200,7 @@ def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path, kafka_jar
         Broker(tmp_path / "file" / "data", find_java(), kafka_jars)
 
 
+@pytest.mark.slow
 def test_a_foreign_broker_on_the_port_is_not_ready(
     make_broker: MakeBroker, supervisors: Callable[..., Supervisor], tmp_path: Path, kafka_jars: list[Path]
 ) -> None:

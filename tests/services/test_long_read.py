@@ -87,6 +87,7 @@ def busy_machine() -> Iterator[None]:
             one.wait(10)
 
 
+@pytest.mark.slow
 def test_what_was_held_is_held_by_the_next_client(broker: Forgetful, topic: str) -> None:
     with closing(LongRead(broker.cluster, topic, SILENT_S)) as read:
         read.begin({0: 0, 1: 0})
@@ -143,6 +144,7 @@ def answered(ask: Callable[[], object]) -> object:
         return None
 
 
+@pytest.mark.slow
 def test_a_slow_way_is_given_longer_each_time(broker: Forgetful, topic: str) -> None:
     """What takes longer than a silence would begin anew for ever."""
     now_s, changed = 0.0, [0.0]

@@ -78,6 +78,7 @@ def codecs(cluster: Cluster, topic: str, ends: Mapping[int, int]) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_copies_are_compressed(broker: Any, writing: Writing, events: Events) -> None:
     """Whatever the origin's producers do: rows and events go compressed to the brokers here, and lie so.
 
@@ -193,6 +194,7 @@ def beaten(own: Cluster, writing: Writing) -> Iterator[Running]:
             running.end()
 
 
+@pytest.mark.slow
 def test_a_second_mirror_fences_the_first(broker: Any, writing: Writing) -> None:
     """Two at once: the older leaves with FencedError, and nothing is copied twice."""
     events = Events(writing)
@@ -211,6 +213,7 @@ def test_a_second_mirror_fences_the_first(broker: Any, writing: Writing) -> None
         require_held(writing, broker.cluster, one)
 
 
+@pytest.mark.slow
 def test_one_that_stood_still_in_a_transaction_is_fenced_not_diverged(
     broker: Any, writing: Writing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +240,7 @@ def test_one_that_stood_still_in_a_transaction_is_fenced_not_diverged(
     require_held(writing, broker.cluster, only)
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_slots(broker: Any, origin: Cluster, tmp_path: Path) -> None:
     """Each holds its own: all partitions are copied once, and arrivals wait for both."""
     job, path = make_job(tmp_path, partitions=6)

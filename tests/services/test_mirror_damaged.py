@@ -121,6 +121,7 @@ def test_a_partition_that_stays_damaged_holds_up_no_other(
     require_held(writing, broker.cluster, found)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_made_records_is_read_again_while_nobody_knows_why(
     broker: Any, writing: Writing, events: Events, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,7 @@ from cutwater.mirror.origin import Origin
 from cutwater.mirror.resync import steer
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("away", [False, True], ids=["says that there is none", "does not answer"])
 def test_one_word_that_a_topic_does_not_exist_is_not_believed(
     broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch, away: bool
@@ -110,7 +110,7 @@ def forbid(cluster: Cluster, topic: str, what: str) -> None:
         done.result(20)
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["READ", "DESCRIBE"])
 def test_a_right_that_is_missing_in_the_origin(broker: Any, guarded: Cluster, tmp_path: Path, what: str) -> None:
     """It stops the topic, in the middle and at a start; the others are copied on."""
@@ -227,7 +227,7 @@ def put(cluster: Cluster, topic: str, name: str, end: Callable[[Producer], None]
         end(producer)
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [None, lambda one: one.commit_transaction(20)], ids=["plain", "transaction"])
 def test_foreign_records_in_a_copy_are_found_at_the_next_start(
     broker: Any, writing: Writing, events: Events, end: Callable[[Producer], None] | None

@@ -78,6 +78,7 @@ def copied(broker: Any, writing: Writing) -> int:
     return sum(one.records for (topic, _), one in found.items() if topic == writing.topic)
 
 
+@pytest.mark.slow
 def test_a_paused_mirror_hears_of_a_shorter_lag(broker: Any, writing: Writing, events: Events) -> None:
     """When it goes on it writes at once."""
     own = broker.cluster
@@ -92,6 +93,7 @@ def test_a_paused_mirror_hears_of_a_shorter_lag(broker: Any, writing: Writing, e
         assert mirror.mirror.arriving.paused
 
 
+@pytest.mark.slow
 def test_behind_an_outage_rows_wait_until_the_lag_is_known(
     broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,7 +67,7 @@ FAULTS: dict[str, tuple[Callable[[Link], None], Callable[[Link], int]]] = {
 """By name: how it begins, and what the link has counted of it."""
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_the_middle(
     broker: Any, linked: Linked, link: Link, writing: Writing, tmp_path: Path, name: str

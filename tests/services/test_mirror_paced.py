@@ -65,6 +65,7 @@ def test_a_throttle_holds_the_rate(broker: Any, origin: Cluster, tmp_path: Path)
     writing.close()
 
 
+@pytest.mark.slow
 def test_what_goes_at_once_keeps_to_the_rate(
     broker: Any, writing: Writing, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:

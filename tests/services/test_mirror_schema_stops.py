@@ -84,6 +84,7 @@ def test_a_schema_is_here_before_its_events(
     assert copied(broker, events) == {1, 2}
 
 
+@pytest.mark.slow
 def test_events_that_would_be_read_wrong_stop_their_topic(
     broker: Any, writing: Writing, events: Events, registries: tuple[StandIn, StandIn]
 ) -> None:

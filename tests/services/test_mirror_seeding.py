@@ -163,6 +163,7 @@ def _followed(stage: Stage, sequence: int) -> None:
         assert view.seen.divergences == 0
 
 
+@pytest.mark.slow
 def test_without_a_snapshot_that_fits_nothing_is_touched(stage: Stage) -> None:
     """Each refusal in words; the copy stays, and so do its arrivals."""
     own, writing = stage.own, stage.writing

@@ -55,6 +55,7 @@ def counted(mirror: Running, topic: str) -> float:
     return told or 0.0
 
 
+@pytest.mark.slow
 def test_a_raise_of_the_origins_settings_is_taken_over(broker: Any, writing: Writing, events: Events) -> None:
     """While the mirror runs, and when it comes back; a shorter retention here than there is raised."""
     own, copy = broker.cluster, from_origin(events.topic, ORIGIN)
@@ -154,6 +155,7 @@ def test_small_records_come_in_batches(broker: Any, writing: Writing, events: Ev
     require_held(writing, own, arrived)
 
 
+@pytest.mark.slow
 def test_a_topic_made_anew_decides_nothing_about_the_copy(broker: Any, writing: Writing, events: Events) -> None:
     """Neither while it is copied nor at the next start: what is left of the events is only there."""
     own, copy = broker.cluster, from_origin(events.topic, ORIGIN)

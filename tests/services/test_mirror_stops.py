@@ -200,6 +200,7 @@ def test_a_record_that_is_against_a_setting_of_the_copy(broker: Any, writing: Wr
         wait_copied(mirror, own, writing)
 
 
+@pytest.mark.slow
 def test_resync_begins_a_copy_anew(broker: Any, writing: Writing, events: Events) -> None:
     """After a gap: the mirror is fenced, the copy made from the start of the log, and milestones arrive again."""
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:

@@ -56,6 +56,7 @@ def test_cuts_lie_where_the_records_are(broker: Any, writing: Writing) -> None:
     assert sorted(theirs) != sorted(ours), "they did drift apart"
 
 
+@pytest.mark.slow
 def test_quiet_topics_hold_nothing_up(broker: Any, writing: Writing) -> None:
     """Of partitions that never get a record nothing is waited for, nor of those that have gone quiet."""
     events = Events(writing)

@@ -88,6 +88,7 @@ def test_the_origin_away_is_not_known(broker: Any, writing: Writing, tmp_path: P
     assert (replica["records"], replica["milestones"], replica["token"]) == (None, 0, "g1-local-00000000:1")
 
 
+@pytest.mark.slow
 def test_resync_asks_first_and_is_told_until_it_has_ended(broker: Any, writing: Writing, tmp_path: Path) -> None:
     own, origin, job, path = broker.cluster, writing.cluster, writing.job, tmp_path / f"{writing.job.name}.yaml"
     events = Events(writing)

@@ -16,7 +16,7 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.core.errors import FencedError
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("busy", [False, True], ids=["at rest", "in the middle of copying"])
 def test_a_zombie_leaves(broker: Any, origin: Cluster, tmp_path: Path, busy: bool) -> None:
     """The heir's own proof, before each commit, is that every log ends where it has written last."""

@@ -80,6 +80,7 @@ class Forgetting(Listening):
         return max(left, 1) if self._reports.failed is not None else left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Listening, Forgetting])
 def test_one_that_is_dropped_itself_is_written_once_more(
     broker: Any,

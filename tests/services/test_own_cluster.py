@@ -74,6 +74,7 @@ def job_file(folder: Path, name: str) -> Path:
     return folder / "job.yaml"
 
 
+@pytest.mark.slow
 def test_more_copies_than_brokers_are_refused_before_anything_is_made(cluster: Cluster, tmp_path: Path) -> None:
     """The setting is named; no topic and no note of one is left."""
     job = load_job(job_file(tmp_path, "greedy"))
@@ -132,6 +133,7 @@ def test_nobody_there_is_unavailable() -> None:
         broker_version(Cluster("127.0.0.1:1"))
 
 
+@pytest.mark.slow
 def test_three_brokers_hold_three_copies_and_one_may_be_lost(
     cluster: Cluster, members: list[Supervised], tmp_path: Path
 ) -> None:

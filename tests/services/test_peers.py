@@ -132,6 +132,7 @@ def scanned(peer: Process, limit: int) -> dict[str, int]:
             return found
 
 
+@pytest.mark.slow
 def test_any_peer_answers_for_all(broker: Any, tmp_path: Path) -> None:
     """Keys and scans are passed on, tokens are waited for; a peer that is away takes its own part away only."""
     job, path = make_job(tmp_path)

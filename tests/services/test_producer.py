@@ -227,6 +227,7 @@ def test_a_killed_broker_surfaces(own: OwnBroker, tmp_path: Path) -> None:
     assert {number for number in range(200) if there[number] != 1} == set()
 
 
+@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_when_the_broker_is_killed_and_comes_back(
     own: OwnBroker, tmp_path: Path
 ) -> None:

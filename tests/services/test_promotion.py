@@ -245,6 +245,7 @@ def test_a_rollback_is_promoted_at_once_and_says_so(region: Region) -> None:
     region.check()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_started_or_promoted_is_refused(region: Region) -> None:
     """Each with what to do."""
     begun(region)

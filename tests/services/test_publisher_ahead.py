@@ -56,6 +56,7 @@ def is_load(line: Any, one: Writing, epoch: int | None = None) -> bool:
     return wanted.items() <= line.items() and epoch in (None, line["epoch"])
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("mode", ["updates", "final"])
 def test_only_the_rest_is_read_at_a_promotion(writing: Writing, tmp_path: Path, mode: str) -> None:
     """What was loaded is gone from the candidate's changelog by then; the difference is whole all the same.
@@ -107,6 +108,7 @@ def hand_over_to_a_digest_of_something_else(writing: Writing, folder: Path) -> N
         until(lambda: bool(errors), "the publisher to end")
 
 
+@pytest.mark.slow
 def test_a_candidate_that_comes_to_nothing_leaves_nothing(writing: Writing, tmp_path: Path) -> None:
     """And the next one is loaded, and handed over to."""
     job, folder = writing.job, tmp_path / "store"
@@ -130,6 +132,7 @@ def test_a_candidate_that_comes_to_nothing_leaves_nothing(writing: Writing, tmp_
     assert folded(rows, 0) == expected(after, job)
 
 
+@pytest.mark.slow
 def test_a_promotion_of_another_one_is_handed_over_to(writing: Writing, tmp_path: Path) -> None:
     """The published state that was loaded for the first one is gone on with; of that nothing is left."""
     job, folder = writing.job, tmp_path / "store"
@@ -169,6 +172,7 @@ def test_a_rollback_to_what_was_before_the_horizon_reads_nothing_stale(writing: 
     assert kinds(found[2]) == {"correction": as_rows(sold(1, 5, shops=3))}
 
 
+@pytest.mark.slow
 def test_killed_between_load_and_promotion_it_reads_all(writing: Writing, tmp_path: Path) -> None:
     """What a process has loaded that is gone is deleted, and loaded again."""
     job, folder = writing.job, tmp_path / "store"
@@ -184,6 +188,7 @@ def test_killed_between_load_and_promotion_it_reads_all(writing: Writing, tmp_pa
     assert kinds(found[1]) == {"update": as_rows(sold(2, 1))}
 
 
+@pytest.mark.slow
 def test_where_the_disk_has_little_room_nothing_is_loaded(
     writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

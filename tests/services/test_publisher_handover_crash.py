@@ -83,7 +83,7 @@ def played(broker: Any, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
     made.close()
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_difference_in_parts_goes_on_behind_the_last_one(
     played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: bool

@@ -43,6 +43,7 @@ def stand_in() -> Iterator[StandIn]:
         yield registry
 
 
+@pytest.mark.slow
 def test_registered_versions_come_back_with_their_numbers(url: str) -> None:
     """Two schemas under a subject: both versions, the newest first, each with the number of its registration."""
     subject = unique("orders") + "-value"

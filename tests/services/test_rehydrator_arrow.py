@@ -68,6 +68,7 @@ def asked(own: Own, **query: Any) -> Any:
     return TestClient(app_of(own.view)).get("/v1/arrow", params=names)
 
 
+@pytest.mark.slow
 def test_every_measure_of_every_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In batches of bounded size, with the milestone in the schema."""
     monkeypatch.setattr(tabular, "BATCH_ROWS", 64)

@@ -96,6 +96,7 @@ def _ms(moment: str) -> str:
     return str(hours * HOUR_MS)
 
 
+@pytest.mark.slow
 def test_each_change_once_and_in_order_across_reconnects(broker: Any, tmp_path: Path) -> None:
     """A reader that leaves at any moment and comes back with the last id has, at the end, the changelog's rows."""
     job, path = make_job(tmp_path)

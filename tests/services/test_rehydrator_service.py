@@ -43,6 +43,7 @@ def test_serves_follows_and_ends_in_time(broker: Any, tmp_path: Path) -> None:
     writing.close()
 
 
+@pytest.mark.slow
 def test_request_that_waits_does_not_hold_up_the_end(broker: Any, tmp_path: Path) -> None:
     """SIGTERM while a request waits for a token ends the process all the same."""
     job, path = make_job(tmp_path)

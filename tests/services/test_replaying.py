@@ -102,6 +102,7 @@ def test_events_are_produced_again_as_they_were_and_once(desk: Desk) -> None:
     replayer.close()
 
 
+@pytest.mark.slow
 def test_a_replay_that_is_taken_over_in_the_middle_leaves_no_trace(desk: Desk) -> None:
     """Events produced and not yet marked when another process takes over are not there for any reader."""
     fenced: list[Replayer] = []
@@ -143,6 +144,7 @@ def test_batches_are_bounded() -> None:
     assert list(batches([])) == []
 
 
+@pytest.mark.slow
 def test_a_letter_dated_in_microseconds_is_listed_and_replayed(broker: Any, unique: Callable[[str], str]) -> None:
     """A timestamp is whatever a producer gave: a year beyond 9999 hides no letter and stops no replay."""
     mistaken = 1_700_000_000_000_000

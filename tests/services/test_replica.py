@@ -98,6 +98,7 @@ def test_rows_that_are_not_kept_are_proved_all_the_same(stage: Stage, workers: b
         assert "holds" in view.wait_stopped()
 
 
+@pytest.mark.slow
 def test_a_store_of_another_part_is_built_anew(stage: Stage) -> None:
     """Also by one that holds everything, and the same part stays."""
     writing, before = stage.writing, "at first"
@@ -118,6 +119,7 @@ def restore(stage: Stage) -> Command:
     return Command(stage.writing, stage.job_file, stage.folder / "data")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [False, True])
 def test_restore_keeps_what_is_asked_for(
     stage: Stage, restore: Command, workers: bool, monkeypatch: pytest.MonkeyPatch
@@ -198,6 +200,7 @@ def test_a_replica_follows_and_says_what_it_lacks(stage: Stage) -> None:
     assert not (stage.folder / "snapshots").exists()
 
 
+@pytest.mark.slow
 def test_a_replica_of_partitions_or_of_some_keys(stage: Stage) -> None:
     """Of keys alone it reads their partitions only; neither answers for what it does not hold."""
     partition = stage.writing.partition("JF1")
@@ -214,6 +217,7 @@ def test_a_replica_of_partitions_or_of_some_keys(stage: Stage) -> None:
             assert {one.verdict for one in stage.verified(served).answers} == {Verdict.EQUAL}
 
 
+@pytest.mark.slow
 def test_verify_finds_what_a_replica_lacks(stage: Stage) -> None:
     """It is compared with its selection, not with what it happens to hold."""
     asked = {"CUTWATER_SELECT_PREFIXES": "EW"}
@@ -245,7 +249,7 @@ def test_a_replica_of_everything_is_one_too(stage: Stage) -> None:
         assert served.post("/v1/snapshots").status_code == 409
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "says"),
     [

@@ -22,6 +22,7 @@ def standby(broker: Any, origin: Cluster, tmp_path: Path) -> Iterator[Standby]:
     one.close()
 
 
+@pytest.mark.slow
 def test_both_regions_snapshots_lie_side_by_side_in_one_store(standby: Standby, broker: Any) -> None:
     """A replica's is not the origin's: neither is restored by the other's view, nor pruned with its own."""
     one, events = standby, Events(standby.writing)

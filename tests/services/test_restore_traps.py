@@ -48,7 +48,7 @@ def cleaned(broker: Any, tmp_path: Path) -> Iterator[Writing]:
     one.close()
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @every_way
 def test_an_open_transaction_hides_nothing_for_good(writing: Writing, tmp_path: Path, way: Way) -> None:
     """Committed records behind it are below the cut: waited for, however often the read gives up, then whole."""
@@ -65,6 +65,7 @@ def test_an_open_transaction_hides_nothing_for_good(writing: Writing, tmp_path: 
             assert view.rows() == (2, writing.by_sequence[2])
 
 
+@pytest.mark.variations
 @every_way
 def test_a_cut_behind_markers_is_reached(writing: Writing, tmp_path: Path, way: Way) -> None:
     """Markers and aborted records before the rows, between them and at the cut: nothing is waited for."""

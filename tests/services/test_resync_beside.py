@@ -39,6 +39,7 @@ def failing_over(broker: Any, writing: Writing) -> FailingOver:
     return one
 
 
+@pytest.mark.slow
 def test_no_mirror_works_beside_it(broker: Any, writing: Writing, events: Events) -> None:
     """Whoever is started between two steps leaves again; what the running one said before it was fenced goes."""
     own, job, begun = broker.cluster, writing.job, list[Running]()
@@ -193,6 +194,7 @@ def test_of_two_the_first_ends(broker: Any, writing: Writing, events: Events, st
     require_held(writing, own, made[0])
 
 
+@pytest.mark.slow
 def test_positions_that_a_mirror_wrote_a_moment_ago_go_too(broker: Any, writing: Writing, events: Events) -> None:
     """When somebody looked there was no copy yet: what has come since is found behind the fencing."""
     own, job = broker.cluster, writing.job
@@ -206,6 +208,7 @@ def test_positions_that_a_mirror_wrote_a_moment_ago_go_too(broker: Any, writing:
         require_held(writing, own, wait_arrived(mirror, own, job, 1))
 
 
+@pytest.mark.slow
 def test_no_generation_begins_in_a_copy_that_is_given_up(broker: Any, writing: Writing, events: Events) -> None:
     """Whoever has read the arrival before finds no positions, and then no arrival."""
     own, job = broker.cluster, writing.job

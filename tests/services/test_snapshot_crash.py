@@ -88,7 +88,7 @@ def settled(writing: Writing, objects: Objects) -> list[int]:
         return []
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize(("point", "times"), UPLOADING)
 def test_killed_while_it_takes_and_uploads(writing: Writing, tmp_path: Path, point: str, times: int) -> None:
     """There is never a manifest without its files; the next start goes on, and what it leaves is exact."""
@@ -122,7 +122,7 @@ def test_killed_while_it_takes_and_uploads(writing: Writing, tmp_path: Path, poi
         assert view.rows() == (last, writing.by_sequence[last])
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize(("point", "times"), RESTORING)
 def test_killed_while_it_restores_from_a_snapshot(
     writing: Writing, tmp_path: Path, point: str, times: int
@@ -216,6 +216,7 @@ def test_files_that_vanish_before_the_manifest_are_uploaded_again(writing: Writi
         assert require_whole(writing, objects) == [1]
 
 
+@pytest.mark.slow
 def test_an_upload_that_takes_too_long_is_given_up(writing: Writing, tmp_path: Path) -> None:
     """What it names might be garbage by now: there is no manifest, and the next try begins anew."""
     objects = Objects(str(tmp_path / "objects"))

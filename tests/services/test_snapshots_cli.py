@@ -210,6 +210,7 @@ def test_a_store_that_is_away_is_said_and_serving_goes_on(writing: Writing, tmp_
         assert KEYS["AWS_SECRET_ACCESS_KEY"] not in one.log.read_text()
 
 
+@pytest.mark.slow
 def test_without_a_store_none_is_taken(writing: Writing, tmp_path: Path) -> None:
     """The default of a rehydrator of its own: 409, and no file beside the view."""
     path = file_of(tmp_path, writing)
@@ -223,6 +224,7 @@ def test_without_a_store_none_is_taken(writing: Writing, tmp_path: Path) -> None
         assert not list((tmp_path / "one").rglob("*.checkpoints"))
 
 
+@pytest.mark.slow
 def test_what_lies_beside_the_view_goes_when_none_are_taken_any_more(writing: Writing, tmp_path: Path) -> None:
     """Checkpoints keep files of the view's alive; a half-fetched snapshot is of no use. The log says so."""
     path = file_of(tmp_path, writing)

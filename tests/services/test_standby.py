@@ -102,6 +102,7 @@ def stage(broker: Any, tmp_path: Path) -> Iterator[Stage]:
     writing.close()
 
 
+@pytest.mark.slow
 def test_a_killed_owner_is_answered_for_and_comes_back(stage: Stage) -> None:
     """Killed with -9: the standby goes on within a milestone, marked, and never back; restarted, the owner answers
     as soon as it has caught up, and what both hold has one digest."""
@@ -331,6 +332,7 @@ def test_one_digest_from_the_log_from_a_snapshot_and_by_a_standby(stage: Stage) 
     assert len(list(stage.folder.glob("snapshots/*/*/all/manifests/*"))) == 1, "the standby took none"
 
 
+@pytest.mark.slow
 def test_a_standby_must_be_named_once(broker: Any, tmp_path: Path) -> None:
     """One line and code 2, before anything is opened."""
     _, path = make_job(tmp_path)

@@ -80,6 +80,7 @@ def check(reader: Reader, writing: Writing) -> None:
         assert rows == writing.by_sequence[sequence], sequence
 
 
+@pytest.mark.slow
 def test_readers_change_over_at_a_milestone(writing: Writing, tmp_path: Path) -> None:
     """Other partitions, somebody who asks all the time: no error, no step back, no row of another milestone."""
     with serving(writing, tmp_path) as served:
@@ -108,6 +109,7 @@ def test_readers_change_over_at_a_milestone(writing: Writing, tmp_path: Path) ->
         until(lambda: served.shown() == writing.last.sequence, "the same after a start")
 
 
+@pytest.mark.slow
 def test_who_waits_is_answered_by_the_generation_that_comes(writing: Writing, tmp_path: Path) -> None:
     """A token of the next generation is waited for across the change, and a lost one is told as soon as it is."""
     with serving(writing, tmp_path) as served:
@@ -161,6 +163,7 @@ def test_rollback(writing: Writing, tmp_path: Path) -> None:
         assert statuses == [200, 200, 410, 410], "what a start does not read was kept"
 
 
+@pytest.mark.slow
 def test_two_promotions_while_it_was_away(writing: Writing, tmp_path: Path) -> None:
     """It ends at the newest generation, and never shows the one between."""
     with serving(writing, tmp_path) as served:
@@ -196,6 +199,7 @@ def test_changes_begin_anew(writing: Writing, tmp_path: Path) -> None:
             assert next(lines) == "event: reset"
 
 
+@pytest.mark.slow
 def test_a_generation_that_cannot_be_shown_leaves_the_one_before(writing: Writing, tmp_path: Path) -> None:
     """Rows that are not what its milestone proves: the last good one stays, and it is said why, until the next."""
     with serving(writing, tmp_path) as served:

@@ -62,6 +62,7 @@ def only(served: Process, folder: Path, writing: Writing) -> bool:
     return not any((folder / "data" / "views" / writing.job.name).glob("g1-*"))
 
 
+@pytest.mark.slow
 def test_a_start_shows_the_view_of_before_until_the_new_one_is_there(writing: Writing, tmp_path: Path) -> None:
     """Where the promoted generation's view is not built yet, readers have the last one, and it is said so."""
     with serving(writing, tmp_path) as served:

@@ -138,6 +138,7 @@ def test_a_standby_answers_while_its_owner_is_away(writing: Writing, tmp_path: P
             assert set(check_keys(owner, writing)) == {2}
 
 
+@pytest.mark.slow
 def test_a_replica_of_some_keys_finds_them_in_their_new_partitions(writing: Writing, tmp_path: Path) -> None:
     """Which partitions a selection of keys is in follows from the generation."""
     chosen = SHOPS[:3]
@@ -156,6 +157,7 @@ def test_a_replica_of_some_keys_finds_them_in_their_new_partitions(writing: Writ
             assert served.get(path_of("s9")).status_code == 421
 
 
+@pytest.mark.slow
 def test_more_peers_than_partitions_leave_the_generation_before(writing: Writing, tmp_path: Path) -> None:
     """The last good milestone stays, it is not ready, and says what is wrong."""
     crew = crew_of(writing, tmp_path, "a,b")

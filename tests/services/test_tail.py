@@ -64,7 +64,7 @@ def told(line: str) -> dict[tuple[str, str], int]:
     return {(row["key"], row["window_start"]): row["values"]["pieces"] for row in changes}
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [[], ["--changelog"]], ids=["output", "changelog"])
 def test_one_line_of_json_is_one_whole_milestone(tailed: Tailed, source: list[str]) -> None:
     """With every row of it. Without a token the changelog begins with the whole state."""
@@ -75,6 +75,7 @@ def test_one_line_of_json_is_one_whole_milestone(tailed: Tailed, source: list[st
     assert numbers == ([(1, 3)] if source else [(1, 1), (2, 2), (3, 3)])
 
 
+@pytest.mark.slow
 def test_a_token_is_where_it_goes_on(tailed: Tailed) -> None:
     """`--after` shows what follows; a token that is not there is exit code 2; `--limit` ends it."""
     (line,) = tailed.run("--json", "--after", "g1-local-00000000:1", "--limit", "1").stdout.splitlines()

@@ -188,6 +188,7 @@ def test_an_old_row_that_a_zombie_wrote_again_on_the_changelog_is_named(stage: S
     assert [(one.name, one.suspects) for one in result.differences] == [(BAD, (CHANGELOG,))]
 
 
+@pytest.mark.slow
 def test_a_milestone_that_does_not_prove_its_rows_is_said(stage: Stage) -> None:
     """The rows of the newest epoch are not those that the milestone counts; nobody shows it."""
     stage.publish()
@@ -244,6 +245,7 @@ def test_a_strangers_row_on_the_output_is_named(stage: Stage) -> None:
     assert "end marker says" in reason
 
 
+@pytest.mark.slow
 def test_finals_are_compared_for_closed_windows_only(stage: Stage) -> None:
     """Of 42 rows 41 are closed by the watermark; the open one is in changelog and view."""
     stage.job = finals(stage.job)

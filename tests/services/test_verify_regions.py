@@ -144,6 +144,7 @@ def test_what_differs_is_named_by_shard_key_and_window(pair: Pair) -> None:
     assert (len(fewer.differences), fewer.differing_rows) == (1, 3)
 
 
+@pytest.mark.slow
 def test_a_milestone_in_the_middle_of_the_copy(pair: Pair) -> None:
     """What stands above its cuts is not compared: neither later rows, nor what is wrong with the copy there."""
     pair.forge((Sold("shop-7", 1, 0), Sold("shop-7", 1, 999)))
@@ -215,6 +216,7 @@ def test_an_origin_whose_stream_was_replaced_is_told(pair: Pair) -> None:
         newest(pair.request())
 
 
+@pytest.mark.slow
 def test_what_compaction_may_have_taken_is_no_false_alarm(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two days later the end of both logs is whole; what has rows above it is not, on either side, and which."""
     monkeypatch.setattr(regions, "now_ms", lambda: now_ms() + 48 * HOUR_MS)
@@ -246,6 +248,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, said
 
 
+@pytest.mark.slow
 def test_the_verb(pair: Pair) -> None:
     """Exit 0 and 1; a table, and the same as JSON; what does not go together is refused."""
     code, out, _ = ended(call(pair, "--bytes-per-s", "10000000"))

@@ -61,7 +61,7 @@ def disk_full(served: Process) -> float:
     return float(next(one.split()[1] for one in lines if one.startswith("cutwater_view_disk_full ")))
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_rehydrator_outlives_a_full_disk(broker: Any, disk: SmallDisk, tmp_path: Path, killed: bool) -> None:
     """Its log is on the same disk. With room again it goes on, exactly; killed meanwhile, its successor does."""
@@ -185,7 +185,7 @@ def tries(kept: Keeping) -> int:
     return sum(text == "no room for a snapshot" for _, text, _ in kept.told.lines)
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("opened", [False, True])
 def test_a_snapshot_that_does_not_fit_is_fetched_with_room(
     broker: Any, disk: SmallDisk, tmp_path: Path, opened: bool

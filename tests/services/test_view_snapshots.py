@@ -72,6 +72,7 @@ def test_a_view_begins_from_its_snapshot_and_goes_on(writing: Writing, tmp_path:
     assert not list(tmp_path.glob("*.restoring"))
 
 
+@pytest.mark.slow
 def test_the_snapshot_itself_is_shown_before_anything_is_read(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:
@@ -101,6 +102,7 @@ def test_a_second_snapshot_uploads_new_files_only(writing: Writing, tmp_path: Pa
         assert len(kept.shelf.stored()) == first.files + second.files
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_is_due_waits_for_files_that_are_sorted_and_one_that_is_asked_for_does_not(
     writing: Writing, tmp_path: Path, objects: Objects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_manifest_of_a_replaced_stream_is_not_taken_for_ours(
         )
 
 
+@pytest.mark.slow
 def test_a_snapshot_at_or_before_a_target(writing: Writing, tmp_path: Path, objects: Objects) -> None:
     """The newest that is not above it."""
     three_snapshots(writing, tmp_path / "one", objects)
@@ -171,6 +174,7 @@ def test_a_snapshot_at_or_before_a_target(writing: Writing, tmp_path: Path, obje
         assert view.rows() == (3, writing.by_sequence[3])
 
 
+@pytest.mark.slow
 def test_an_old_snapshot_is_followed_by_a_jump(writing: Writing, tmp_path: Path, objects: Objects) -> None:
     """Containment holds for what comes behind a snapshot, too: rows that compaction may have taken are no step."""
     with keeping(writing, tmp_path / "one", objects) as (view, kept):
@@ -237,6 +241,7 @@ def test_damage_takes_the_next_older_one(
         assert gone or ("snapshot not usable" in kept.told.errors() and "'sequence': 3" in kept.told.errors())
 
 
+@pytest.mark.slow
 def test_nothing_usable_leaves_the_changelog(writing: Writing, tmp_path: Path, objects: Objects) -> None:
     """Every snapshot damaged: the view is restored from the changelog, exact."""
     three_snapshots(writing, tmp_path / "one", objects)
@@ -250,7 +255,7 @@ def test_nothing_usable_leaves_the_changelog(writing: Writing, tmp_path: Path, o
         assert [one.sequence for one, _ in view.seen.done] == [3], "by a jump"
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("behind", [0, 1])
 def test_a_snapshot_of_another_stream_is_passed_over(
     writing: Writing, tmp_path: Path, objects: Objects, behind: int
@@ -291,6 +296,7 @@ def test_a_stream_that_was_pruned_past_a_snapshot_lets_it_be(
         assert view.rows() == (4, writing.by_sequence[4])
 
 
+@pytest.mark.slow
 def test_a_manifest_that_names_another_milestone_than_its_files(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:
@@ -306,6 +312,7 @@ def test_a_manifest_that_names_another_milestone_than_its_files(
         assert view.rows() == (3, writing.by_sequence[3])
 
 
+@pytest.mark.slow
 def test_a_view_that_has_a_milestone_is_never_replaced(writing: Writing, tmp_path: Path, objects: Objects) -> None:
     """Newer snapshots of somebody else do not touch a store that is there."""
     view_of_one = tmp_path / "one"
@@ -323,6 +330,7 @@ def test_a_view_that_has_a_milestone_is_never_replaced(writing: Writing, tmp_pat
         assert [one.sequence for one, _ in view.seen.done] == [2]
 
 
+@pytest.mark.slow
 def test_the_near_tier_is_enough_when_the_store_is_away(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:
@@ -411,6 +419,7 @@ def again(told: Told) -> int:
     return sum(text == "snapshot not reached, trying again" for _, text, _ in told.lines)
 
 
+@pytest.mark.slow
 def test_requests_for_a_snapshot_leave_room_for_reads(writing: Writing, tmp_path: Path, objects: Objects) -> None:
     """Each waits in a thread that could answer a read: more than a few are refused at once."""
     with keeping(writing, tmp_path / "one", objects) as (view, kept):
@@ -434,6 +443,7 @@ def test_requests_for_a_snapshot_leave_room_for_reads(writing: Writing, tmp_path
         assert kept.snapshot().manifest.sequence == 1
 
 
+@pytest.mark.slow
 def test_a_pruner_that_stood_still_leaves_what_another_owner_wrote(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:
@@ -459,6 +469,7 @@ def test_a_pruner_that_stood_still_leaves_what_another_owner_wrote(
     assert shelf.sequences() == [3, 1]
 
 
+@pytest.mark.slow
 def test_a_number_that_was_retired_is_given_up_and_the_store_is_not_away(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:
@@ -483,6 +494,7 @@ def test_a_number_that_was_retired_is_given_up_and_the_store_is_not_away(
         assert kept.told.failures == 1
 
 
+@pytest.mark.slow
 def test_views_of_some_partitions_have_snapshots_of_their_own(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:

@@ -159,6 +159,7 @@ def test_killed_under_load_it_loses_only_itself_and_is_right_again_after_a_resta
     assert time.monotonic() - begun < 15
 
 
+@pytest.mark.slow
 def test_alerts_reach_a_webhook_that_fails_at_first_and_secrets_stay_out_of_the_log(
     job: Flow, driver: SpeakingDriver, hook: Hook
 ) -> None:

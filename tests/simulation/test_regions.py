@@ -71,7 +71,7 @@ def test_no_history_of_two_regions_shows_what_is_wrong() -> None:
     assert not [one for one in wanted if not happened[one]]
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("season", [RESYNCED, CLAIMED], ids=["between-failovers", "asked-at-once"])
 def test_copies_that_are_begun_anew_again_and_again(season: Season) -> None:
     """Killed at any call, beside mirrors that come back, other tries and claims: one in a hundred went wrong."""

@@ -99,6 +99,7 @@ def test_kill_9_of_the_driver_loses_and_repeats_nothing(job: Flow) -> None:
     assert "starting Spark" in [step.name for step in again.steps if step.took_ms > 0]
 
 
+@pytest.mark.slow
 def test_an_unusable_event_is_counted_and_does_not_stop_the_job(job: Flow) -> None:
     """Bytes of no schema, a cut-short record, an empty value and a time of the far future count as rejected.
 
@@ -143,6 +144,7 @@ def test_a_foreign_row_ends_the_generation_at_a_heartbeat(job: Flow) -> None:
     assert again.wait(90) == 8
 
 
+@pytest.mark.slow
 def test_a_foreign_row_inside_an_epoch_ends_the_generation_at_the_barrier(job: Flow) -> None:
     """A zombie's row that lands between two barriers is found by the proof of rows, before the barrier."""
     job.produce(counting.events(400))

@@ -26,6 +26,7 @@ class Log:
         self.lines.append((what, about))
 
 
+@pytest.mark.slow
 def test_rows_rate_and_what_is_left_are_told_while_spark_reads(
     spark: SparkSession, broker: Any, tmp_path: Path
 ) -> None:
