@@ -28,7 +28,7 @@ def marks(nodes: list[Any]) -> set[str]:
 
 
 def quick_parts(file: Path) -> Iterator[ast.FunctionDef | ast.Assign]:
-    """The quick tests of a file; with them its fixtures, helpers and constants. Of a file without tests all it has."""
+    """The quick tests of a file, its fixtures, helpers and constants. Of a file without tests all that it has."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in tree.body:
         is_mark = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "pytestmark"
