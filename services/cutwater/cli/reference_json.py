@@ -50,6 +50,9 @@ def schema(verb: str) -> dict[str, Any]:
                 # Here, since verbs would otherwise import pydantic for it.
                 one.__pydantic_config__ = ConfigDict(extra="forbid", use_attribute_docstrings=True)  # type: ignore[attr-defined]
     made: dict[str, Any] = TypeAdapter(SHAPES[verb]).json_schema()
+    for one in (made, *made.get("$defs", {}).values()):
+        for field in one.get("properties", {}).values():
+            field.pop("title", None)  # the name once more
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
 
 
