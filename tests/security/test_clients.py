@@ -47,6 +47,7 @@ def round_trip(cluster: Cluster, topic: str) -> None:
         assert [one.value for one in records(fetcher.take(WAIT_S)[0])] == [b"a", b"b"]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"])
 def test_librdkafka_over_sasl_ssl(sasl_ssl: Secured, mechanism: str, unique: Callable[[str], str]) -> None:
     """Each mechanism lets a user in whose password holds quotes, backslashes and a dollar."""

@@ -159,6 +159,7 @@ def test_what_is_no_row_stops_the_view(writing: Writing, restoring: Restoring) -
     assert f"{writing.topic}/2@0 has a value of schema c3010000000000000000" in refused(writing, restoring)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("key", [b"", b"short", b"\xc3\x01 not a header of ours", "cut"])
 def test_what_is_no_key_stops_the_view(writing: Writing, restoring: Restoring, key: bytes | str) -> None:
     """As it does in a small restore: the last good milestone is served, and somebody must look."""
@@ -171,6 +172,7 @@ def test_what_is_no_key_stops_the_view(writing: Writing, restoring: Restoring, k
     assert f"{writing.topic}" in refused(writing, restoring)
 
 
+@pytest.mark.slow
 def test_tombstones_are_garbage_below_the_horizon_and_a_breach_above(
     writing: Writing, restoring: Restoring, tmp_path: Path
 ) -> None:
@@ -185,6 +187,7 @@ def test_tombstones_are_garbage_below_the_horizon_and_a_breach_above(
     assert "tombstone above the horizon" in refused(writing, Restoring(writing, tmp_path / "again"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lie", [{"rows": 59}, {"digest": 1}])
 def test_rows_that_do_not_match_stop_the_view(writing: Writing, restoring: Restoring, lie: dict[str, int]) -> None:
     rows = [Sold(shop, 1, 1) for shop in SHOPS]
@@ -192,6 +195,7 @@ def test_rows_that_do_not_match_stop_the_view(writing: Writing, restoring: Resto
     assert "milestone g1-local-00000000:1" in refused(writing, restoring)
 
 
+@pytest.mark.slow
 def test_an_old_milestone_with_rows_above(writing: Writing, restoring: Restoring) -> None:
     """Containment: what stands above the cut is looked at when the workers have come to it, and not applied."""
     writing.epoch([Sold(shop, 1, 1) for shop in SHOPS], written_ms=now_ms() - 48 * HOUR_MS)
@@ -201,6 +205,7 @@ def test_an_old_milestone_with_rows_above(writing: Writing, restoring: Restoring
         assert view.rows() == (1, writing.by_sequence[1])
 
 
+@pytest.mark.slow
 def test_a_milestone_that_compaction_has_overtaken_is_not_shown(writing: Writing, restoring: Restoring) -> None:
     """Containment: what follows the cut has grown too old; a later milestone, which nothing follows, is shown."""
     writing.epoch(Sold(shop, 1, 1) for shop in SHOPS)
@@ -223,6 +228,7 @@ def workers(folder: Path) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_told(writing: Writing, restoring: Restoring, tmp_path: Path) -> None:
     """The view's process ends with what happened, and its supervisor begins again; nothing is left behind."""
     rows = [Sold(shop, 1, 1) for shop in SHOPS]

@@ -62,6 +62,7 @@ def told(reason: str, topic: str) -> dict[int, tuple[int, int]]:
     return {int(at): (int(first), int(last or first)) for at, first, last in found}
 
 
+@pytest.mark.variations
 @every_way
 def test_deleted_records_stop_the_view_with_the_exact_gap(writing: Writing, tmp_path: Path, way: Way) -> None:
     """Records of one partition were deleted past what the view had read: those and no others are named."""
@@ -77,6 +78,7 @@ def test_deleted_records_stop_the_view_with_the_exact_gap(writing: Writing, tmp_
     assert f"begins at {lost}" in reason
 
 
+@pytest.mark.variations
 @every_way
 def test_records_deleted_below_what_is_read_change_nothing(writing: Writing, tmp_path: Path, way: Way) -> None:
     """What a view or its snapshot holds already may go; a view that begins without needs it."""
@@ -91,6 +93,7 @@ def test_records_deleted_below_what_is_read_change_nothing(writing: Writing, tmp
             stopped(view, way, writing)
 
 
+@pytest.mark.variations
 @every_way
 def test_a_shorter_topic_made_anew_stops_the_view_with_the_exact_gap(
     writing: Writing, tmp_path: Path, way: Way
@@ -107,6 +110,7 @@ def test_a_shorter_topic_made_anew_stops_the_view_with_the_exact_gap(
     assert told(reason, writing.topic) == {at: (there[at], ends[at] - 1) for at in ends}
 
 
+@pytest.mark.variations
 @every_way
 def test_another_topic_that_is_as_long_stops_the_view(writing: Writing, tmp_path: Path, way: Way) -> None:
     """No offset is missing, and the rows are not those that the milestone proves."""
@@ -138,6 +142,7 @@ def test_a_topic_made_anew_under_a_running_view(writing: Writing, tmp_path: Path
     assert told(reason, writing.topic) == {at: (there[at], ends[at] - 1) for at in ends}
 
 
+@pytest.mark.slow
 def test_the_service_serves_on_and_raises_the_alarm(writing: Writing, tmp_path: Path) -> None:
     """The last good milestone is answered, /readyz says the gap, metric and alert topic have it."""
     first = writing.epoch(sales(0))

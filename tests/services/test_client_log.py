@@ -78,6 +78,7 @@ def test_the_readable_form_has_them_on_standard_error(nobody: Cluster) -> None:
     assert (done.stdout, "%3|" in done.stderr) == ("", False)
 
 
+@pytest.mark.slow
 def test_a_program_that_uses_the_library_has_its_own_logging(nobody: Cluster) -> None:
     """Nothing is set up behind its back: the lines are Python's logging's, which prints errors by default."""
     done = run(nobody, "unconfigured")
@@ -95,7 +96,7 @@ class Lines:
         self.found.append(" ".join(said))
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Consumer, Producer, AdminClient])
 def test_a_client_that_lies_idle_keeps_no_lines(nobody: Cluster, kind: Callable[..., Any]) -> None:
     """A client keeps its lines until it is polled, without a bound; one that is QUIET has none to keep."""
@@ -113,6 +114,7 @@ def test_a_client_that_lies_idle_keeps_no_lines(nobody: Cluster, kind: Callable[
     assert quiet.found == []
 
 
+@pytest.mark.slow
 def test_a_writer_that_listens_keeps_nothing(nobody: Cluster) -> None:
     """Errors wait in a client's queue like lines, and nobody writes while there is nothing to write."""
     writer = TransactionalWriter(nobody, "idle")

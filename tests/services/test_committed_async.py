@@ -114,6 +114,7 @@ def test_two_readers_side_by_side_get_every_milestone(writing: Writing, tmp_path
     assert ticks > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_cancelling_a_reader_that_waits_ends_it(
     writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Any

@@ -178,6 +178,7 @@ def shared(tmp_path: Path) -> Iterator[Shared]:
     one.close()
 
 
+@pytest.mark.slow
 def test_peers_make_one_file_of_the_same_milestone(shared: Shared, tmp_path: Path) -> None:
     """The one that is behind is waited for."""
     shared.show(0, 2)
@@ -222,6 +223,7 @@ def standby(shared: Shared) -> Iterator[tuple[Own, str]]:
     own.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("owner", ["away", "behind", "busy", "well"])
 def test_a_standby_is_asked_where_its_owner_is_away_or_behind(
     shared: Shared, standby: tuple[Own, str], tmp_path: Path, owner: str, monkeypatch: pytest.MonkeyPatch
@@ -254,6 +256,7 @@ def _refused() -> Any:
     raise UnavailableError("enough exports run already")
 
 
+@pytest.mark.slow
 def test_where_nobody_holds_a_part_the_whole_is_not_there(shared: Shared, tmp_path: Path) -> None:
     """Owner and standby are away: exit 4, and both are named."""
     shared.show(1, 1)
@@ -263,6 +266,7 @@ def test_where_nobody_holds_a_part_the_whole_is_not_there(shared: Shared, tmp_pa
     assert all(place in "".join(refused.output.split("\n")) for place in nobody.split("|"))
 
 
+@pytest.mark.slow
 def test_a_part_is_not_taken_for_the_whole(shared: Shared, tmp_path: Path) -> None:
     shared.show(0, 1)
     missing = export(shared.job_file, tmp_path / "x.parquet", "--url", shared.urls[0])
@@ -272,6 +276,7 @@ def test_a_part_is_not_taken_for_the_whole(shared: Shared, tmp_path: Path) -> No
     assert not (tmp_path / "x.parquet").exists()
 
 
+@pytest.mark.slow
 def test_a_replica_of_a_part_is_exported_as_what_it_is(shared: Shared, tmp_path: Path) -> None:
     """Alone it makes a file that names its selection; with others one of its own, or none."""
     job, some = shared.job, Selection.of(["p0", "[x]"], ["a"])
@@ -315,6 +320,7 @@ def test_who_holds_what_is_compared() -> None:
             require_whole_once(held, 3)
 
 
+@pytest.mark.slow
 def test_an_export_that_is_broken_off_leaves_the_older_file(
     wide: tuple[Own, Path, Expected], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,6 +346,7 @@ def _broken(own: Own) -> Any:
     return own.view.milestone, some()
 
 
+@pytest.mark.slow
 def test_refusals_in_words(
     wide: tuple[Own, Path, Expected], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

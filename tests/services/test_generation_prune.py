@@ -96,6 +96,7 @@ def test_only_what_nothing_needs_is_removed(job: Pruned) -> None:
     assert job.kept() == [parent]
 
 
+@pytest.mark.slow
 def test_what_was_left_within_the_time_stays(job: Pruned) -> None:
     """By default for seven days: nothing is removed that a rollback may want."""
     for kept in job.kept("--with-snapshots", **{HOURS: "168"}):
@@ -103,6 +104,7 @@ def test_what_was_left_within_the_time_stays(job: Pruned) -> None:
     assert job.there() == [True] * 3
 
 
+@pytest.mark.slow
 def test_nobody_starts_from_what_is_gone(job: Pruned) -> None:
     """A rollback to a milestone of it is refused before anything is claimed."""
     assert job.kept("--with-snapshots")[0] is None
@@ -111,6 +113,7 @@ def test_nobody_starts_from_what_is_gone(job: Pruned) -> None:
         claims.start(f"{job.generations[0]}:1", None, True, "", UNREPLICATED)
 
 
+@pytest.mark.slow
 def test_who_was_promoted_at_a_time_is_read_off_the_stream(job: Pruned) -> None:
     """Between two promotions it is the one before; before the first milestone nobody."""
     name = job.writing.job.name
@@ -128,7 +131,7 @@ def retiring(job: Pruned) -> Retiring:
     return one
 
 
-@pytest.mark.variations
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["a rollback", "another one that prunes"])
 def test_who_begins_meanwhile_ends_who_prunes(job: Pruned, who: str) -> None:
     """What was looked at is not what stands there any more: nothing is removed that a claim needs by now."""
@@ -156,6 +159,7 @@ class Beside(Claims):
         return claim
 
 
+@pytest.mark.slow
 def test_a_claim_whose_parent_went_meanwhile_is_given_up(job: Pruned) -> None:
     """It says so, and leaves no candidate that could never begin."""
     claims = Beside(job.cluster, job.writing.job, "local", now_ms)

@@ -265,6 +265,7 @@ def test_answers_are_taken_apart_off_the_event_loop(view: View, monkeypatch: pyt
     assert {name.rpartition("_")[0] for name in names} == {"global"}, names
 
 
+@pytest.mark.slow
 def test_events_that_would_count_twice_are_refused(view: View) -> None:
     """Two regions that both name a partition: none of the two is counted, and the error says which."""
     both = theirs(view, sources=[["us", "sales", [0, 1]]]), theirs(view, sources=[["us", "sales", [1]]])
@@ -283,6 +284,7 @@ def test_events_that_would_count_twice_are_refused(view: View) -> None:
         assert {row["sales"] for row in answer["rows"]} == set(range(20)), "this region's own"
 
 
+@pytest.mark.slow
 def test_the_first_rows_of_a_merge_are_not_a_merge_of_first_rows(view: View) -> None:
     """Every row is merged before it is ranked, in both directions; beyond the bound the question is refused."""
     answer = json.loads(theirs(view))
@@ -322,6 +324,7 @@ def test_so_many_large_pages_and_no_more_are_read(view: View, monkeypatch: pytes
     assert client.get("/v1/stored", params={"limit": 10_000}).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_ranking_of_damaged_rows_is_refused(view: View) -> None:
     """Its rows are decoded one after another, when nothing can be left out any more: the region is named."""
     with (
@@ -332,6 +335,7 @@ def test_a_ranking_of_damaged_rows_is_refused(view: View) -> None:
         assert (refused.status_code, "region us: its rows cannot be read" in refused.text) == (503, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -363,6 +367,7 @@ def test_an_answer_that_is_none_is_the_regions_fault(view: View, changes: dict[s
         assert {row["sales"] for row in answer["rows"]} == set(range(20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("says", "reason"),
     [
@@ -382,6 +387,7 @@ def test_what_is_no_answer_is_the_regions_fault(view: View, says: Says, reason: 
         assert reason in missing["reason"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tokens", "shown"),
     [
@@ -404,6 +410,7 @@ def test_a_region_hears_its_own_token(view: View, tokens: str, shown: list[str |
         assert not any(token in repr(apis) for token in (OWN, THEIRS))
 
 
+@pytest.mark.slow
 def test_a_region_with_a_private_authority(view: View, tmp_path: Path) -> None:
     """Trusted by the file that is named for it, and by nothing else."""
     authority, other = Authority(tmp_path / "one"), Authority(tmp_path / "other")

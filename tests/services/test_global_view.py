@@ -140,6 +140,7 @@ def ranked(expected: dict[tuple[str, int], tuple[Any, ...]], column: int, limit:
     return sorted(expected, key=lambda at: (sign * expected[at][column], at))[:limit]
 
 
+@pytest.mark.slow
 def test_merged_answers_are_those_over_the_events_of_both(stage: Stage) -> None:
     """Points, ranges and scans, from either side; every answer names one milestone of each region."""
     tokens: list[str] = []
@@ -311,6 +312,7 @@ def test_the_owners_of_a_region_answer_together(stage: Stage) -> None:
         assert sorted(number for one in milestones[:2] for number in one["partitions"]) == [0, 1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("regions", "says"),
     [
@@ -327,6 +329,7 @@ def test_regions_that_cannot_be(stage: Stage, regions: str, says: str) -> None:
     assert (code, says in line) == (2, True), line
 
 
+@pytest.mark.slow
 def test_without_regions_there_is_no_global_view(stage: Stage) -> None:
     """409, and the setting."""
     with stage.serving("eu", CUTWATER_REGIONS="") as peer:

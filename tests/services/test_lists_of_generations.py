@@ -142,6 +142,7 @@ def test_a_candidate_and_the_promoted_generation_list_the_same_event_otherwise(r
     assert region.letters() == {0: (1, "undecodable"), 10: (3, "no key"), 20: (4, "no value")}
 
 
+@pytest.mark.slow
 def test_an_event_is_produced_again_once_in_all_generations(region: Region) -> None:
     """Under the promoted one, then its successor, then one that goes back behind both."""
     parent = region.epoch(G1, 0, {0: "undecodable"}, {})
@@ -161,6 +162,7 @@ def test_an_event_is_produced_again_once_in_all_generations(region: Region) -> N
     assert region.produced() == [0, 10, 11]
 
 
+@pytest.mark.slow
 def test_an_event_of_another_regions_copy_is_produced_again_on_the_own_source(region: Region) -> None:
     """The copy is the mirror's alone: a record that it has not written there would be no event of that region."""
     region.read = f"{region.source}.from-us"

@@ -162,6 +162,7 @@ def test_a_number_that_is_another_schema_here_is_a_gap(
     assert "another schema here" in gap.text
 
 
+@pytest.mark.slow
 def test_a_version_that_stands_here_is_not_overwritten(
     registries: tuple[StandIn, StandIn], looking: Callable[[], Looking]
 ) -> None:
@@ -183,6 +184,7 @@ def test_a_version_that_stands_here_is_not_overwritten(
     assert mirror.value("missing") == 1
 
 
+@pytest.mark.slow
 def test_a_version_that_is_registered_meanwhile_is_not_overwritten(
     registries: tuple[StandIn, StandIn], looking: Callable[[], Looking], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +208,7 @@ def test_a_version_that_is_registered_meanwhile_is_not_overwritten(
     assert here.modes == {}
 
 
+@pytest.mark.slow
 def test_where_nothing_may_be_written_it_is_compared(
     registries: tuple[StandIn, StandIn], looking: Callable[[], Looking]
 ) -> None:
@@ -244,6 +247,7 @@ def test_where_nothing_may_be_written_it_is_compared(
     assert gap.cause == SCHEMAS
 
 
+@pytest.mark.slow
 def test_a_registry_without_modes_is_said(
     registries: tuple[StandIn, StandIn], looking: Callable[[], Looking]
 ) -> None:
@@ -258,6 +262,7 @@ def test_a_registry_without_modes_is_said(
     assert here._subjects == {}
 
 
+@pytest.mark.slow
 def test_a_registry_that_takes_the_schema_and_not_its_number_is_found(
     registries: tuple[StandIn, StandIn], looking: Callable[[], Looking], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,6 +304,7 @@ def test_real_registries(job: Job, registries: tuple[StandIn, StandIn], tmp_path
         assert standing(ours) == [(1, numbers[0], OTHER), (2, numbers[1], V3)]
 
 
+@pytest.mark.slow
 def test_what_a_schema_refers_to_is_copied_first(
     registries: tuple[StandIn, StandIn], looking: Callable[[], Looking]
 ) -> None:
@@ -360,6 +366,7 @@ def test_a_mode_that_could_not_be_put_back_is_put_back_later(
     assert standing(here) == standing(there)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_asked_is_said_and_asked_again(
     registries: tuple[StandIn, StandIn], looking: Callable[[], Looking]
 ) -> None:
@@ -379,6 +386,7 @@ def test_what_cannot_be_asked_is_said_and_asked_again(
     assert standing(here) == standing(there)
 
 
+@pytest.mark.slow
 def test_a_look_ends(registries: tuple[StandIn, StandIn], looking: Callable[[], Looking]) -> None:
     """A slow registry holds nothing up for long, and the next look goes on where this one was."""
     there, _ = registries
@@ -395,6 +403,7 @@ def test_a_look_ends(registries: tuple[StandIn, StandIn], looking: Callable[[], 
     assert "took more than 20.0 s" in mirror.told.lines[0][2]["reason"]
 
 
+@pytest.mark.slow
 def test_a_registry_that_lets_nobody_in_does_not_differ(
     registries: tuple[StandIn, StandIn], looking: Callable[[], Looking]
 ) -> None:

@@ -108,6 +108,7 @@ def test_a_changelog_that_was_pruned_there(broker: Any, writing: Writing, events
         assert mirror.mirror.copier.stopped == {}
 
 
+@pytest.mark.slow
 def test_more_partitions_in_the_origin(broker: Any, writing: Writing, events: Events) -> None:
     """Found though nothing comes in the partitions that are read: events of new ones would be skipped silently."""
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
@@ -146,6 +147,7 @@ def test_a_stream_that_contradicts_itself(broker: Any, writing: Writing, events:
     assert len(arrivals(broker.cluster, writing.job)) == 1
 
 
+@pytest.mark.slow
 def test_records_without_a_position(broker: Any, writing: Writing, events: Events) -> None:
     """Something else writes where a copy should begin: left alone."""
     target = mirrored.from_origin(events.topic, "local")
@@ -161,6 +163,7 @@ def test_records_without_a_position(broker: Any, writing: Writing, events: Event
         mirror.until(lambda: (writing.topic, 0) in positions(broker.cluster, writing.job), "the changelog")
 
 
+@pytest.mark.slow
 def test_a_copy_that_was_replaced(broker: Any, writing: Writing, events: Events) -> None:
     """Its topic was deleted here: what is left of it is not gone on with."""
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
@@ -170,6 +173,7 @@ def test_a_copy_that_was_replaced(broker: Any, writing: Writing, events: Events)
         wait_stopped(mirror, events.topic, REPLACED)
 
 
+@pytest.mark.slow
 def test_somebody_else_writes_into_a_copy(broker: Any, writing: Writing, events: Events) -> None:
     """The offsets would be wrong from there on: nothing more is committed, and the mirror ends."""
     running = Running(make(broker.cluster, writing.cluster, writing.job))
@@ -187,6 +191,7 @@ def test_somebody_else_writes_into_a_copy(broker: Any, writing: Writing, events:
     require_held(writing, broker.cluster, found)
 
 
+@pytest.mark.slow
 def test_a_record_that_is_against_a_setting_of_the_copy(broker: Any, writing: Writing, events: Events) -> None:
     """Too far ahead of the brokers' clocks here: its topic stops, and the others are copied on."""
     own, target = broker.cluster, mirrored.from_origin(events.topic, "local")
@@ -226,6 +231,7 @@ def test_resync_begins_a_copy_anew(broker: Any, writing: Writing, events: Events
         require_held(writing, broker.cluster, one)
 
 
+@pytest.mark.slow
 def test_resync_of_what_is_not_copied(broker: Any, writing: Writing, events: Events) -> None:
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
         wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))

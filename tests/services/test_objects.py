@@ -29,6 +29,7 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
     return Objects(f"s3://{BUCKET}/{tmp_path.name}", request.getfixturevalue("s3").url)
 
 
+@pytest.mark.variations
 def test_what_is_written_is_read_listed_and_deleted(objects: Objects) -> None:
     assert objects.listed("a") == []
     assert (objects.read("a/x", 10), objects.size("a/x")) == (None, None)

@@ -78,6 +78,7 @@ def test_each_view_proves_its_own_partitions(writing: Writing, tmp_path: Path, c
         assert views[1].rows() == (2, held(writing, 2, set(sound)))
 
 
+@pytest.mark.slow
 def test_a_store_of_other_partitions_is_built_anew(writing: Writing, tmp_path: Path) -> None:
     """Nothing of a partition that went elsewhere is left, and what came is whole; the same ones stay."""
     writing.epoch(Sold(shop, 1, 10) for shop in SHOPS)
@@ -202,6 +203,7 @@ def test_a_cursor_of_another_division_is_refused() -> None:
     assert refused.value.status_code == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("peers", "peer", "says"),
     [

@@ -55,6 +55,7 @@ def test_json_logs_go_to_standard_output_and_so_does_the_error_that_ends_it(tmp_
     assert "cutwater commit-signal" not in ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -79,6 +79,7 @@ def test_events_are_encoded_and_keyed_as_the_job_says(broker: Any, job: Job) -> 
     assert sorted(event["value"] for _, event in events) == list(range(500))
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -51,6 +51,7 @@ def test_plan_and_doctor_look_at_its_topics(job: Promoted) -> None:
     assert "generation" not in told
 
 
+@pytest.mark.slow
 def test_status_names_it_whatever_the_stack_began_with(job: Promoted, broker: Any, tmp_path: Path) -> None:
     """This process plays the stack: its file says the first generation, the commit stream the second."""
     admin.create_topics(broker.cluster, [topics.events(job.after.job.topic, 1)])
@@ -75,6 +76,7 @@ def test_status_names_it_whatever_the_stack_began_with(job: Promoted, broker: An
     assert told["milestone"]["token"] == str(job.after.last.token if job.after.last else None)
 
 
+@pytest.mark.slow
 def test_another_regions_setting_is_a_finding(job: Promoted, monkeypatch: pytest.MonkeyPatch) -> None:
     """Said by `doctor` beside everything else that it finds."""
     monkeypatch.setenv("CUTWATER_REGION", "elsewhere")
@@ -82,6 +84,7 @@ def test_another_regions_setting_is_a_finding(job: Promoted, monkeypatch: pytest
     assert "CUTWATER_REGION says elsewhere" in told["generation"]["found"]
 
 
+@pytest.mark.slow
 def test_the_changelogs_subject_is_of_the_promoted_one(job: Promoted) -> None:
     """So a registry that allows no writers to register has it before the driver asks."""
     with StandIn().running() as registry:

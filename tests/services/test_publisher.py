@@ -122,6 +122,7 @@ def test_a_large_milestone_is_split_and_still_whole(writing: Writing, tmp_path: 
     assert len(plain(writing.cluster, writing.job)) == 190
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("mode", ["updates", "final"])
 def test_a_crash_between_two_parts_loses_and_repeats_nothing(
     writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
@@ -165,6 +166,7 @@ def test_a_milestone_of_few_large_rows_is_split_too(writing: Writing, tmp_path: 
     assert max(parts) >= 4, "the milestone must have been split"
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("changed", [Output(mode="final"), Output(format="json")])
 def test_another_mode_or_format_on_the_same_output_is_refused(
     writing: Writing, tmp_path: Path, changed: Output
@@ -314,6 +316,7 @@ def test_final_rows_come_once_when_the_watermark_has_closed_their_window(writing
     assert {change.kind for one in found for change in one.changes} == {"final"}
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("lost", [True, False])
 def test_finals_survive_a_restart_and_a_lost_store(writing: Writing, tmp_path: Path, lost: bool) -> None:
     """The store is rebuilt where its folder is gone; windows come once, when they are closed."""
@@ -329,6 +332,7 @@ def test_finals_survive_a_restart_and_a_lost_store(writing: Writing, tmp_path: P
     assert len(plain(writing.cluster, job)) == 80
 
 
+@pytest.mark.slow
 def test_a_window_closed_and_passed_by_the_horizon_at_once_is_still_published(
     writing: Writing, tmp_path: Path
 ) -> None:
@@ -342,6 +346,7 @@ def test_a_window_closed_and_passed_by_the_horizon_at_once_is_still_published(
     assert pieces(found[1]) == as_rows(sold(1, 5))
 
 
+@pytest.mark.slow
 def test_an_older_publisher_is_fenced(writing: Writing, tmp_path: Path) -> None:
     """A second publisher takes over; the first stops, and nothing comes twice.
 
@@ -366,6 +371,7 @@ def test_an_older_publisher_is_fenced(writing: Writing, tmp_path: Path) -> None:
     assert len(plain(writing.cluster, writing.job)) == 40 * epochs
 
 
+@pytest.mark.slow
 def test_rows_that_the_milestone_does_not_prove_are_never_published(writing: Writing, tmp_path: Path) -> None:
     """A wrong digest stops the publisher before the first record of that milestone."""
     with ExitStack() as stack:
@@ -379,6 +385,7 @@ def test_rows_that_the_milestone_does_not_prove_are_never_published(writing: Wri
     assert {row["sequence"] for row in plain(writing.cluster, writing.job)} == {1}
 
 
+@pytest.mark.slow
 def test_json_output(broker: Any, tmp_path: Path) -> None:
     """`output.format: json`: any consumer can read it; an end marker has no key and says `end`."""
     job = replace(make_job(tmp_path)[0], output=Output(format="json"))
@@ -398,6 +405,7 @@ def test_json_output(broker: Any, tmp_path: Path) -> None:
     assert sum(one["rows"] for one in values if "end" in one) == 1
 
 
+@pytest.mark.slow
 def test_a_token_that_is_not_there_is_refused(writing: Writing, tmp_path: Path) -> None:
     """An unknown token is an error that says what to do, from both sources; never a silent start elsewhere."""
     writing.epoch(sold(1, 5))

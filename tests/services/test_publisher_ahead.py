@@ -89,6 +89,7 @@ def test_only_the_rest_is_read_at_a_promotion(writing: Writing, tmp_path: Path, 
         assert kinds(found[2]) == {"update": as_rows(changed)}
 
 
+@pytest.mark.slow
 def test_what_is_loaded_is_proved_all_the_same(writing: Writing, tmp_path: Path) -> None:
     """A first milestone that says otherwise is not published."""
     with pytest.raises(DivergenceError, match="Rows were lost, changed or added"):
@@ -154,6 +155,7 @@ def test_a_promotion_of_another_one_is_handed_over_to(writing: Writing, tmp_path
     assert kinds(found[1]) == {"update": as_rows(sold(2, 1))}
 
 
+@pytest.mark.slow
 def test_a_rollback_to_what_was_before_the_horizon_reads_nothing_stale(writing: Writing, tmp_path: Path) -> None:
     """The published state is loaded with the windows that the rollback's has."""
     job, folder = writing.job, tmp_path / "store"
@@ -215,6 +217,7 @@ def ahead_in(folder: Path) -> set[str]:
     return {name.removesuffix(".ahead") for name in folder_names(folder) if name.endswith(".ahead")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("floor_ms", "later_ms", "taken"), [(5, 0, True), (6, 0, True), (4, 0, False), (5, DAY, False)]
 )

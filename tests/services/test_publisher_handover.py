@@ -41,6 +41,7 @@ def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
     made.close()
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("least_records", [1, BULK_RECORDS])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_hand_over_from_4_to_6_partitions_publishes_what_differs(
@@ -74,6 +75,7 @@ def test_a_hand_over_from_4_to_6_partitions_publishes_what_differs(
     assert not any(end.rewinds_to for end in ends(writing.cluster, job))
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("least_records", [1, BULK_RECORDS])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_rollback_takes_back_what_came_after(
@@ -110,6 +112,7 @@ def test_a_rollback_takes_back_what_came_after(
     assert folded(rows, 0) == expected(after, job)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("least_records", [1, BULK_RECORDS])
 @pytest.mark.parametrize("mode", MODES)
 def test_what_changed_before_the_new_horizon_passed_it_is_said(
@@ -134,6 +137,7 @@ def folded_at(writing: Writing, after: Next, job: Job, sequence: int) -> Rows:
     return folded(told(writing, job), 0)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("mode", MODES)
 def test_a_publisher_that_starts_late_goes_through_both_generations(
     writing: Writing, tmp_path: Path, mode: str
@@ -169,6 +173,7 @@ def test_an_output_that_begins_behind_a_hand_over_has_the_promoted_state(writing
     assert kinds(found) == {"update": as_rows(sold(1, 5) + sold(2, 8))}
 
 
+@pytest.mark.slow
 def test_json_says_it_all_too(broker: Any, tmp_path: Path) -> None:
     """In JSON a tombstone's measures are null, and the end marker says where it rewinds to."""
     job = replace(make_job(tmp_path, partitions=4)[0], output=Output(format="json"))
@@ -190,6 +195,7 @@ def test_json_says_it_all_too(broker: Any, tmp_path: Path) -> None:
     assert folded(told(writing, job), 0) == expected(after, job)
 
 
+@pytest.mark.slow
 def test_where_the_published_state_is_lost_every_row_is_a_correction(writing: Writing, tmp_path: Path) -> None:
     """Two days late, and something stands above the old generation's last cut: compaction may have come."""
 
@@ -239,6 +245,7 @@ def test_an_old_changelog_that_is_deleted_does_not_end_the_output(
     assert folded(told(writing, job), 0) == expected(after, job)
 
 
+@pytest.mark.slow
 def test_partitions_that_were_added_to_the_output_are_refused(writing: Writing, tmp_path: Path) -> None:
     """Keys would move to other partitions, where readers see them out of order."""
     writing.epoch(sold(1, 5))

@@ -132,6 +132,7 @@ def test_faults_that_pass_are_tried_again(stand_in: StandIn) -> None:
     assert stand_in.faults == []
 
 
+@pytest.mark.slow
 def test_a_fault_that_stays_ends_within_the_attempts(stand_in: StandIn) -> None:
     """Bounded: so many requests and no more, then exit code 4 with the address and the registry's word."""
     stand_in.faults = [500] * 10
@@ -154,6 +155,7 @@ def test_a_slow_registry_is_given_up(stand_in: StandIn) -> None:
     assert stand_in.requests >= 1
 
 
+@pytest.mark.slow
 def test_a_registry_that_is_not_there_is_named() -> None:
     """Nobody listens: the address, and the setting that names it."""
     with (
@@ -163,6 +165,7 @@ def test_a_registry_that_is_not_there_is_named() -> None:
         registry.versions("orders")
 
 
+@pytest.mark.slow
 def test_a_login_is_sent_and_a_refusal_names_the_settings(stand_in: StandIn, tmp_path: Path) -> None:
     """401 is not tried again; with the right user it works; the password is in no message."""
     stand_in.login = ("ann", "s3cret-word")
@@ -180,6 +183,7 @@ def test_a_login_is_sent_and_a_refusal_names_the_settings(stand_in: StandIn, tmp
         assert right.register("orders", V1) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -197,6 +201,7 @@ def test_a_version_that_is_no_use_is_named(stand_in: StandIn, body: dict[str, An
         registry.versions("odd")
 
 
+@pytest.mark.slow
 def test_an_address_that_is_no_registry_is_named(stand_in: StandIn) -> None:
     """Another service, or a wrong path: the answer's code and the address."""
     with (
@@ -206,6 +211,7 @@ def test_an_address_that_is_no_registry_is_named(stand_in: StandIn) -> None:
         registry.versions("orders")
 
 
+@pytest.mark.slow
 def test_a_refused_schema_shows_the_registry_s_reason(stand_in: StandIn) -> None:
     """409: the registry's own rule of compatibility."""
     stand_in.faults = [409]

@@ -431,6 +431,7 @@ def test_a_reader_that_takes_nothing_is_let_go(told: Callable[..., Told], monkey
         until(lambda: one.changes.followers == 0, "the reader to be let go")
 
 
+@pytest.mark.slow
 def test_readers_are_counted_and_bounded(told: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
     """One more than the bound is refused; who leaves makes room; heartbeats come while nothing does."""
     monkeypatch.setattr(route, "HEARTBEAT_S", 0.05)
@@ -466,6 +467,7 @@ def test_nothing_is_kept_for_nobody(told: Callable[..., Told]) -> None:
     assert (one.changes.size, one.changes.after(4)) == (0, None)
 
 
+@pytest.mark.slow
 def test_a_milestone_too_large_is_a_reset(told: Callable[..., Told]) -> None:
     """It is not gathered beyond the bound."""
     one = told(bytes_max=2_000)
@@ -476,6 +478,7 @@ def test_a_milestone_too_large_is_a_reset(told: Callable[..., Told]) -> None:
         assert next(found)[::2] == ("reset", token(2))
 
 
+@pytest.mark.slow
 def test_the_end_of_the_process_is_not_held_up(broker: Any, tmp_path: Path) -> None:
     """SIGTERM while somebody follows."""
     job, path = make_job(tmp_path)

@@ -67,6 +67,7 @@ PARTS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("how", ["steps", "chunks", "workers"])
 def test_a_view_holds_its_part_and_proves_the_whole(stage: Stage, part: dict[str, Any], how: str) -> None:
@@ -170,6 +171,7 @@ def test_mistakes_are_one_line(restore: Command, arguments: list[str], says: str
     assert not restore.data.exists()
 
 
+@pytest.mark.slow
 def test_a_replica_follows_and_says_what_it_lacks(stage: Stage) -> None:
     """Of a selection; each answer names it, other keys are refused, and what it holds is verified."""
     part: dict[str, Any] = {"prefixes": ["EW"], "since_ms": 2 * HOUR_MS}

@@ -117,6 +117,7 @@ def test_some_partitions(restore: Command) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--dry-run", "--json"])
 def test_a_view_of_other_partitions_stays_as_it_is(restore: Command, option: str) -> None:
     """Refused, with both named: a rehydrator would empty it, which nobody has asked for here."""
@@ -134,6 +135,7 @@ def test_a_dry_run_over_a_folder(restore: Command) -> None:
     assert restore.rows() == (2, restore.writing.by_sequence[2])
 
 
+@pytest.mark.slow
 def test_of_the_partitions_that_the_settings_name(restore: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder of a rehydrator that shares them is brought on by the same settings."""
     peers = ["http://a:1", "http://b:1"]
@@ -144,6 +146,7 @@ def test_of_the_partitions_that_the_settings_name(restore: Command, monkeypatch:
     assert restore.rows(part)[0] == 3
 
 
+@pytest.mark.slow
 def test_a_part_of_a_later_milestone_is_not_taken_for_an_earlier_one(restore: Command) -> None:
     """A restore that was broken off may hold rows above the cut that is wanted now."""
     folder, job = restore.folder, restore.writing.job
@@ -175,6 +178,7 @@ def shelf(restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return shelf_of(writing, objects)
 
 
+@pytest.mark.slow
 def test_from_a_snapshot_and_what_came_since(restore: Command, shelf: Shelf) -> None:
     """Only the rest is read of the changelog; without snapshots all of it is."""
     restore.writing.epoch([Sold("latest", 9, 1)])
@@ -185,6 +189,7 @@ def test_from_a_snapshot_and_what_came_since(restore: Command, shelf: Shelf) -> 
     assert restore.rows() == (5, restore.writing.by_sequence[5])
 
 
+@pytest.mark.slow
 def test_an_old_milestone_that_only_a_snapshot_holds(restore: Command, shelf: Shelf) -> None:
     """Compaction has overtaken it: what the changelog could give is refused, and the snapshot has it."""
     old = now_ms() - 48 * HOUR_MS
@@ -215,6 +220,7 @@ def lacking(restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return lower_ms
 
 
+@pytest.mark.slow
 def test_what_was_evicted_from_a_snapshot_is_read(restore: Command, lacking: int) -> None:
     """The changelog has it still, above an older snapshot or alone."""
     told = restore.json("--dry-run")
@@ -226,6 +232,7 @@ def test_what_was_evicted_from_a_snapshot_is_read(restore: Command, lacking: int
     assert restore.rows() == (4, restore.writing.by_sequence[4])
 
 
+@pytest.mark.slow
 def test_what_was_evicted_and_cannot_be_had_is_told(restore: Command, lacking: int) -> None:
     """Only the snapshot holds the milestone: before, after, and once the folder is there."""
     old, writing = now_ms() - 48 * HOUR_MS, restore.writing
@@ -240,6 +247,7 @@ def test_what_was_evicted_and_cannot_be_had_is_told(restore: Command, lacking: i
     assert len(state) > 1
 
 
+@pytest.mark.slow
 def test_a_damaged_snapshot_is_passed_over_and_said(restore: Command, shelf: Shelf) -> None:
     """The next older one is taken, and more of the changelog is read; the rows are the same."""
     manifest = shelf.manifest(4)
@@ -255,6 +263,7 @@ def test_a_damaged_snapshot_is_passed_over_and_said(restore: Command, shelf: She
     assert restore.rows() == (4, restore.writing.by_sequence[4])
 
 
+@pytest.mark.slow
 def test_a_job_that_has_been_idle_for_long(restore: Command) -> None:
     """Its stream ends with thousands of heartbeats."""
     for _ in range(8):
@@ -262,6 +271,7 @@ def test_a_job_that_has_been_idle_for_long(restore: Command) -> None:
     assert restore.json("--dry-run")["token"] == "g1-local-00000000:3"
 
 
+@pytest.mark.slow
 def test_by_workers_too(restore: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Much is loaded by processes of their own."""
     monkeypatch.setattr(Bulk, "pays", lambda _self, _slices: True)
@@ -269,6 +279,7 @@ def test_by_workers_too(restore: Command, monkeypatch: pytest.MonkeyPatch) -> No
     assert restore.rows() == (3, restore.writing.by_sequence[3])
 
 
+@pytest.mark.slow
 def test_a_milestone_that_compaction_has_overtaken_is_refused_with_those_that_can_be_had(restore: Command) -> None:
     old = now_ms() - 48 * HOUR_MS
     restore.writing.epoch([Sold("old", 1, 1)], written_ms=old, epoch_started_ms=old)
@@ -279,6 +290,7 @@ def test_a_milestone_that_compaction_has_overtaken_is_refused_with_those_that_ca
     assert "there are g1-local-00000000:1 to g1-local-00000000:2" in refused.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -294,6 +306,7 @@ def test_mistakes_are_one_line(restore: Command, arguments: list[str], says: str
     assert says in " ".join(refused.output.split())
 
 
+@pytest.mark.slow
 def test_a_folder_that_a_rehydrator_serves_from_is_refused(restore: Command) -> None:
     with following(restore.writing.cluster, restore.writing.job, restore.folder) as view:
         view.wait_for(3)

@@ -87,6 +87,7 @@ def test_the_rows_of_the_very_milestone_whatever_came_since(
     assert 0 < len(found[1]) < 300
 
 
+@pytest.mark.slow
 def test_owners_of_parts_give_it_together(writing: Writing, tmp_path: Path, objects: Objects) -> None:
     """Each the partitions that nobody has given yet; a part alone is refused."""
     parts = [frozenset({0, 2}), frozenset({1, 2})]
@@ -121,6 +122,7 @@ def test_what_is_damaged_is_named_and_the_next_one_is_taken(
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_in_place_of_a_damaged_one_another_is_taken_in_an_empty_store(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:
@@ -153,6 +155,7 @@ def damage(objects: Objects, writing: Writing, partitions: Partitions | None) ->
     return shelf.names.file(largest.object)
 
 
+@pytest.mark.slow
 def test_a_killed_fetch_is_gone_on_with(writing: Writing, tmp_path: Path, objects: Objects) -> None:
     """What is whole on this disk is used: the store is not needed for it any more."""
     writing.epoch(sales(1))
@@ -164,6 +167,7 @@ def test_a_killed_fetch_is_gone_on_with(writing: Writing, tmp_path: Path, object
     assert read(writing, seeds(writing, objects, parent), folder) == (["all"], writing.by_sequence[1])
 
 
+@pytest.mark.slow
 def test_what_lies_there_of_another_milestone_gives_way(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:
@@ -177,6 +181,7 @@ def test_what_lies_there_of_another_milestone_gives_way(
     assert read(writing, seeds(writing, objects, parent), folder) == (["all"], writing.by_sequence[2])
 
 
+@pytest.mark.slow
 def test_told_to_stop_it_ends_and_leaves_what_is_fetched(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:
@@ -196,6 +201,7 @@ def test_told_to_stop_it_ends_and_leaves_what_is_fetched(
     assert read(writing, one, folder) == (["all"], writing.by_sequence[1])
 
 
+@pytest.mark.slow
 def test_every_refusal_says_why(writing: Writing, tmp_path: Path, objects: Objects) -> None:
     """No store, none of that milestone, a file that is missing, a fork's milestone of that number."""
     writing.epoch(sales(1))
@@ -224,6 +230,7 @@ def refused(writing: Writing, objects: Objects | None, parent: Milestone) -> str
     return str(error.value)
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_is_no_refusal(writing: Writing, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may hold the snapshot: exit code 4, and the same may be asked again."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

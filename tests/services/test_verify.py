@@ -155,6 +155,7 @@ def test_windows_that_the_view_has_evicted_are_not_missed(stage: Stage, monkeypa
         assert answers(stage.verify(url))[VIEW] == (Verdict.DIFFERENT, 2, 40)
 
 
+@pytest.mark.slow
 def test_a_row_changed_in_the_views_store_is_named(stage: Stage) -> None:
     """RocksDB's files hold another value: the view is suspected, and the values stand side by side."""
     stage.publish()
@@ -174,6 +175,7 @@ def test_a_row_changed_in_the_views_store_is_named(stage: Stage) -> None:
     assert pieces == {CHANGELOG: 27, VIEW: 999, OUTPUT: 27}
 
 
+@pytest.mark.slow
 def test_an_old_row_that_a_zombie_wrote_again_on_the_changelog_is_named(stage: Stage) -> None:
     """View and output stepped past it by its headers: it is outvoted, though its milestone is proved."""
     stage.publish()
@@ -204,6 +206,7 @@ def test_a_milestone_that_does_not_prove_its_rows_is_said(stage: Stage) -> None:
     assert found[VIEW].verdict is found[OUTPUT].verdict is Verdict.UNKNOWN
 
 
+@pytest.mark.slow
 def test_a_row_that_is_missing_on_the_output_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its end markers agree with each other: only the comparison can tell."""
     whole = Changed.pieces
@@ -224,6 +227,7 @@ def test_a_row_that_is_missing_on_the_output_is_named(stage: Stage, monkeypatch:
     assert found.values[OUTPUT] is None
 
 
+@pytest.mark.slow
 def test_a_strangers_row_on_the_output_is_named(stage: Stage) -> None:
     """It is in no end marker's count, and another value than everywhere else."""
     stage.publish()
@@ -260,6 +264,7 @@ def test_finals_are_compared_for_closed_windows_only(stage: Stage) -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_compaction_may_have_taken_is_no_false_alarm(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two days later an idle job's milestone is compared; once something stands above its cut it cannot be."""
     stage.publish()
@@ -278,6 +283,7 @@ def test_a_comparison_is_bounded(stage: Stage) -> None:
     assert answers(stage.verify("", places=(CHANGELOG,), rows_max=40)) == {CHANGELOG: (Verdict.EQUAL, 40, 0)}
 
 
+@pytest.mark.slow
 def test_a_view_that_is_away_is_not_compared(stage: Stage) -> None:
     """The others still are; the answer says which place could not be asked, and why."""
     stage.publish()
@@ -286,6 +292,7 @@ def test_a_view_that_is_away_is_not_compared(stage: Stage) -> None:
     assert answers(result)[OUTPUT] == (Verdict.EQUAL, 40, 0)
 
 
+@pytest.mark.slow
 def test_an_export_asks_for_the_token_and_ends_with_its_number_of_rows(stage: Stage) -> None:
     """All rows at one milestone; without the token none."""
     token = "0123456789abcdef"

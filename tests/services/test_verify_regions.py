@@ -119,6 +119,7 @@ def test_a_true_copy_is_equal(pair: Pair) -> None:
     assert result.held[0].rows == 2
 
 
+@pytest.mark.slow
 def test_what_differs_is_named_by_shard_key_and_window(pair: Pair) -> None:
     """One value changed in the copy, one key gone, one added; nothing else is looked at."""
     pair.forge(
@@ -156,6 +157,7 @@ def test_a_milestone_in_the_middle_of_the_copy(pair: Pair) -> None:
     assert named(pair.compared(at=Token(GENERATION, 4))) == {"shop-7": {ORIGIN: 307, "there": 999}}
 
 
+@pytest.mark.slow
 def test_the_rate_is_bounded(pair: Pair) -> None:
     """By a clock that only waiting moves: never more was read than one piece ahead of what the time allows."""
     moment, rate, most = 0.0, 1_000, 0
@@ -183,6 +185,7 @@ def test_the_rate_is_bounded(pair: Pair) -> None:
     assert moment >= (result.size - most) / rate > 1
 
 
+@pytest.mark.slow
 def test_without_a_common_milestone_it_says_so(pair: Pair, broker: Any, tmp_path: Path) -> None:
     """Nothing copied or arrived, one that has not arrived or that the origin does not hold, one cluster."""
     with pytest.raises(UsageError, match="nothing of region elsewhere is copied"):
@@ -208,6 +211,7 @@ def test_without_a_common_milestone_it_says_so(pair: Pair, broker: Any, tmp_path
     quiet.close()
 
 
+@pytest.mark.slow
 def test_an_origin_whose_stream_was_replaced_is_told(pair: Pair) -> None:
     """The token is there, and is another milestone's."""
     assert pair.writing.last is not None

@@ -59,6 +59,7 @@ def killed(cluster: Cluster, job: Path, folder: Path, sequence: int, name: str, 
     assert done.returncode == -signal.SIGKILL, f"the kill did not happen: {done.stderr[-2000:]}"
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(
     ("name", "calls", "before"), [("put", 3, False), ("commit", 1, True), ("commit", 1, False)]
 )
@@ -75,6 +76,7 @@ def test_killed_while_it_restores(broker: Any, tmp_path: Path, name: str, calls:
     writing.close()
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(
     ("name", "calls", "before"), [("put", 4, False), ("commit", 1, True), ("commit", 1, False)]
 )
@@ -99,6 +101,7 @@ def test_killed_while_it_steps(broker: Any, tmp_path: Path, name: str, calls: in
     writing.close()
 
 
+@pytest.mark.slow
 def test_jump_broken_off_is_not_shown_as_an_earlier_milestone(broker: Any, tmp_path: Path) -> None:
     """I1: after a jump to 4 that died, the store holds rows of 4: 2 and 3 may not be shown with them."""
     job, _ = make_job(tmp_path)

@@ -89,6 +89,7 @@ def test_row_written_twice_by_one_attempt_counts_once(writing: Writing, tmp_path
         assert view.rows() == (2, writing.by_sequence[2])
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("chunk_rows", [1_000, 4])
 @pytest.mark.parametrize("change", ["digest", "rows", "lost"])
 def test_rows_that_do_not_match_stop_the_view(
@@ -161,6 +162,7 @@ def test_large_milestone_is_whole_or_not_shown(writing: Writing, tmp_path: Path)
         assert all(values == {sequence} for sequence, values in states), "no mixture was ever seen"
 
 
+@pytest.mark.slow
 def test_markers_and_unfinished_transactions_do_not_hang(broker: Any, tmp_path: Path) -> None:
     """A cut may end on a transaction's marker: the range ends by position, not by the last record's offset."""
     job, _ = make_job(tmp_path, partitions=1)
@@ -203,6 +205,7 @@ def test_cut_above_the_end_of_the_log_waits(writing: Writing, tmp_path: Path) ->
         assert view.rows() == (2, {("a", HOUR_MS): 2})
 
 
+@pytest.mark.slow
 def test_horizon_hides_and_drops(writing: Writing, tmp_path: Path) -> None:
     """Windows ending at or below the horizon are not shown, on the tail and on a restore; segments are dropped."""
     writing.epoch(Sold("a", hour, hour) for hour in range(40))
@@ -222,6 +225,7 @@ def test_horizon_hides_and_drops(writing: Writing, tmp_path: Path) -> None:
         assert view.rows() == (3, writing.by_sequence[3])
 
 
+@pytest.mark.slow
 def test_tombstone_above_the_horizon_stops_the_view(writing: Writing, tmp_path: Path) -> None:
     """Tombstones are garbage collection: one for a live row means that somebody else writes here."""
     writing.epoch([Sold("a", 1, 1), Sold("b", 1, 1)])
@@ -233,6 +237,7 @@ def test_tombstone_above_the_horizon_stops_the_view(writing: Writing, tmp_path: 
         assert view.rows() == (1, {("a", HOUR_MS): 1, ("b", HOUR_MS): 1})
 
 
+@pytest.mark.slow
 def test_gap_and_fork_in_the_stream_stop_the_view(writing: Writing, tmp_path: Path) -> None:
     """A milestone that does not name the hash of the one before is a fork: it is not applied."""
     writing.epoch([Sold("a", 1, 1)])
@@ -243,6 +248,7 @@ def test_gap_and_fork_in_the_stream_stop_the_view(writing: Writing, tmp_path: Pa
         assert view.rows() == (1, {("a", HOUR_MS): 1})
 
 
+@pytest.mark.slow
 def test_age_is_told_by_commit_and_heartbeat(writing: Writing, tmp_path: Path) -> None:
     """The age counts from the commit, or from the newest heartbeat of that very milestone."""
     shown = writing.epoch([Sold("a", 1, 1)])
@@ -256,6 +262,7 @@ def test_age_is_told_by_commit_and_heartbeat(writing: Writing, tmp_path: Path) -
         assert view.view.age_ms(newer, newer.committed_ms + 700) == 700
 
 
+@pytest.mark.slow
 def test_compaction_leaves_gaps_and_overtakes(broker: Any, tmp_path: Path) -> None:
     """A milestone whose values compaction took is not shown; the next that can be whole is, in spite of gaps."""
     job, _ = make_job(tmp_path, partitions=1)

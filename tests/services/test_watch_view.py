@@ -60,6 +60,7 @@ def test_the_slowest_of_several_counts(second: str, sequence: int) -> None:
         assert asked(one) == 7
 
 
+@pytest.mark.slow
 def test_a_standby_shows_its_owners_part() -> None:
     """The part is as new as the newest of those that hold it: that one answers readers."""
     token = "g1-local-00000000"
@@ -74,6 +75,7 @@ def test_a_standby_shows_its_owners_part() -> None:
         assert asked("http://127.0.0.1:1|http://127.0.0.1:2", other) == 0
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("nonsense", [{"token": 7}, {"token": "g1"}, [], None])
 def test_one_that_cannot_say_counts_as_nothing(nonsense: object) -> None:
     """Away, or not a rehydrator at all."""

@@ -104,7 +104,7 @@ def oracle(made: list[dict[str, Any]], kind: str) -> dict[tuple[str, int], dict[
     return {(row[0], row[1]): dict(zip(names[2:], row[2:], strict=True)) for row in relation.fetchall()}
 
 
-@pytest.fixture(scope="module", params=WINDOWS)
+@pytest.fixture(scope="module", params=["sliding", pytest.param("tumbling", marks=pytest.mark.slow)])
 def both(request: pytest.FixtureRequest, broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """(served state, oracle's state, the running job and its milestone) of one kind of window."""
     kind, made = request.param, events()
