@@ -32,7 +32,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[SmallDisk]:
-    """A file system of its own, in memory. Needs the right to mount one: without it the test fails."""
+    """A file system of its own, in memory. A test with one has the mark `needs("mount")`."""
     folder.mkdir(parents=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -33,8 +34,10 @@ TOOLS = {
     "promtool": lambda: shutil.which("promtool") is not None,
     "docker": lambda: shutil.which("dockerd") is not None or _engine_answers(),
     "native": usable,
+    "mount": lambda: shutil.which("mount") is not None and os.geteuid() == 0,
 }
-"""What a machine may lack, and how that is found out. `native` is what `make native` builds, with Rust."""
+"""What a machine may lack, and how that is found out. `native` is what `make native` builds, with Rust; `mount`
+is the right to mount a small file system, which is filled."""
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.server
+import os
 import re
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from cutwater.adapters.settings import Settings
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "deploy" / "images"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
+BASH = shutil.which("bash", path=f"{os.environ['PATH']}{os.pathsep}{os.defpath}") or "bash"
 DOCKERFILES = sorted(IMAGES.glob("*.Dockerfile"))
 
 
@@ -63,7 +66,7 @@ def test_an_image_is_built_from_what_is_there(file: Path) -> None:
 
 @pytest.mark.parametrize("script", ["base", "build", "healthy", "kafka/run", "prometheus/files"])
 def test_a_script_can_be_read_and_run(script: str) -> None:
-    subprocess.run(["bash", "-n", IMAGES / script], check=True, timeout=10)
+    subprocess.run([BASH, "-n", IMAGES / script], check=True, timeout=10)
     assert (IMAGES / script).stat().st_mode & 0o111
 
 

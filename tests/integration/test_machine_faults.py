@@ -76,6 +76,7 @@ def test_a_broker_that_is_slow(tmp_path: Path) -> None:
     assert "restarting" not in demo.text()
 
 
+@pytest.mark.needs("mount")
 def test_the_disk_of_the_view_is_full_for_a_while(
     broker: Any, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

@@ -18,7 +18,8 @@ from cutwater.views.leftovers import ahead_of
 from cutwater.views.store import folder_of
 from smalldisk import SmallDisk, small_disk
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.needs("mount")
+
 
 KEYS = 2_000
 KEYS_AHEAD, NAME = 24_000, 500

@@ -27,6 +27,8 @@ from cutwater.views.store import Store, folder_of, restoring_folder
 from cutwater.views.view import State
 from smalldisk import SmallDisk, small_disk
 
+pytestmark = pytest.mark.needs("mount")
+
 PAGE_BYTES = 4096
 ROOM = 96 << 10
 """Left on the full disk: the fault comes in the middle of a milestone, not before it."""

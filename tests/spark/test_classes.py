@@ -13,6 +13,7 @@ from changelogs import make_job
 
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import UsageError
+from cutwater.local.spark_runtime import spark_environment
 from cutwater_spark.session import configuration
 
 ARCHIVE = os.environ.get("CUTWATER_SPARK_CLASSES", "")
@@ -29,7 +30,8 @@ builder.getOrCreate().range(1).count()
 def test_sparks_classes_come_from_the_archive() -> None:
     """Thousands of Spark's own classes are mapped, not parsed."""
     call = [sys.executable, "-c", PROGRAM, ARCHIVE]
-    done = subprocess.run(call, capture_output=True, text=True, timeout=120, check=True)
+    env = {**os.environ, **spark_environment()}
+    done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=120, check=True)
     mapped = re.findall(r"org\.apache\.spark\.\S+ source: shared objects file \(top\)", done.stdout)
     assert len(mapped) > 2_000, f"delete {ARCHIVE}: it is of another Java or Spark"
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from cutwater.core.errors import MachineError
 from cutwater.local.java import find_java, java_home
 
+CLASSES_SECONDS_MAX = 600
+
 
 def spark_environment(java: Path | None = None) -> dict[str, str]:
     """The variables by which Spark's scripts find the very Java and the very Python that run here.
@@ -34,7 +36,12 @@ def write_classes(archive: Path) -> None:
     """Have Spark write the archive of its classes. MachineError: it could not; its last words are in the error."""
     command = [sys.executable, "-m", "cutwater_spark.classes", str(archive)]
     env = {**os.environ, **spark_environment()}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, check=False, timeout=CLASSES_SECONDS_MAX
+        )
+    except subprocess.TimeoutExpired:
+        raise MachineError(f"Spark wrote no archive of its classes within {CLASSES_SECONDS_MAX} s") from None
     if done.returncode:
         told = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
         raise MachineError(f"The archive of Spark's classes was not written to {archive}:\n{told}")
