@@ -10,7 +10,6 @@ import pytest
 import typer.main
 
 from cutwater.cli.main import app
-from cutwater.cli.state import keys_last
 from cutwater.cli.verbs import VERBS
 
 HEAVY = (
@@ -100,20 +99,3 @@ def test_the_list_says_what_each_verb_says_of_itself() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     told = {name: " ".join((one.help or "").split("\n\n")[0].split()) for name, one in commands.items()}
     assert told == {name: line for name, (_, line) in VERBS.items()}
-
-
-@pytest.mark.parametrize(
-    ("given", "taken"),
-    [
-        (["-5"], ["--", "-5"]),
-        (["-5", "--limit", "3"], ["--limit", "3", "--", "-5"]),
-        (["--from", "-5", "JFK"], ["--from", "-5", "JFK"]),
-        (["--json", "-x"], ["--json", "--", "-x"]),
-        (["--", "-5"], ["--", "-5"]),
-        (["--limt", "3"], ["--limt", "3"]),
-        (["JFK", "-n", "3"], ["JFK", "-n", "3"]),
-    ],
-)
-def test_a_key_may_begin_with_a_dash(given: list[str], taken: list[str]) -> None:
-    """Of options with two dashes a mistake stays a mistake."""
-    assert keys_last(given, {"--limit": True, "--from": True, "--json": False, "-n": True}) == taken

@@ -20,10 +20,10 @@ from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.generations import Generation
+from cutwater.core.key_path import path_of
 from cutwater.core.mirrored import from_origin
 from cutwater.core.moments import iso_ms
 from cutwater.local.ports import free_ports
-from cutwater.rehydrator.peers import path_of
 
 TOKEN = "a-token-of-enough-letters"
 SHOPS = [*(f"shop-{number}" for number in range(25)), "a/b", "ü?x=1", ".."]

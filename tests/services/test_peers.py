@@ -12,13 +12,13 @@ from changelogs import GENERATION, Sold, Writing, encoded, following, make_job, 
 from fastapi import HTTPException
 from rehydrating import Process, running
 
+from cutwater.core.key_path import path_of
 from cutwater.core.shards import ShardMap
 from cutwater.core.sharing import held_by, owners
 from cutwater.local.ports import free_ports
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers as AllPeers
-from cutwater.rehydrator.peers import path_of
 from cutwater.views.store import Store
 
 TOKEN = "a-token-of-enough-letters"

@@ -13,9 +13,9 @@ from rehydrating import Process, running
 from test_bulk import Restoring
 from test_restore_cli import Command
 
+from cutwater.core.key_path import path_of
 from cutwater.core.selection import Selection
 from cutwater.core.verification import CHANGELOG, VIEW, Verdict
-from cutwater.rehydrator.peers import path_of
 from cutwater.verify.run import Request, Result, verify
 from cutwater.views.bulk import Bulk
 from cutwater.views.layout import Window, segment_ms, storage_key

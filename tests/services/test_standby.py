@@ -15,9 +15,9 @@ from changelogs import GENERATION, Sold, Writing, make_job, until
 from rehydrating import Process, running
 
 from cutwater.adapters.settings import load_settings
+from cutwater.core.key_path import path_of
 from cutwater.core.verification import CHANGELOG, VIEW, Sum, Verdict
 from cutwater.local.ports import free_ports
-from cutwater.rehydrator.peers import path_of
 from cutwater.verify.run import Request, verify
 
 TOKEN = "a-token-of-enough-letters"

@@ -13,9 +13,9 @@ from rehydrating import Process, running
 from test_standby import GATED, Crew
 
 from cutwater.adapters.hashing import key_hash
+from cutwater.core.key_path import path_of
 from cutwater.core.shards import ShardMap
 from cutwater.core.sharing import owners
-from cutwater.rehydrator.peers import path_of
 
 SHOPS = [f"s{number}" for number in range(24)]
 

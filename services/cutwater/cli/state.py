@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
-from typer.core import TyperCommand
 
+from cutwater.cli.key_command import KeyCommand
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import handled, out, print_json, table
 from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.key_path import path_of
 from cutwater.core.text_tables import Column, ranked
 from cutwater.local import running
 
@@ -21,7 +21,9 @@ _NAMES = ("key", "window_start", "window_end")
 
 @handled
 def get(
-    key: Annotated[str, typer.Argument(help="The group key, for example an airport.")],
+    key: Annotated[
+        str, typer.Argument(help="The group key, as JFK or -5; behind -- where it begins with two dashes.")
+    ],
     start: Annotated[str | None, typer.Option("--from", help="First window start, ISO 8601 or ms.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="Window starts before this, ISO 8601 or ms.")] = None,
     at_least: Annotated[str | None, typer.Option(help="Wait until the view has reached this token.")] = None,
@@ -38,7 +40,7 @@ def get(
     stack = running.require(settings.data_dir)
     wanted = {"from": start, "to": end, "at_least": at_least, "limit": limit}
     query = {name: value for name, value in wanted.items() if value is not None}
-    answer = _ask(f"{stack.api_url}/v1/state/{_path(key)}", query, settings.api_headers)
+    answer = _ask(f"{stack.api_url}{_path(key)}", query, settings.api_headers)
     if as_json:
         print_json(answer)
         return
@@ -61,35 +63,11 @@ def _within(start: str | None, end: str | None) -> str:
     return " ".join(f"{word} {moment}" for word, moment in (("from", start), ("before", end)) if moment)
 
 
-class KeyCommand(TyperCommand):
-    """A verb whose argument may begin with a dash: `cutwater get -5` asks for the key -5."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, keys_last(args, self._takes_value()))
-
-    def _takes_value(self) -> dict[str, bool]:
-        """Of each option's names, whether a value follows."""
-        options: list[Any] = [one for one in self.params if one.param_type_name == "option"]
-        return {name: not one.is_flag for one in options for name in (*one.opts, *one.secondary_opts)}
-
-
-def keys_last(args: list[str], takes_value: dict[str, bool]) -> list[str]:
-    """The same arguments, with what has one dash and is no option behind `--`, where nothing is an option."""
-    options: list[str] = []
-    keys: list[str] = []
-    value_follows = False
-    for at, one in enumerate(args):
-        if one == "--":
-            return [*options, "--", *keys, *args[at + 1 :]]
-        is_key = one.startswith("-") and not one.startswith("--") and one not in takes_value
-        (keys if is_key and not value_follows else options).append(one)
-        value_follows = not value_follows and takes_value.get(one, False)
-    return [*options, "--", *keys] if keys else options
-
-
 def _path(key: str) -> str:
-    """A key as a part of a path. Clients resolve dots as folders, so these are escaped, too."""
-    return quote(key, safe="").replace(".", "%2E")
+    try:
+        return path_of(key)
+    except UnicodeEncodeError:
+        raise UsageError(f"the key {key!r} is no UTF-8: no event has such a key") from None
 
 
 def _ask(url: str, query: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:

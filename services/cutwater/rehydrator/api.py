@@ -11,6 +11,7 @@ from fastapi.responses import PlainTextResponse
 from cutwater.adapters.arrow import MEDIA_TYPE
 from cutwater.core.errors import CutwaterError
 from cutwater.core.generations import Generation
+from cutwater.rehydrator import key_routes
 from cutwater.rehydrator.access import TokenGuard
 from cutwater.rehydrator.answering import Answering
 from cutwater.rehydrator.answers import (
@@ -98,15 +99,15 @@ def create_app(
     whole, arrow = Whole(answering, exports, snapshot, sizes), Arrow(answering, exports)
     following = Following(answering, changes or Changes(lambda: view.milestone), lambda: now().state.following)
     app.state.following = following
-    app.get("/v1/state/{key:path}", responses=told(KeyAnswer, *READING))(reading.key)
+    app.get(key_routes.STATE, responses=told(KeyAnswer, *READING))(reading.key)
     app.get("/v1/state", responses=told(ScanAnswer, *READING))(reading.scan)
     app.post("/v1/keys", responses=told(KeysAnswer, *READING, 413))(spanning.keys)
     app.get("/v1/top", responses=told(TopAnswer, *READING))(spanning.top)
-    app.get("/v1/global/state/{key:path}", responses=told(GlobalKeyAnswer, *WAITING, 409))(merged.key)
+    app.get(key_routes.GLOBAL, responses=told(GlobalKeyAnswer, *WAITING, 409))(merged.key)
     app.get("/v1/global/state", responses=told(GlobalScanAnswer, *WAITING, 409))(merged.scan)
     app.post("/v1/global/keys", responses=told(GlobalKeysAnswer, *WAITING, 409, 413))(everywhere.keys)
     app.get("/v1/global/top", responses=told(GlobalTopAnswer, *WAITING, 409))(everywhere.top)
-    app.get("/v1/stored/{key:path}", responses=told(StoredKeyAnswer, *READING))(stored.key)
+    app.get(key_routes.STORED, responses=told(StoredKeyAnswer, *READING))(stored.key)
     app.get("/v1/stored", responses=told(StoredScanAnswer, *READING))(stored.scan)
     app.post("/v1/stored-keys", responses=told(StoredKeysAnswer, *READING, 413))(several.keys)
     app.get("/v1/export", response_class=Response, responses=streamed(LINES, 500, 503))(whole.export)

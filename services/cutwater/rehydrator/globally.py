@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import Response
 
 from cutwater.core.errors import UnavailableError
+from cutwater.core.key_path import path_of
 from cutwater.core.merging import Merged, Part, merged
 from cutwater.core.moments import iso
 from cutwater.rehydrator import questions
@@ -30,7 +31,6 @@ from cutwater.rehydrator.parameters import (
     To,
     WaitMs,
 )
-from cutwater.rehydrator.peers import path_of
 from cutwater.rehydrator.regions import Answer
 from cutwater.rehydrator.stored import cursor_at, place_in
 from cutwater.views.layout import Window, end_of, parse, storage_key

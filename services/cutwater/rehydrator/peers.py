@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from urllib.parse import quote
 
 import httpx
 from fastapi import HTTPException, Request, Response
@@ -275,8 +274,3 @@ async def body_of(answer: httpx.Response) -> bytes:
         if len(found) > ANSWER_BYTES_MAX:
             raise UnavailableError(f"{answer.url.host} answers with too many bytes: ask for fewer rows at a time")
     return bytes(found)
-
-
-def path_of(key: str) -> str:
-    """The path of a key's rows. Dots are escaped: a client takes `..` for the folder above."""
-    return f"/v1/state/{quote(key, safe='').replace('.', '%2E')}"

@@ -9,6 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 
 from cutwater.core.errors import UsageError
+from cutwater.core.key_path import path_of
 from cutwater.core.moments import iso
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.answering import Answering, patience, rendered
@@ -24,7 +25,6 @@ from cutwater.rehydrator.parameters import (
     To,
     WaitMs,
 )
-from cutwater.rehydrator.peers import path_of
 from cutwater.views.pages import Part, ScanPage
 
 

@@ -17,6 +17,7 @@ from fastapi.exceptions import HTTPException
 from cutwater.core.counted import Source, counted
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
+from cutwater.core.key_path import path_of
 from cutwater.core.merging import root_of
 from cutwater.core.records import Milestone
 from cutwater.rehydrator import questions
@@ -35,7 +36,7 @@ from cutwater.rehydrator.parameters import (
     To,
     WaitMs,
 )
-from cutwater.rehydrator.peers import Holders, path_of
+from cutwater.rehydrator.peers import Holders
 from cutwater.rehydrator.spanning import RANKING_S
 from cutwater.views.layout import Window, storage_key
 from cutwater.views.pages import Part, Stored

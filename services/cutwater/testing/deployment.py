@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 
@@ -16,6 +15,7 @@ from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Token
 from cutwater.core.job import Job
+from cutwater.core.key_path import path_of
 from cutwater.core.records import Milestone
 
 WAIT_S = 120.0
@@ -126,7 +126,7 @@ class Deployment:
         tokens: set[str] = set()
         path, told, asked = (
             ("/v1/state", "next", "after") if key is None
-            else (f"/v1/state/{quote(key, safe='')}", "next_from", "from")
+            else (path_of(key), "next_from", "from")
         )  # fmt: skip
         following = None
         while True:
