@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import httpx
 import typer
@@ -29,6 +30,10 @@ from cutwater.local.stack import Stack, run_stack
 from cutwater.local.supervisor import stop_on_signals
 
 DETACHED_START_SECONDS_MAX = 300.0
+_ABOUT_THE_START = re.compile(
+    r"warning:|created on|fetching |starting |[\w-]+ is ready after |\w+: [\d.]+ of [\d.]+ MB"
+)
+"""What `up --detach` says of the process that it has started, beside its errors."""
 
 
 @handled
@@ -82,17 +87,26 @@ def _start_detached(job_file: Path, settings: Settings, bootstrap_servers: str |
         process = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
         )
-    with err.status(f"starting (log: {log})"):
-        stack = _wait_until_ready(process, settings.data_dir, log)
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith(("warning:", "created on")):
-            say(line)
+    with err.status(f"starting (log: {log})"), log.open(encoding="utf-8", errors="replace") as reader:
+        stack = _wait_until_ready(process, settings.data_dir, log, reader)
+        _relay(reader)
     return stack
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], data_dir: Path, log: Path) -> RunningStack:
+def _relay(log: TextIO) -> None:
+    """Say what has been logged since the last call, as far as it is about the start. Half a line waits."""
+    at = log.tell()
+    while (line := log.readline()).endswith("\n"):
+        at = log.tell()
+        if _ABOUT_THE_START.match(line):
+            say(line.rstrip())
+    log.seek(at)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], data_dir: Path, log: Path, reader: TextIO) -> RunningStack:
     deadline = time.monotonic() + DETACHED_START_SECONDS_MAX
     while not ((stack := running.find(data_dir)) and stack.ready):
+        _relay(reader)
         code = process.poll()
         if code is not None:
             error = CutwaterError(f"{_last_error(log)} (log: {log})")
