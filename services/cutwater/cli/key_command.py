@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 from typer.core import TyperCommand
@@ -28,16 +27,15 @@ def with_keys_last(words: list[str], options: dict[str, bool]) -> list[str]:
     `options`: does the option of that name take the next word? Where that word is missing, the option comes last
     and no key: the parser then says what is missing.
     """
-    named, keys, left = list[str](), list[str](), deque(words)
-    while left:
-        word = left.popleft()
+    named, keys, left = list[str](), list[str](), iter(words)
+    for word in left:
         if word == LONG:
             keys += left
             break
         if options.get(word, False):
-            if not left:
+            if (value := next(left, None)) is None:
                 return [*named, word]
-            named += [word, left.popleft()]
+            named += [word, value]
         elif word in options or word.startswith(LONG):
             named.append(word)
         else:

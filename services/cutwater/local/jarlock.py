@@ -89,23 +89,27 @@ def _resolve(spec: Path) -> None:
 
 def _add_sizes(path: Path) -> None:
     """Beside each hash, so that a download can say how large it is before it begins. jgo's files have none."""
-    from cutwater.local.jars import jars_from
+    from jgo.maven import MavenContext
 
     text = path.read_text(encoding="utf-8")
-    present = jars_from(path.with_name(path.name.replace(".lock", "")))
-    for jar, file in zip(read_lock(path), present, strict=True):
-        text = text.replace(
-            f'sha256 = "{jar.sha256}"\n', f'sha256 = "{jar.sha256}"\nsize = {file.stat().st_size}\n'
-        )
+    with tempfile.TemporaryDirectory() as temp:
+        context = MavenContext(repo_cache=Path(temp), timeout=DOWNLOAD_TIMEOUT_SECONDS)
+        for jar in read_lock(path):
+            line = f'sha256 = "{jar.sha256}"\n'
+            text = text.replace(line, f"{line}size = {_file(context, jar.coordinate).stat().st_size}\n")
     path.write_text(text, encoding="utf-8")
+
+
+def _file(context: Any, coordinate: str) -> Path:
+    group, artifact, version, *classifier = coordinate.split(":")
+    return Path(context.project(group, artifact).at_version(version).artifact(*classifier).resolve())
 
 
 def _locked(context: Any, coordinate: str) -> Any:
     from jgo.env._lockfile import LockedDependency
 
     group, artifact, version, *classifier = coordinate.split(":")
-    jar = context.project(group, artifact).at_version(version).artifact(*classifier).resolve()
-    digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+    digest = hashlib.sha256(_file(context, coordinate).read_bytes()).hexdigest()
     return LockedDependency(group, artifact, version, classifier=next(iter(classifier), None), sha256=digest)
 
 
