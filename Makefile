@@ -108,7 +108,7 @@ check: $(STAMP) ## Lint, types, architecture, docs
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest tests/docs
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/docs
 	@$(MAKE) --no-print-directory docs
 
 docs: $(STAMP) ## Build the site of the documentation: build/site/index.html
