@@ -73,7 +73,7 @@ $(CLASSES): $(JAVA)
 test: $(JAVA) $(CLASSES) ## Run the quick tests, in ten minutes (T=mirror, T=tests/core: every test of one area)
 	@$(PYTEST) $(if $(T),$(if $(wildcard $(T)),$(T),--area $(T)),--tier quick --ignore=tests/containers); $(ENDED)
 
-test-all: $(JAVA) $(CLASSES) ## Run every test, an hour (PART=2/16: a sixteenth of the slow ones; RECORD=1: note their seconds)
+test-all: $(JAVA) $(CLASSES) ## Run every test, in over an hour (PART=2/16: a sixteenth of the slow ones; RECORD=1: note their seconds)
 	@$(BIN)/python tests/tools.py
 	@$(PYTEST) $(if $(PART),--tier slow --part $(PART) --ignore=tests/containers) $(if $(RECORD),--record); $(ENDED)
 

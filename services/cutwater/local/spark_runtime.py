@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from cutwater.core.errors import MachineError
-from cutwater.local.java import find_java, java_home
+from cutwater.local.java import java_home
 
 CLASSES_SECONDS_MAX = 600
 
@@ -23,7 +23,7 @@ def spark_environment(java: Path | None = None) -> dict[str, str]:
     Spark is started by scripts for bash. If PATH does not lead to one, the system's folders are added behind it.
     MachineError: there is no Java, or no bash.
     """
-    found = {"JAVA_HOME": java_home(java or find_java()), "PYSPARK_PYTHON": sys.executable}
+    found = {"JAVA_HOME": java_home(java), "PYSPARK_PYTHON": sys.executable}
     path = os.environ.get("PATH", os.defpath)
     if shutil.which("bash", path=path):
         return found
