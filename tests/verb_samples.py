@@ -14,6 +14,7 @@ from mirror_samples import golden_mirror_record
 import verb_records as records
 from cutwater.adapters.claiming import Planned
 from cutwater.adapters.failing_over import Releasing
+from cutwater.adapters.watching import OpenTransaction
 from cutwater.cli import (
     claiming,
     doctor,
@@ -27,6 +28,7 @@ from cutwater.cli import (
     mirror,
     prepare,
     produce,
+    promotion,
     regions,
     restore,
     retire,
@@ -121,7 +123,8 @@ def claims(again: bool = False) -> Patch:
     place = {"place_of": records.PLACE, "claims_of": made}
     return all_of(
         put(generation, promoted=records.NEWEST, **place),
-        put(claiming, claims_of=made, seed_source=records.SEED),
+        put(promotion, promoted=records.NEWEST, claims_of=made),
+        put(claiming, claims_of=made, promoted=records.NEWEST, seed_source=records.SEED, _require_works=None),
     )
 
 
@@ -239,7 +242,12 @@ def storing() -> Patch:
 
 def status(view: dict[str, Any], alerts: list[Any]) -> Patch:
     far = {"epochs": 1, "events": 1_234, "ms": 500, "waiting": None, "unpublished": 2}
-    found = {"parts": {"driver": "working"}, "drift": far, "alerts": [plain(one) for one in alerts]}
+    found = {
+        "parts": {"driver": "working"},
+        "drift": far,
+        "open_transactions": [OpenTransaction("flights.events", 1, 57, 21)._asdict()],
+        "alerts": [plain(one) for one in alerts],
+    }
     return all_of(
         running(stack),
         put(stack, _view=view, _published="g1-local-00000000:1", standing=found, _warnings=[HOSTILE]),

@@ -32,12 +32,17 @@ const WINDOWS_MAX: usize = 100_000;
 /// What stands before and behind a key's text in the store; None: rows of the window are not kept.
 type Parts = Option<(Vec<u8>, Vec<u8>)>;
 
+/// Epoch and attempt of whoever wrote a row: it grows with who writes later.
+type When = (u64, u64);
+
 #[pyclass]
 struct Rows {
     key_header: Vec<u8>,
     value_header: Vec<u8>,
-    writers: Vec<u8>,
     own: Vec<u8>,
+    /// What `own` begins with: the generation.
+    generation: Vec<u8>,
+    last: When,
     held: Held,
     /// By what a key ends with: its place in `parts`.
     windows: HashMap<Vec<u8>, usize>,
@@ -55,13 +60,12 @@ struct Rows {
 
 #[pymethods]
 impl Rows {
-    /// `writers`: what the header of every row begins with; `own`: all of it, of the rows that are counted.
+    /// `own`: the header of the rows that are counted; all others are of that generation, and of nobody later.
     /// `rows_max`, `bytes_max`: it is full where, without older rows of the same keys, half of so much is held.
     #[new]
     fn new(
         key_header: Vec<u8>,
         value_header: Vec<u8>,
-        writers: Vec<u8>,
         own: Vec<u8>,
         rows_max: usize,
         bytes_max: usize,
@@ -69,10 +73,13 @@ impl Rows {
         if key_header.len() != HEADER_BYTES || value_header.len() != HEADER_BYTES {
             return Err(PyValueError::new_err("a header has ten bytes"));
         }
+        let length = own.iter().position(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        let generation = own[..length].to_vec();
+        let last = when(&own[length..]).ok_or_else(|| PyValueError::new_err("no header of a row"))?;
         let held = Held::new(rows_max, bytes_max);
         let (windows, parts) = (HashMap::new(), Vec::new());
         let (rows, digest, records, size) = (0, 0, 0, 0);
-        Ok(Rows { key_header, value_header, writers, own, held, windows, parts, rows, digest, records, size })
+        Ok(Rows { key_header, value_header, own, generation, last, held, windows, parts, rows, digest, records, size })
     }
 
     /// Takes the rows of batches, of offsets in [first, end), where all are plain; else False, and nothing is taken.
@@ -149,7 +156,7 @@ impl Rows {
     fn plain<'a>(&self, record: &Record<'a>) -> Option<(&'a [u8], &'a [u8])> {
         let Record { key, value, .. } = *record;
         let schema = value.starts_with(&self.value_header) || (value.len() >= CONFLUENT_BYTES && value[0] == 0);
-        let writer = record.header == WRITER && record.header_value.starts_with(&self.writers);
+        let writer = record.header == WRITER && (record.header_value == self.own || self.earlier(record.header_value));
         // Avro writes a short text's length, doubled, into one byte. A zero byte is escaped in a storage key.
         let length = *key.get(HEADER_BYTES)?;
         if !schema || !writer || !key.starts_with(&self.key_header) || length & 0x81 != 0 || key.contains(&0) {
@@ -157,6 +164,11 @@ impl Rows {
         }
         let (text, window) = key[TEXT_AT..].split_at_checked(usize::from(length / 2))?;
         std::str::from_utf8(text).ok().map(|_| (text, window))
+    }
+
+    /// Is it of the generation, and of nobody later than the rows that are counted?
+    fn earlier(&self, header: &[u8]) -> bool {
+        header.strip_prefix(&self.generation[..]).and_then(when).is_some_and(|found| found <= self.last)
     }
 
     /// Where the parts of a window are; Python is asked of one that is not known.
@@ -170,6 +182,16 @@ impl Rows {
     }
 }
 
+/// Of "attempt/epoch", as drivers write it; None for anything else.
+fn when(text: &[u8]) -> Option<When> {
+    let (attempt, epoch) = std::str::from_utf8(text).ok()?.split_once('/')?;
+    Some((number(epoch)?, number(attempt)?))
+}
+
+fn number(digits: &str) -> Option<u64> {
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
 fn too_large() -> PyErr {
     PyValueError::new_err("a row has four gigabytes or more")
 }
@@ -178,7 +200,7 @@ fn too_large() -> PyErr {
 mod cutwater_native {
     /// Raised with every change of what Python calls or is given: Python uses the one that it knows.
     #[pymodule_export]
-    const INTERFACE: u32 = 1;
+    const INTERFACE: u32 = 2;
     #[pymodule_export]
     use super::Rows;
 }

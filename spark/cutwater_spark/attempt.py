@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -24,10 +26,12 @@ from cutwater.core.collection import Collector
 from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
-from cutwater.core.origins import FIRST, Origin, claimed
+from cutwater.core.origins import FIRST, Origin, claimed, require_same_rows
+from cutwater.core.records import Milestone, Signal
 from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
 from cutwater.core.trail import Account, unrecorded
+from cutwater_spark import jvm
 from cutwater_spark.announcer import Announcer
 from cutwater_spark.barriers import BarrierLog
 from cutwater_spark.burying import Tombstones
@@ -36,10 +40,13 @@ from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.decodings import Decodings
 from cutwater_spark.epochs import EpochWriter
+from cutwater_spark.jumps import Rejudged
 from cutwater_spark.parentage import parent_milestone
 from cutwater_spark.seeds import Seeds
 
 STOP_AFTER_COMMIT_S = 10.0
+JVM_EVERY_S = 5.0
+"""Asking the JVM takes some ten milliseconds, and an epoch may take 300."""
 
 StartQuery = Callable[[EpochWriter, Decoding | None], StreamingQuery]
 """Starts the query with an epoch writer as its `foreachBatch`, on the attempt's checkpoint.
@@ -86,15 +93,19 @@ class Attempt:
         self._returning = returning
         self.location = location_of(job, settings)
         self._spark = spark
-        self._checkpoint = Checkpoint(spark, self.location)
+        self.checkpoint = self._checkpoint = Checkpoint(spark, self.location)
         self.origin = FIRST
         """What the generation has taken over from its parent milestone."""
         self.seed: str | None = None
         """The folder of the state that it has taken over; None for a job's first generation."""
         self.query: StreamingQuery | None = None
+        self.decodings: Decodings | None = None
+        self.begun: int | None = None
+        """The epoch of which something was written when the query started, and which was not finished."""
         self._query_set = threading.Event()
         self._number = 0
         self._metrics = DriverMetrics()
+        self._jvm_asked_s = -JVM_EVERY_S
 
     def take_over(self) -> None:
         """Fence older drivers and say so; raises CutwaterError before anything is written when this may not be.
@@ -113,10 +124,12 @@ class Attempt:
         if (found := partition_count(cluster, topic)) != self._changelog.partitions:
             raise UsageError(f"{topic} has {found} partitions, and the job file says {self._changelog.partitions}")
         with start.step("comparing the job file with the checkpoint"):
+            if parent is not None:
+                self._compare_with(parent)
             self._checkpoint.pin(job.definition)
         # Before fencing: without the registry there would be nothing to write.
         self._state_header = state_header_of(job, self._settings)
-        self._barriers = BarrierLog(cluster, job.name, self._generation, told=self._metrics.told)
+        self._barriers = BarrierLog(cluster, job.name, self._generation, told=self._told)
         taking_over = TakeOver(
             job.name,
             self._generation,
@@ -142,6 +155,13 @@ class Attempt:
             # The last thing: starting Spark and reading a state take minutes, and a failover fits in there.
             with start.step("asking the other region again"):
                 self._returning.again(self._generation, self._log)
+
+    def _compare_with(self, parent: Milestone) -> None:
+        """Raises UsageError where the parent's rows say something else. Its checkpoint may have been removed."""
+        settings = self._settings.model_copy(update={"generation": parent.generation})
+        kept = Checkpoint(self._spark, location_of(self._job, settings)).definition()
+        if kept is not None:
+            require_same_rows(self._job, kept, parent)
 
     def run(self, start: StartQuery) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
@@ -180,14 +200,23 @@ class Attempt:
             self._settings.hints,
             now_ms,
         )
-        settings = self._settings
-        unserve = serve(self._metrics.registry, settings.host, settings.driver_port, "CUTWATER_DRIVER_PORT")
+        unserve = serve(self._metrics.registry, self._settings, "CUTWATER_DRIVER_PORT", self._log)
         announcer.start()
         try:
             self._run_queries(start, epochs, announcer)
         finally:
             announcer.stop()
             unserve()
+
+    def _told(self, signal: Signal) -> None:
+        """A signal stands on the barriers topic: the moment at which metrics are brought up to date."""
+        self._metrics.told(signal)
+        now_s = time.monotonic()
+        if not self._settings.driver_port or now_s < self._jvm_asked_s + JVM_EVERY_S:
+            return
+        self._jvm_asked_s = now_s
+        with suppress(Py4JError, OSError):  # a JVM that is about to end; nothing depends on it
+            self._metrics.jvm(jvm.figures(self._spark))
 
     def _pace(self) -> CatchingUp:
         settings = self._settings
@@ -213,6 +242,9 @@ class Attempt:
                 if self._watch(self.query, epochs, announcer, last):
                     return  # stopped: by us, or by whoever owns the session
             except StreamingQueryException as error:
+                if isinstance(epochs.failure, Rejudged):
+                    epochs.go_on()
+                    continue
                 if epochs.failure is not None:
                     raise epochs.failure from error
                 if self._checkpoint.newest_committed() <= committed:
@@ -225,7 +257,11 @@ class Attempt:
     def _choose(self, epochs: EpochWriter) -> tuple[Decoding | None, int | None]:
         if self._decoding is None:
             return None, None
-        return Decodings(self._checkpoint, self._number, self._decoding, self._log).choose(epochs.steps.begun())
+        if self.decodings is None:
+            holds = self._job.max_jump_ms is not None
+            self.decodings = Decodings(self._checkpoint, self._number, self._decoding, self._log, holds)
+        self.begun = epochs.steps.begun()
+        return self.decodings.choose(self.begun)
 
     def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: Announcer, last: int | None) -> bool:
         """Is that all? False once the query has been stopped behind its `last` epoch."""
@@ -258,4 +294,6 @@ class Attempt:
         if not self._query_set.wait(timeout=60):
             raise UnavailableError("the query's handle did not arrive within 60 s of its first epoch")
         query: Any = self.query
-        return self._look(query._jsq.streamingQuery().lastExecution())
+        seen = self._look(query._jsq.streamingQuery().lastExecution())
+        self._metrics.saw(seen)
+        return seen

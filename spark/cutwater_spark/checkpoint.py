@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
+from cutwater.adapters.startable import DEFINITION
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan
 from cutwater.core.errors import ProtocolError, UsageError
 
 _DECODINGS = "cutwater-decodings"
+_KEPT = re.compile(r"(\d+)(?:-(\d+))?")
 _SEEDS, _SEED = "cutwater-seeds", "cutwater-seed"
 
 
@@ -38,12 +41,10 @@ class Checkpoint:
 
         Raises UsageError when they differ: rows of two definitions would mix in one changelog.
         """
-        path = self._path(f"{self.location}/cutwater-job.json")
-        if not self._files.exists(path):
-            self._keep(path, definition)
-            return
-        kept = self._text(path)
-        if kept != definition:
+        kept = self.definition()
+        if kept is None:
+            self._keep(self._path(f"{self.location}/{DEFINITION}"), definition)
+        elif kept != definition:
             raise UsageError(
                 "the job file no longer says what this generation was started with: "
                 f"{_differences(kept, definition)}. Put it back, or start a new job or generation; only lateness, "
@@ -51,14 +52,33 @@ class Checkpoint:
                 "and schema) may change."
             )
 
+    def definition(self) -> str | None:
+        """The job's definition that is kept beside it; None where no driver has begun here."""
+        path = self._path(f"{self.location}/{DEFINITION}")
+        return self._text(path) if self._files.exists(path) else None
+
     def keep_decoding(self, attempt: int, decoding: str) -> None:
-        """Keep how an attempt decodes events. It does so once: nothing that is kept is ever written over."""
-        self._keep(self._path(f"{self.location}/{_DECODINGS}/{attempt}"), decoding)
+        """Keep how an attempt decodes events from now on; nothing that is kept is ever written over.
+
+        Its first is named by the attempt, its later ones have their number behind that: `5`, `5-1`, `5-2`.
+        """
+        mine = [number for of, number in self._decodings() if of == attempt]
+        name = f"{attempt}-{max(mine) + 1}" if mine else str(attempt)
+        self._keep(self._path(f"{self.location}/{_DECODINGS}/{name}"), decoding)
 
     def newest_decoding(self) -> str | None:
-        """What the newest attempt kept; None without any."""
-        newest = self._newest(_DECODINGS)
-        return None if newest < 0 else self._text(self._path(f"{self.location}/{_DECODINGS}/{newest}"))
+        """What the newest attempt that kept any kept last; None without any."""
+        kept = self._decodings()
+        if not kept:
+            return None
+        attempt, number = max(kept)
+        name = f"{attempt}-{number}" if number else str(attempt)
+        return self._text(self._path(f"{self.location}/{_DECODINGS}/{name}"))
+
+    def _decodings(self) -> list[tuple[int, int]]:
+        """(attempt, number within it) of those that are kept."""
+        found = [_KEPT.fullmatch(name) for name in self._names(_DECODINGS)]
+        return [(int(one[1]), int(one[2] or 0)) for one in found if one]
 
     def seed_folder(self, attempt: int) -> str:
         """Where an attempt writes the seed of its generation."""
@@ -139,11 +159,13 @@ class Checkpoint:
             stream.close()
 
     def _newest(self, folder: str) -> int:
+        return max((int(name) for name in self._names(folder) if name.isdecimal()), default=-1)
+
+    def _names(self, folder: str) -> list[str]:
         path = self._path(f"{self.location}/{folder}")
         if not self._files.exists(path):
-            return -1
-        names = [str(one.getPath().getName()) for one in self._files.listStatus(path)]
-        return max((int(name) for name in names if name.isdecimal()), default=-1)
+            return []
+        return [str(one.getPath().getName()) for one in self._files.listStatus(path)]
 
 
 def parse_plan(text: str, where: str) -> Plan:

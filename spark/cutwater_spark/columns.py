@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Attached, Job
 from cutwater.core.measures import TIMES, FieldType
+from cutwater.core.rejection import MAX_KEY_BYTES
 from cutwater_spark.sql import name, text
 
 _KEYS = ("string", "int", "bigint")
@@ -43,12 +44,31 @@ def rows(frame: DataFrame, job: Job, query: Attached) -> DataFrame:
     long = f"unix_millis({window}.end) - unix_millis({window}.start)"
     wrong_size = f"cutwater: the job file says windows of {size} ms, and the query makes others"
     no_key = f"cutwater: column {query.key} is null, and a row cannot be named: filter such events in the query"
-    values = [name(measure.name) for measure in job.measures]
     return frame.selectExpr(
         f"if({long} = {size}L, {window}, raise_error({text(wrong_size)})) as __window",
-        f"coalesce(cast({key} as string), raise_error({text(no_key)})) as __key",
-        *values,
+        f"coalesce({_readable(f'cast({key} as string)', query.key, MAX_KEY_BYTES)}, raise_error({text(no_key)})) "
+        "as __key",
+        *(
+            f"{_readable(name(one.name), one.name)} as {name(one.name)}"
+            if one.output == "string"
+            else name(one.name)
+            for one in job.measures
+        ),
     )
+
+
+def _readable(sql: str, column: str, bytes_max: int | None = None) -> str:
+    """A text that readers can take back from the changelog: others end the query before they stand there."""
+    no_text = (
+        f"cutwater: column {column} has a text that is not UTF-8: nobody could read it back; filter such events"
+    )
+    checked = f"if(is_valid_utf8({sql}), {sql}, raise_error({text(no_text)}))"
+    if bytes_max is not None:
+        long = (
+            f"cutwater: column {column} has a key of more than {bytes_max} bytes: filter such events in the query"
+        )
+        checked = f"if(octet_length({sql}) > {bytes_max}, raise_error({text(long)}), {checked})"
+    return f"case when {sql} is not null then {checked} end"
 
 
 def require_attachable(frame: DataFrame, query: Attached) -> None:
@@ -86,6 +106,11 @@ def value_types(frame: DataFrame, query: Attached) -> dict[str, FieldType]:
     return found
 
 
+_WATERMARK_KEY = "spark.watermarkDelayMs"
+_WATERMARK = re.compile(r"EventTimeWatermark (?:[0-9a-f-]{36}, )?`?([^#`]+)`?#")
+_WINDOW_OF = re.compile(r"precisetimestampconversion\(\(+precisetimestampconversion\((.*?), TimestampType")
+_PLAN_MARKS = re.compile(r"#[0-9]+(?:-T[0-9]+ms)?")
+"""What Spark's plan shows of a column behind its name: a number, and the delay of its watermark."""
 _ABOVE = frozenset({"Project", "Filter", "SubqueryAlias"})
 
 
@@ -101,6 +126,7 @@ def _require_plan(frame: DataFrame, query: Attached) -> None:
                 "no aggregation is on top of the query: attach the result of groupBy(...).agg(...); join below it"
             )
         plan = plan.children().apply(0)
+    below = plan.children().apply(0).toString()
     keys = [plan.groupingExpressions().apply(number) for number in range(plan.groupingExpressions().size())]
     if any("session_window" in one.toString() for one in keys):
         raise UsageError("session windows are not supported: a session's bounds change while it is open")
@@ -109,6 +135,19 @@ def _require_plan(frame: DataFrame, query: Attached) -> None:
             f"the query groups by {len(keys)} columns, and a row is named by '{query.window}' and '{query.key}' "
             "alone: make one text of several key columns, as in concat_ws('|', a, b)"
         )
+    if not any(_marked(one) for one in keys):
+        marked, of = ", ".join(dict.fromkeys(_WATERMARK.findall(below))), _WINDOW_OF.search(below)
+        column = _PLAN_MARKS.sub("", of[1]) if of else "another column"
+        raise UsageError(
+            f"the watermark stands on '{marked}', and '{query.window}' is a window of '{column}': Spark "
+            f"would never close one, and events would be in the view and not in a final output. Make it "
+            f"withWatermark('{column}', ...), a column that windows are made of as it is"
+        )
+
+
+def _marked(key: Any) -> bool:
+    """Does Spark close windows by this column of the grouping? It says so on the column itself."""
+    return key.nodeName() == "AttributeReference" and bool(key.metadata().contains(_WATERMARK_KEY))
 
 
 def _fits(found: FieldType, wanted: Any) -> bool:

@@ -1,8 +1,12 @@
-"""From a Kafka record to an event, or to the reason why there is none: native expressions only."""
+"""From a Kafka record to an event, or to the reason why there is none: native expressions only.
+
+What could not stand on the changelog, or be read back from it, or be held by a measure, is rejected here, before
+anything is grouped: an error behind this place would come again at each start.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -12,6 +16,7 @@ from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.measures import TIMES
 from cutwater.core.sources import Sources
+from cutwater_spark.flaws import FLAW, Flaw, cases, flaw, said
 from cutwater_spark.formats import EVENT, REASON, with_events
 from cutwater_spark.sources import OFFSET, placing
 from cutwater_spark.sql import name, text
@@ -22,35 +27,91 @@ _WHOLE, _WHY = "__whole", "__why"
 _FIRST_TIME, _LAST_TIME = "0200-01-01 00:00:00", "9800-01-01 00:00:00"
 
 
-def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources) -> DataFrame:
+def decode(
+    raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources, explained: bool = False
+) -> DataFrame:
     """Raw Kafka records, where each stands in the order, and two columns more, of which exactly one is null.
 
     `event` is a struct of the job's event schema, `__reason` a word of `cutwater.core.rejection`. `known` are the
-    schemas that events may be written with.
+    schemas that events may be written with. `explained`: a third one, `__flaw`, says field and rule of a rejected
+    event; it would cost too much for each event of the stream.
     """
     raw = raw.selectExpr("*", *placing(sources))
-    unplaced = f"when {OFFSET} is null then {text(rejection.NO_SOURCE_OFFSET)}" if sources.copies else ""
-    # Milliseconds, as Kafka's: a producer may give a timestamp so large that an interval more would overflow.
-    key, time = (f"{EVENT}.{name(field)}" for field in (job.key_field, job.time_field))
-    reason = f"""case {unplaced}
-        when octet_length(value) > {job.max_event_bytes} then {text(rejection.TOO_LARGE)}
-        when {REASON} is not null then {REASON}
-        when {key} is null then {text(rejection.NO_KEY)}
-        when {time} is null then {text(rejection.NO_EVENT_TIME)}
-        when {_out_of_range(job)} then {text(rejection.UNDECODABLE)}
-        when unix_millis({time}) > unix_millis(timestamp) + {job.max_ahead_ms}L
-            then {text(rejection.TOO_FAR_AHEAD)} end"""
     columns = [name(column) for column in raw.columns]
-    found = with_events(raw, job, known)
-    judged = found.selectExpr(*columns, f"{EVENT} as {_WHOLE}", f"{reason} as {_WHY}")
-    return judged.selectExpr(
-        *columns, f"case when {_WHY} is null then {_WHOLE} end as {EVENT}", f"{_WHY} as {REASON}"
+    flaws = [*_of_record(job, bool(sources.copies)), *_of_event(job)]
+    found = with_events(raw, job, known, explained)
+    about = [f"{cases(flaws, lambda one: one.said)} as {FLAW}"] if explained else []
+    why = f"{cases(flaws, lambda one: one.reason)} as {_WHY}"
+    judged = found.selectExpr(*columns, f"{EVENT} as {_WHOLE}", why, *about)
+    event = f"case when {_WHY} is null then {_WHOLE} end as {EVENT}"
+    return judged.selectExpr(*columns, event, f"{_WHY} as {REASON}", *([FLAW] if explained else []))
+
+
+def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
+    """What is wrong with the record, or with its bytes as an event."""
+    if copied:
+        yield flaw(
+            f"{OFFSET} is null", rejection.NO_SOURCE_OFFSET, "no header says where it stood in the other region"
+        )
+    size = f"concat(octet_length(value), ' bytes, and max_event_bytes is {job.max_event_bytes}')"
+    yield Flaw(f"octet_length(value) > {job.max_event_bytes}", text(rejection.TOO_LARGE), said(size))
+    yield Flaw(f"{REASON} is not null", REASON, FLAW)
+
+
+def _of_event(job: Job) -> Iterator[Flaw]:
+    """What is wrong with an event that could be decoded."""
+    kinds = field_types(job.event_schema)
+    key, time = (f"{EVENT}.{name(field)}" for field in (job.key_field, job.time_field))
+    yield flaw(f"{key} is null", rejection.NO_KEY, "is null", job.key_field)
+    size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
+    too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
+    yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), said(size, job.key_field))
+    yield flaw(f"{time} is null", rejection.NO_EVENT_TIME, "is null", job.time_field)
+    for field, kind in kinds.items():
+        value = f"{EVENT}.{name(field)}"
+        if kind.name == "string":
+            # Avro hands over whatever bytes there are; as key or value nobody could read them back.
+            yield flaw(
+                f"coalesce(not is_valid_utf8({value}), false)", rejection.UNDECODABLE, "is not UTF-8", field
+            )
+        elif kind.name in TIMES:
+            outside = f"{value} not between timestamp'{_FIRST_TIME}' and timestamp'{_LAST_TIME}'"
+            yield flaw(
+                f"coalesce({outside}, false)", rejection.UNDECODABLE, "is outside the years 200 to 9799", field
+            )
+    yield from _too_far(job, time)
+    yield from _no_room(job)
+    if job.held_ms is not None:
+        # The last: what cannot be used for another reason says that one.
+        rule = f"is more than max_jump ({job.max_jump_ms} ms) ahead of all event times that were there"
+        yield flaw(f"unix_millis({time}) >= {job.held_ms}L", rejection.JUMPS_AHEAD, rule, job.time_field)
+
+
+def _too_far(job: Job, time: str) -> Iterator[Flaw]:
+    # Milliseconds, as Kafka's: a producer may give a timestamp so large that an interval more would overflow.
+    at, written = f"unix_millis({time})", "unix_millis(timestamp)"
+    shown = f"concat({time}, ' is more than %s %s its record''s timestamp, ', {written}, ' ms since 1970'%s)"
+    ahead = shown % (f"max_ahead ({job.max_ahead_ms} ms)", "after", "")
+    yield Flaw(
+        f"{at} > {written} + {job.max_ahead_ms}L", text(rejection.TOO_FAR_AHEAD), said(ahead, job.time_field)
+    )
+    # As if the number were seconds: a time of our days says that it was.
+    seconds = f"abs({at} * 1000L - {written}) < {rejection.MAX_BEHIND_MS}L"
+    hint = f", if({seconds}, ': seconds in a field of milliseconds?', '')"
+    behind = shown % (f"max_behind ({job.max_behind_ms} ms)", "before", hint)
+    dated = f"{written} < {rejection.NO_DATE_MS}L"
+    yield Flaw(
+        f"{dated} and {at} < {written} - {job.max_behind_ms}L",
+        text(rejection.TOO_FAR_BEHIND),
+        said(behind, job.time_field),
     )
 
 
-def _out_of_range(job: Job) -> str:
-    """Is a time of the event's own fields one that a measure could carry to readers that cannot hold it?"""
-    kinds = field_types(job.event_schema)
-    fields = [f"{EVENT}.{name(field)}" for field, kind in kinds.items() if kind.name in TIMES]
-    range_ = f"timestamp'{_FIRST_TIME}' and timestamp'{_LAST_TIME}'"
-    return " or ".join(f"coalesce({field} not between {range_}, false)" for field in fields)
+def _no_room(job: Job) -> Iterator[Flaw]:
+    """Values beyond what a sum may be given: with them it could overflow, which ends a query for ever."""
+    limits = {measure.limit: measure.name for measure in job.measures if measure.limit}
+    for limit, measure in limits.items():
+        value = f"{EVENT}.{name(limit.field)}"
+        beyond = f"{value} is not null and try_cast({value} as {limit.type}) is null"
+        rule = f"is beyond {limit.type}, which is what one event may add to measure '{measure}'"
+        yield flaw(beyond, rejection.NO_ROOM, rule, limit.field)

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,16 @@ from cutwater.adapters.eventschemas import known_schemas, unreadable
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.metering import DriverMetrics, serve
 from cutwater.adapters.process import listen, run_service
+from cutwater.adapters.provable import advised
 from cutwater.adapters.registry import registry_for
 from cutwater.adapters.returning import Returning, returning
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.startable import partitions_of
 from cutwater.adapters.trail import account
 from cutwater.adapters.waiting import await_brokers
 from cutwater.core import topics
 from cutwater.core.decoding import Decoding
-from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.errors import CutwaterError, LostRecordsError, UnavailableError, UsageError
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.rejection import Seen, skew_warning
@@ -39,13 +42,13 @@ from cutwater.views.ranges import Stopped
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.epochs import EpochWriter
 from cutwater_spark.failures import explaining
+from cutwater_spark.jumps import Jumps
 from cutwater_spark.lists import Lists
 from cutwater_spark.parentage import parent_milestone
 from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events, seen_of, starting_offsets
 from cutwater_spark.scratch import scratch
 from cutwater_spark.seeding import read_seed
 from cutwater_spark.session import open_session
-from cutwater_spark.sources import partitions_of
 
 
 class Driver:
@@ -89,6 +92,8 @@ class Driver:
             with explaining(job.topic, attempt.location):
                 attempt.take_over()
                 attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt))
+        except LostRecordsError as error:
+            raise advised(error, cluster, job.name) from None
         except Stopped:
             self._log.info("stopped while a snapshot was fetched: the next start goes on with its files")
         finally:
@@ -104,8 +109,7 @@ class Driver:
         def waiting(now: bool) -> None:
             metrics.waiting_for_region(now)
             if now:  # only then: the driver that this one follows may still have the port
-                at = (settings.host, settings.driver_port)
-                serving.callback(serve(metrics.registry, *at, "CUTWATER_DRIVER_PORT"))
+                serving.callback(serve(metrics.registry, settings, "CUTWATER_DRIVER_PORT", self._log))
 
         try:
             with ExitStack() as serving, start.step("asking the other region"):
@@ -134,7 +138,7 @@ class Driver:
                 registry.close()
         self._log.info("events", format=self._job.format.kind, schemas=[one.name for one in known])
         for problem in unreadable(self._job, known):
-            self._log.warning("events of a schema will be undecodable", problem=problem)
+            self._log.warning("events of a schema are undecodable", problem=problem)
         return known
 
     def _start(
@@ -144,6 +148,18 @@ class Driver:
         region, counts = self._settings.generation.region, partitions_of(cluster, job, attempt.origin.source_cut)
         sources = self._sources = Sources(job.topic, region, counts)
         epochs.steps.lists = Lists(spark, job, cluster, decoding.known, sources)
+        if job.max_jump_ms is not None and attempt.decodings is not None:
+            epochs.jumps = Jumps(
+                Lists(spark, replace(job, held_ms=None), cluster, decoding.known, sources),
+                attempt.checkpoint,
+                attempt.origin,
+                job.max_jump_ms,
+                job.lateness_ms,
+                decoding.held_ms,
+                attempt.begun,
+                attempt.decodings.hold,
+                self._log,
+            )
         raw = read_events(spark, job, cluster, sources, starting_offsets(sources, attempt.origin))
         events = decode(raw, job, decoding.known, sources)
         seed = read_seed(spark, attempt.seed) if attempt.seed else None
@@ -180,7 +196,7 @@ class Driver:
 def main() -> int:
     """Entry point; returns the exit code."""
     try:
-        return run_service("driver", Driver)
+        return run_service("driver", Driver, foreseen=(Py4JError, PySparkException))
     except (Py4JError, PySparkException) as error:
         print(
             f"cutwater driver: Spark ended with an error; a restart goes on from the checkpoint: {error}",

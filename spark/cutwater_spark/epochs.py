@@ -21,6 +21,7 @@ from cutwater_spark.barriers import BarrierLog
 from cutwater_spark.catching_up import CatchingUp
 from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.jumps import Jumps
 from cutwater_spark.query import changelog_rows
 
 LookAtInput = Callable[[], Seen]
@@ -72,6 +73,8 @@ class EpochWriter:
         self.lock = threading.Lock()
         self.stopping = False
         self.failure: BaseException | None = None
+        self.jumps: Jumps | None = None
+        """Whoever starts a query for a job with a `max_jump` sets it."""
 
     @property
     def newest_own(self) -> Barrier | None:
@@ -89,6 +92,8 @@ class EpochWriter:
             with self._pace.epoch(), self.lock:
                 if self.stopping:
                     raise UnavailableError(f"epoch {epoch} is left to the next attempt: the driver is stopping")
+                if self.jumps is not None:
+                    self.jumps.look(epoch)
                 self.steps.write(
                     epoch,
                     lambda me: self._changelog.write(

@@ -1,145 +1,149 @@
-"""JSON events as SQL: parse strictly, convert each field to its type, say what does not fit.
+"""JSON events as SQL: parse them as they stand, judge each field by its token, say what does not fit.
 
-The rules are those of `cutwater.core.jsonevents`. Spark's own parser is too kind in four ways, each met here: it
-makes text of any value for a string field; it takes an epoch number for seconds; it reads the first of several
-documents, or of an array (so the text is wrapped into an object); and it repairs bytes that are not UTF-8.
+The rules are those of `cutwater.core.jsonevents`; docs/EVENTS.md has them case by case. An event is parsed once
+with types that judge tokens by themselves (booleans, numbers, VARIANT for decimals and bytes), and with text for
+texts and times. Spark makes text of any token: where one looks like another token, or anything did not fit, and
+only there, the event is parsed closely, each field as VARIANT, which keeps the token's type: that costs more.
 
-Text made of another value looks like one: a number, true, an object. Where some field looks so, and only there,
-the event is parsed a second time as VARIANT, which keeps the types: doing that always took twice as long.
+Spark's parser reads the first document of a text and no further, repairs half surrogate pairs, and takes the last
+of two equal names: those are looked for here, in the text.
 """
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import Any
+from collections.abc import Iterator
 
-from cutwater.core.jsonevents import DIRECT, JsonField, json_fields
-from cutwater_spark.sql import binary, name, text
+from pyspark.sql import DataFrame
 
-__all__ = ["json_fields", "parse", "unfit", "values"]
+from cutwater.core.formats import JSON
+from cutwater.core.job import Job
+from cutwater.core.jsonevents import REJECT, RULES, JsonField, json_fields
+from cutwater.core.rejection import NO_VALUE, UNDECODABLE
+from cutwater_spark import jsonvalues
+from cutwater_spark.flaws import Flaw, flaw
+from cutwater_spark.framings import foreign
+from cutwater_spark.sql import name, text
 
-_DIGITS = {"timestamp-millis": 15, "timestamp-micros": 18}
-"""More digits than any time there is, and no overflow: an error here would end the query."""
-_OF_EPOCH = {"timestamp-millis": "timestamp_millis", "timestamp-micros": "timestamp_micros"}
-_ISO = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})?$"
-_PARSED_AS = {
-    "boolean": "boolean",
-    "int": "int",
-    "long": "bigint",
-    "float": "float",
-    "double": "double",
-    "bytes": "binary",
-    "fixed": "binary",
-}
-_CORRUPT = "__corrupt"
-_NO_TEXT = "(?s)^(-?[0-9][0-9.eE+-]*|[{\\[].*|[+-](NaN|INF|Infinity))$"
-_WORDS = "('true', 'false', 'NaN', 'INF', 'Infinity')"
-"""What JSON's other values look like as text; texts may look so too."""
-_ALL_TEXTS = "^OBJECT<([^:<>]+: (STRING|VOID)(, )?)*>$"
+__all__ = ["VALUES", "flaws", "repeats", "with_values"]
 
-
-def parse(column: str, fields: tuple[JsonField, ...]) -> str:
-    """Struct (e: the raw fields, __corrupt: set where anything is no JSON or of another type)."""
-    inner = ", ".join(f"{name(one.name)}: {_PARSED_AS.get(one.kind, 'string')}" for one in fields)
-    schema = text(f"e struct<{inner}>, {_CORRUPT} string")
-    options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}', 'allowSingleQuotes', 'false')"
-    return f"from_json({_wrapped(column)}, {schema}, {options})"
+VALUES = "__values"
+"""Column: a struct of the fields in their types; NULL where one does not fit, or is missing without default."""
+_TEXT, _PARSED, _DOUBT, _CLOSELY, _CORRUPT = "__text", "__parsed", "__doubt", "__closely", "__corrupt"
+_OPTIONS = (
+    f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}', 'allowSingleQuotes', 'false', "
+    "'allowNonNumericNumbers', 'false')"
+)
+_BACKSLASH, _BLANKS = chr(92), " \t\n\r"
+# One possessive run of characters behind another: a group that repeats would recurse as deep as a stranger likes.
+_ONE_BRACE = r"^[^}]*+[}][ \t\n\r]*+\z"
+_NO_TEXT = r'(?s)^(-?[0-9][0-9.eE+-]*|[{\[].*|"-?Infinity")$'
+"""What JSON's other tokens look like as text, beside true and false; texts may look so too."""
+_PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF = r"\\u[dD][89a-fA-F]"
 
 
-def _wrapped(column: str) -> str:
-    return f"concat('{{\"e\":', cast({column} as string), '}}')"
+def with_values(raw: DataFrame, job: Job) -> DataFrame:
+    """Columns more: the text, what was parsed of it, at once and closely, and the fields' values."""
+    fields = json_fields(job.event_schema)
+    parsed = _parse({one.name: jsonvalues.parsed_as(one) for one in fields})
+    closely = f"case when {_DOUBT} then {_parse({one.name: 'variant' for one in fields})} end"
+    made = ", ".join(f"{text(one.name)}, {_value(one)}" for one in fields)
+    return (
+        raw.selectExpr("*", f"cast(value as string) as {_TEXT}")
+        .selectExpr("*", f"{parsed} as {_PARSED}")
+        .selectExpr("*", f"{_doubtful(fields)} as {_DOUBT}")
+        .selectExpr("*", f"{closely} as {_CLOSELY}")
+        .selectExpr("*", f"named_struct({made}) as {VALUES}")
+    )
 
 
-def values(parsed: str, fields: tuple[JsonField, ...]) -> str:
-    """Struct of the fields in their types; NULL for one that does not fit, or is not there and has no default."""
-    made = ", ".join(f"{text(one.name)}, {_value(f'{parsed}.e.{name(one.name)}', one)}" for one in fields)
-    return f"named_struct({made})"
+def _parse(types: dict[str, str]) -> str:
+    schema = ", ".join(f"{name(one)} {type_}" for one, type_ in types.items())
+    return f"from_json({_TEXT}, {text(f'{schema}, {_CORRUPT} string')}, {_OPTIONS})"
 
 
-def unfit(column: str, parsed: str, struct: str, fields: tuple[JsonField, ...]) -> str:
-    """Is the event no event of the schema? Never NULL for a value that is there."""
-    wrong = [
-        f"not is_valid_utf8(cast({column} as string))",
-        f"{parsed} is null or {parsed}.{_CORRUPT} is not null or {parsed}.e is null",
-        *_no_text(column, parsed, fields),
-        *(_unfit(parsed, struct, one) for one in fields if not (one.nullable and one.kind in DIRECT)),
-    ]
-    return f"({' or '.join(wrong)})"
-
-
-def _unfit(parsed: str, struct: str, field: JsonField) -> str:
-    missing = f"{struct}.{name(field.name)} is null"
-    if not field.nullable:
-        return missing
-    return f"({parsed}.e.{name(field.name)} is not null and {missing})"
-
-
-def _no_text(column: str, parsed: str, fields: tuple[JsonField, ...]) -> list[str]:
-    """Is a field of text something else? Looked at closely only where some field might be."""
-    texts = [one for one in fields if one.kind in ("string", "enum")]
-    if not texts:
-        return []
-    schema = text(f"e struct<{', '.join(f'{name(one.name)}: variant' for one in texts)}>")
-    closely = f"schema_of_variant(to_variant_object(from_json({_wrapped(column)}, {schema}).e))"
-    suspect = " or ".join(_suspect(f"{parsed}.e.{name(one.name)}") for one in texts)
-    return [f"case when {suspect} then not coalesce({closely} rlike {text(_ALL_TEXTS)}, false) else false end"]
+def _doubtful(fields: tuple[JsonField, ...]) -> str:
+    """Must the tokens be looked at? Where something did not fit its type, or a text may be no text."""
+    texts = [f"{_PARSED}.{name(one.name)}" for one in fields if one.kind in ("string", "enum")]
+    unfit = f"{_PARSED} is null or {_PARSED}.{_CORRUPT} is not null"
+    return f"({' or '.join([unfit, *(f'coalesce({_suspect(one)}, false)' for one in texts)])})"
 
 
 def _suspect(raw: str) -> str:
-    """Might this text be made of another value? By its first character, since most need no closer look."""
-    first = f"{raw} < ':' or {raw} >= '{{' or ({raw} >= '[' and {raw} < {text(chr(92))})"
-    return f"case when {first} then {raw} rlike {text(_NO_TEXT)} else {raw} in {_WORDS} end"
+    """Might this text be made of another token? By its first character, since most need no closer look."""
+    first = f"{raw} < ':' or {raw} >= '{{' or ({raw} >= '[' and {raw} < {text(_BACKSLASH)})"
+    return f"case when {first} then {raw} rlike {text(_NO_TEXT)} else {raw} in ('true', 'false') end"
 
 
-def _value(raw: str, field: JsonField) -> str:
-    converted = _converted(raw, field)
+def flaws(job: Job) -> list[Flaw]:
+    """What makes a record no event of the schema, over those columns."""
+    found = [flaw("value is null", NO_VALUE, "the record has no value")]
+    found += [flaw(when, UNDECODABLE, rule) for when, rule in _of_text()]
+    if job.repeated_names == REJECT:
+        found.append(flaw(repeats(_TEXT), UNDECODABLE, "the object has a name twice (source.repeated_names)"))
+    return found + [one for field in json_fields(job.event_schema) for one in _of_field(field)]
+
+
+def repeats(text_: str) -> str:
+    """Has the object in a text a name twice?"""
+    keys = f"json_object_keys({text_})"
+    return f"coalesce(size({keys}) <> size(array_distinct({keys})), false)"
+
+
+def _of_text() -> Iterator[tuple[str, str]]:
+    yield "octet_length(value) = 0", "the record is empty"
+    # No JSON begins with one of these bytes, of which one is a control character and one no UTF-8.
+    yield from foreign(JSON)
+    yield f"not is_valid_utf8({_TEXT})", "the record is not UTF-8"
+    unparsed = f"{_CLOSELY} is null or {_CLOSELY}.{_CORRUPT} is not null"
+    yield f"{_DOUBT} and ({unparsed})", "the record is no JSON object"
+    yield _behind(), "something stands behind the object"
+    yield _half_pair(), "an escape is half of a surrogate pair"
+
+
+def _behind() -> str:
+    """Is there more than the object? Without its last brace, what is alone is cut short, and all else is not."""
+    trimmed = f"trim(trailing {text(_BLANKS)} from {_TEXT})"
+    cut = f"left({trimmed}, length({trimmed}) - 1)"
+    alone = f"endswith({trimmed}, '}}') and json_object_keys({cut}) is null"
+    return f"case when {_TEXT} rlike {text(_ONE_BRACE)} then false else not ({alone}) end"
+
+
+def _half_pair() -> str:
+    """Java puts a question mark for half a pair, so that different texts would fall together."""
+    # Escaped backslashes go first: what stands behind one is no escape.
+    plain = f"replace({_TEXT}, {text(_BACKSLASH * 2)}, '')"
+    halves = f"regexp_replace({plain}, {text(_PAIR)}, '') rlike {text(_HALF)}"
+    suspect = f"contains({_TEXT}, {text(_BACKSLASH + 'ud')}) or contains({_TEXT}, {text(_BACKSLASH + 'uD')})"
+    return f"case when {suspect} then {halves} else false end"
+
+
+def _of_field(field: JsonField) -> Iterator[Flaw]:
+    value = f"{VALUES}.{name(field.name)}"
+    yield flaw(f"{_given(field)} and {value} is null", UNDECODABLE, f"is not {RULES[field.kind]}", field.name)
+    if not field.nullable:
+        yield flaw(f"{value} is null", UNDECODABLE, "is missing or null, and has no default", field.name)
+
+
+def _given(field: JsonField) -> str:
+    """Is there a token for the field other than null?"""
+    token, parsed = _both(field)
+    at_once = _no_null(parsed) if jsonvalues.parsed_as(field) == "variant" else f"{parsed} is not null"
+    return f"(case when {_DOUBT} then {_no_null(token)} else {at_once} end)"
+
+
+def _no_null(token: str) -> str:
+    return f"{token} is not null and not is_variant_null({token})"
+
+
+def _value(field: JsonField) -> str:
+    token, parsed = _both(field)
+    made = f"case when {_DOUBT} then {jsonvalues.of_token(token, field)} else {jsonvalues.of(parsed, field)} end"
     if field.default is None:
-        return converted
-    return f"case when {raw} is not null then {converted} else {_literal(field)} end"
+        return made
+    return f"case when {_given(field)} then {made} else {jsonvalues.default(field)} end"
 
 
-def _converted(raw: str, field: JsonField) -> str:
-    kind = field.kind
-    if kind == "enum":
-        return f"case when {raw} in ({', '.join(map(text, field.symbols))}) then {raw} end"
-    if kind == "fixed":
-        return f"case when length({raw}) = {field.size} then {raw} end"
-    if kind == "decimal":
-        return _decimal(raw, field)
-    return _time(raw, kind) if kind in _DIGITS else raw
-
-
-def _decimal(raw: str, field: JsonField) -> str:
-    """A number or its text, without more digits than the type has: it is never rounded."""
-    fraction = f"([.][0-9]{{1,{field.scale}}})?" if field.scale else ""
-    whole = f"0*[0-9]{{0,{field.precision - field.scale}}}"
-    return (
-        f"case when {raw} rlike '^-?(?=[0-9]){whole}{fraction}$' "
-        f"then cast({raw} as decimal({field.precision}, {field.scale})) end"
-    )
-
-
-def _time(raw: str, kind: str) -> str:
-    """Epoch time in the schema's unit, or ISO 8601; without an offset it is UTC. Finer parts are cut off."""
-    iso = f"try_cast({raw} as timestamp)"
-    if kind == "timestamp-millis":
-        iso = f"timestamp_millis(unix_millis({iso}))"
-    return (
-        f"case when {raw} rlike '^-?[0-9]{{1,{_DIGITS[kind]}}}$' then {_OF_EPOCH[kind]}(cast({raw} as bigint)) "
-        f"when {raw} rlike '{_ISO}' then {iso} end"
-    )
-
-
-def _literal(field: JsonField) -> str:
-    """The schema's default, which Avro writes for bytes as text of code points up to 255."""
-    default: Any = field.default
-    if field.kind in ("string", "enum"):
-        return text(default)
-    if field.kind in ("bytes", "fixed"):
-        return binary(default.encode("latin-1"))
-    if field.kind == "decimal":
-        unscaled = int.from_bytes(default.encode("latin-1"), "big", signed=True)
-        return f"cast('{Decimal(unscaled).scaleb(-field.scale):f}' as decimal({field.precision}, {field.scale}))"
-    if field.kind in _OF_EPOCH:
-        return f"{_OF_EPOCH[field.kind]}({int(default)}L)"
-    return f"cast('{str(default).lower()}' as {_PARSED_AS[field.kind]})"
+def _both(field: JsonField) -> tuple[str, str]:
+    """The field as a token, and as it was parsed at once."""
+    return f"{_CLOSELY}.{name(field.name)}", f"{_PARSED}.{name(field.name)}"

@@ -19,10 +19,13 @@ from cutwater.core.driving import Range
 from cutwater.core.errors import UnavailableError
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
+from cutwater.core.jumps import Segment
+from cutwater.core.listing import FIELD_HEADER, RULE_HEADER
 from cutwater.core.proof import Writer
 from cutwater.core.rejection import Seen, may_hold_late
 from cutwater.core.sources import Sources
 from cutwater_spark.decoding import decode
+from cutwater_spark.flaws import FLAW
 from cutwater_spark.query import EARLIEST, window_of
 from cutwater_spark.sql import kafka_options, single_object_bytes, text
 
@@ -67,13 +70,28 @@ class Lists:
             late = int(counted[1].get["late"])
         return late
 
+    def event_times(self, range_: Range, bucket_ms: int) -> list[Segment]:
+        """The event times of the epoch's usable events: the first and last one of each stretch of that length."""
+        at = f"unix_millis(event.`{self._job.time_field}`)"
+        rows = (
+            self._events(range_)
+            .where("__reason is null")
+            .selectExpr(f"{at} as moment")
+            .groupBy(F.expr(f"floor(moment / {bucket_ms})"))
+            .agg(F.expr("min(moment) as oldest"), F.expr("max(moment) as newest"), F.expr("count(1) as events"))
+            .collect()
+        )
+        return [Segment(row["oldest"], row["newest"], row["events"]) for row in rows]
+
     def _dead(self, me: Writer, range_: Range, counted: Observation) -> DataFrame:
         key = f"named_struct({_listed(me)})"
         value = f"named_struct({self._who(me)}, 'reason', __reason, {_EVENT})"
+        both = f"{_header(FIELD_HEADER, 'field')}, {_header(RULE_HEADER, 'rule')}"
+        flaw = f"filter(array({both}), one -> one.value is not null)"
         return (
-            _counted(self._events(range_), counted)
+            _counted(self._events(range_, explained=True), counted)
             .where("__reason is not null")
-            .selectExpr(*_entry(topics.dead_letters(self._job.name), "dead_letter", key, value))
+            .selectExpr(*_entry(topics.dead_letters(self._job.name), "dead_letter", key, value, flaw))
         )
 
     def _late(self, me: Writer, range_: Range, counted: Observation, read: Observation) -> DataFrame:
@@ -96,7 +114,7 @@ class Lists:
             .observe(counted, F.expr("count(1) as late"))
         )
 
-    def _events(self, range_: Range) -> DataFrame:
+    def _events(self, range_: Range, explained: bool = False) -> DataFrame:
         """The epoch's records, decoded."""
         first: dict[str, dict[str, int]] = {}
         end: dict[str, dict[str, int]] = {}
@@ -116,7 +134,7 @@ class Lists:
             .option("includeHeaders", "true")
             .load()
         )
-        return decode(raw, self._job, self._known, self._sources)
+        return decode(raw, self._job, self._known, self._sources, explained)
 
     def _save(self, records: DataFrame) -> None:
         (
@@ -142,12 +160,17 @@ def _listed(me: Writer) -> str:
     return f"'generation', {text(str(me.generation))}, {_PLACE}"
 
 
-def _entry(topic: str, record: str, key: str, value: str) -> list[str]:
+def _header(header: str, part: str) -> str:
+    return f"named_struct('key', {text(header)}, 'value', cast({FLAW}.{part} as binary))"
+
+
+def _entry(topic: str, record: str, key: str, value: str, headers: str = "array()") -> list[str]:
     """The record of a list, as columns of Spark's Kafka sink."""
     return [
         f"{text(topic)} as topic",
         f"{single_object_bytes(key, protocol_codec(f'{record}_key'))} as key",
         f"{single_object_bytes(value, protocol_codec(record))} as value",
+        f"cast({headers} as array<struct<key: string, value: binary>>) as headers",
     ]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutwater.adapters.avro import crc64
 from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.generations import candidates, parent_of, promoted, told_parent
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.startable import require_may_start
 from cutwater.adapters.streams import release
 from cutwater.core import topics
 from cutwater.core.errors import ProtocolError
@@ -15,14 +15,10 @@ from cutwater.core.job import Job
 from cutwater.core.origins import (
     claimed,
     require_at_work,
-    require_mergeable,
-    require_own_changelog,
-    require_startable,
     require_unreleased,
 )
 from cutwater.core.records import Milestone
 from cutwater.core.sources import origin_cut_at
-from cutwater_spark.sources import partitions_of
 
 
 def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
@@ -42,9 +38,6 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
         return None
     if candidate is None:
         raise ProtocolError(f"the claim of {generation} is gone from the candidates topic, and with it its parent")
-    require_mergeable(job)
     parent = parent_of(candidate.claim)
-    require_own_changelog(job.name, parent)
-    partitions = partitions_of(cluster, job, parent.source_cut)
-    require_startable(job, crc64(job.state_schema).hex(), parent, partitions)
+    require_may_start(cluster, job, parent)
     return replace(parent, origin_cut=origin_cut_at(job.topic, candidate.claim, told_parent(candidate.claim)))

@@ -12,14 +12,13 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from cutwater.core.rated import EVERY_S, Rate, Rated
+from cutwater_spark import jvm
 
 MISSES_MAX = 5
 """So many looks in a row may fail."""
 JOIN_S = 10.0
 _CONSUMERS = "kafka.consumer:type=consumer-fetch-manager-metrics,client-id=*"
 _CONSUMED = "records-consumed-total"
-_SERVER = "javax.management.MBeanServer"
-_NAME, _QUERY = "javax.management.ObjectName", "javax.management.QueryExp"
 Row = TypeVar("Row")
 
 
@@ -82,27 +81,7 @@ def _say(log: Any, what: str, rate: Rate, total: int | None, **more: Any) -> Non
 
 def _consumed(spark: SparkSession) -> int:
     """Records that this JVM's consumers have read by now. Executors elsewhere count their own: 0 then."""
-    java: Any = spark._jvm
-    names = _asked(spark, "queryNames", (_NAME, java.javax.management.ObjectName(_CONSUMERS)), (_QUERY, None))
-    return sum(
-        int(_asked(spark, "getAttribute", (_NAME, name), ("java.lang.String", _CONSUMED)))
-        for name in names.toArray()
-    )
-
-
-def _asked(spark: SparkSession, method: str, *given: tuple[str, Any]) -> Any:
-    """A method of the JVM's register of what can be watched; each argument behind the class that it is taken as.
-
-    Found by its interface: the class behind that is of a module that lets nobody in.
-    """
-    java: Any = spark._jvm
-    gateway: Any = spark.sparkContext._gateway
-    classes = gateway.new_array(java.java.lang.Class, len(given))
-    values = gateway.new_array(java.java.lang.Object, len(given))
-    for at, (name, value) in enumerate(given):
-        classes[at], values[at] = java.java.lang.Class.forName(name), value
-    server = java.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-    return java.java.lang.Class.forName(_SERVER).getMethod(method, classes).invoke(server, values)
+    return sum(int(jvm.attribute(spark, name, _CONSUMED)) for name in jvm.named(spark, _CONSUMERS))
 
 
 def _tasks(spark: SparkSession) -> str:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
+
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.ends import Ends
+from cutwater.adapters.hashing import rows_hash
 from cutwater.adapters.kafka import headers_of, make_consumer, read_range
+from cutwater.adapters.witness import Look, Witness
 from cutwater.core.collection import is_garbage
-from cutwater.core.cuts import Cut
-from cutwater.core.errors import ForeignRowsError, UsageError
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.digest import signed
+from cutwater.core.driving import Proved
+from cutwater.core.errors import ForeignRowsError, LostRecordsError, UnavailableError, UsageError
+from cutwater.core.evidence import Standing, evidence_of, lost
 from cutwater.core.generations import Generation
 from cutwater.core.job import PLAIN_KEY_SCHEMA
 from cutwater.core.proof import (
@@ -22,6 +28,7 @@ from cutwater.core.proof import (
     Written,
     describe,
     foreign_rows,
+    own_rows,
     strays,
     suspects,
 )
@@ -35,34 +42,65 @@ class ProvedRows:
         self.topic = topic
         self.partitions = partitions
         self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted", **QUIET})
-        self._ends = Ends(cluster)
+        self._witness = Witness(cluster)
+        self._places = [TopicPartition(topic, number) for number in range(partitions)]
+        self._begun = Look({}, {})
+        """As it stood when the epoch began."""
 
     def ends(self) -> dict[int, int]:
         """The next offset of each partition."""
-        return self._ends.of(self.topic, self.partitions)
+        return _ends(self._standings())
 
-    def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Cut:
+    def begin(self, before: Barrier | None, source_cut: Cut) -> None:
+        """Raises LostRecordsError for what is lost below the cuts of the barrier before, or this epoch's own."""
+        self._begun = self._witness.look([*self._places, *(place for place, _ in source_cut)])
+        if before:
+            self._require_kept(before, self._begun)
+        if short := lost(source_cut, {place: one.end for place, one in self._begun.standings.items()}):
+            raise LostRecordsError(
+                f"the source that is read: {'; '.join(short)}. Start a new generation from the last milestone"
+            )
+
+    def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Proved:
         """The cut after this epoch, once it is sure that only its rows and `buried` tombstones were added.
 
-        Raises ForeignRowsError naming the foreign records: the generation has ended.
+        Raises ForeignRowsError naming the foreign records: the generation has ended. UnavailableError where rows
+        were computed twice, differently: the next attempt writes the epoch again.
         """
-        ends = self.ends()
+        now, begun = self._standings(), self._begun.standings
+        ends = _ends(now)
+        led = [one.partition for one in self._places if now[one].leader_epoch != begun[one].leader_epoch]
+        if led and before:
+            self._require_kept(before, self._looked(before))
         added = {number: rows + buried.get(number, 0) for number, rows in written.rows.items()}
-        for suspect in suspects(_baseline(before), ends, added):
-            rows = written.rows[suspect.partition]
-            foreign = foreign_rows(self._living(suspect, me.generation, before), me, rows)
-            self._refuse(foreign, f"at the barrier of epoch {me.epoch}")
-        return Cut.of_topic(self.topic, (ends[number] for number in range(self.partitions)))
+        for suspect in suspects(_baseline(before), ends, added, led):
+            records = list(self._living(suspect, me.generation, before))
+            self._refuse(
+                foreign_rows(records, me, written.rows[suspect.partition]), f"at the barrier of epoch {me.epoch}"
+            )
+            self._require_counted(suspect.partition, own_rows(records, me), written)
+        cut = Cut.of_topic(self.topic, (ends[number] for number in range(self.partitions)))
+        return Proved(cut, evidence_of(self._begun.identities, {**begun, **now}))
+
+    def appended(self, cut: Cut, written: Written) -> tuple[str, int] | None:
+        """Of the last record of one partition that has rows of this epoch; None where producers date them."""
+        number = next(number for number, rows in written.rows.items() if rows)
+        end = cut.offset(TopicPartition(self.topic, number))
+        first = max(0, end - written.rows[number])
+        for message in read_range(self._consumer, self.topic, number, first, end):
+            kind, time_ms = message.timestamp()
+            return (f"{self.topic}/{number}", time_ms) if kind == TIMESTAMP_LOG_APPEND_TIME else None
+        return None
 
     def check_start(self, before: Barrier | None, generation: Generation, next_epoch: int, attempt: int) -> None:
         """Raise ForeignRowsError when records above the newest barrier are not of the epoch about to run."""
-        for suspect in suspects(_baseline(before), self.ends(), {}):
+        for suspect in suspects(_baseline(before), self._kept_ends(before), {}):
             records = self._living(suspect, generation, before)
             self._refuse(strays(records, generation, next_epoch, attempt), "at the start")
 
     def check_idle(self, barrier: Barrier) -> None:
         """Raise ForeignRowsError when anything was added since the newest barrier."""
-        for suspect in suspects(_baseline(barrier), self.ends(), {}):
+        for suspect in suspects(_baseline(barrier), self._kept_ends(barrier), {}):
             self._refuse(list(self._living(suspect, barrier.generation, barrier)), "at a heartbeat")
 
     def grown(self, before: Barrier | None) -> bool:
@@ -82,6 +120,34 @@ class ProvedRows:
             if not is_garbage(record, generation, horizon_ms):
                 yield record
 
+    def _standings(self) -> dict[TopicPartition, Standing]:
+        return self._witness.ends.standing(self._places)
+
+    def _looked(self, barrier: Barrier) -> Look:
+        return self._witness.look([*self._places, *(place for place, _ in barrier.source_cut)])
+
+    def _kept_ends(self, barrier: Barrier | None) -> dict[int, int]:
+        """The next offset of each partition, once it is sure that nothing is lost below the barrier."""
+        if barrier is None:
+            return self.ends()
+        look = self._looked(barrier)
+        self._require_kept(barrier, look)
+        return {place.partition: look.standings[place].end for place in self._places}
+
+    def _require_kept(self, barrier: Barrier, look: Look) -> None:
+        cuts = barrier.source_cut.and_(barrier.changelog_cut)
+        self._witness.require(barrier.evidence, cuts, f"barrier {barrier.epoch} of {barrier.generation}", look)
+
+    def _require_counted(self, partition: int, own: Mapping[bytes, ChangelogRow], written: Written) -> None:
+        """A task that runs twice may compute a row differently, in the last bit of a sum: one was counted, and the
+        other may be the last one here. No reader could ever prove that milestone."""
+        digest = signed(rows_hash(own, [row.value or b"" for row in own.values()]))
+        if digest != written.digests.get(partition, 0):
+            raise UnavailableError(
+                f"{self.topic}/{partition} holds other rows of this epoch than those that were counted: a task "
+                "ran twice and computed them differently. The next attempt writes the epoch again"
+            )
+
     def _refuse(self, foreign: list[ChangelogRow], when: str) -> None:
         if foreign:
             raise ForeignRowsError(
@@ -89,6 +155,10 @@ class ProvedRows:
                 f"{describe(foreign, self.topic)}. Another driver or a zombie executor writes to this generation. "
                 "Stop it, and start a new generation from the last milestone; nothing foreign has been shown."
             )
+
+
+def _ends(standings: Mapping[TopicPartition, Standing]) -> dict[int, int]:
+    return {place.partition: one.end for place, one in standings.items()}
 
 
 _KEYS = Codec(PLAIN_KEY_SCHEMA)

@@ -75,9 +75,14 @@ def _newest(records: DataFrame, job: Job, parent: Milestone) -> DataFrame:
     """
     own = binary(Writer(parent.generation, parent.attempt, parent.epoch).header)
     foreign = f"value is not null and not startswith(writer, {binary(header_prefix(parent.generation))})"
+    parts = [f"try_cast(split(string(writer), '/')[{at}] as bigint)" for at in (2, 1)]
+    when = f"struct({', '.join(parts)})"
+    last = f"struct({parent.epoch}L, {parent.attempt}L)"
+    later = f"startswith(writer, {binary(header_prefix(parent.generation))}) and {when} > {last}"
     aggregates = [
         "count(1) as records",
         f"count_if({foreign}) as foreign",
+        f"count_if({later}) as later",
         "max(struct(offset, value)) as newest",
         f"max(struct(offset, value)) filter (where writer = {own}) as own",
     ]
@@ -111,6 +116,7 @@ def _counts(job: Job, parent: Milestone) -> list[Any]:
     counts = {
         "records": "coalesce(sum(records), 0L)",
         "foreign": "coalesce(sum(foreign), 0L)",
+        "later": "coalesce(sum(later), 0L)",
         "own_rows": "count(own)",
         "own_digest": "coalesce(bit_xor(if(own is null, 0L, xxhash64(key, own.value))), 0L)",
         "unreadable": "count_if(at is null or (newest.value is not null and body is null))",

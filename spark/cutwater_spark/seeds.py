@@ -23,6 +23,7 @@ from cutwater.adapters.generations import candidates, told_parent
 from cutwater.adapters.parents import kept_behind, unheld
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.streams import values
+from cutwater.adapters.witness import Witness
 from cutwater.core import topics
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job import Job
@@ -74,6 +75,7 @@ class Seeds:
                 "damaged"
             )
         require_kept(parent, kept_behind(self._cluster, parent.source_cut))
+        Witness(self._cluster).require(parent.evidence, parent.source_cut, f"milestone {parent.token}")
         checkpoint.drop_seeds()
         claim = candidates(self._cluster, self._job.name).require(self._generation).claim
         folder = checkpoint.seed_folder(self._attempt)

@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.avro.functions import to_avro
 
 from cutwater.adapters.settings import Settings
+from cutwater.core import topics
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 
 STATE = "spark.sql.streaming.stateStore.providerClass"
+REPEATED_NAMES = "spark.sql.variant.allowDuplicateKeys"
 STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -50,6 +52,8 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         "spark.speculation": "false",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": str(job.shuffle_partitions),
+        # Of two equal names in an object within an event's field the last one counts, as in the event itself.
+        REPEATED_NAMES: "true",
         # With Kafka's V1 sink an Observation never returns: take Kafka off the list.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         STATE: STATE_PROVIDER,
@@ -84,9 +88,13 @@ def _archive(path: str) -> str:
 
 
 def _avro_limits(job: Job) -> str:
-    """A damaged event of a few bytes may claim a text of 2 GB: Avro would allocate it before it reads."""
-    kinds = ("string", "bytes", "collectionItems")
-    return " ".join(f"-Dorg.apache.avro.limits.{kind}.maxLength={job.max_event_bytes}" for kind in kinds)
+    """A damaged event of a few bytes may claim a text of 2 GB: Avro would allocate it before it reads.
+
+    The same bound holds for what is written, so it is that of rows where `max_event_bytes` is smaller: a list
+    keeps events that are too large, and a state the texts of before it was lowered.
+    """
+    kinds, most = ("string", "bytes", "collectionItems"), max(job.max_event_bytes, topics.ROW_BYTES_MAX)
+    return " ".join(f"-Dorg.apache.avro.limits.{kind}.maxLength={most}" for kind in kinds)
 
 
 def open_session(job: Job, settings: Settings, checkpoint: str, scratch: Path | None = None) -> SparkSession:

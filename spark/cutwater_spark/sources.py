@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from cutwater.adapters.admin import described
-from cutwater.adapters.cluster import Cluster
-from cutwater.core.cuts import Cut
-from cutwater.core.job import Job
 from cutwater.core.mirrored import SOURCE_OFFSET
-from cutwater.core.sources import Sources, topics_of
+from cutwater.core.sources import Sources
 from cutwater_spark.sql import text
 
 ORIGIN, OFFSET, NUMBER = "__origin", "__offset", "__number"
@@ -16,11 +12,6 @@ ORIGIN, OFFSET, NUMBER = "__origin", "__offset", "__number"
 _HEADER = f"filter(headers, one -> one.key = {text(SOURCE_OFFSET)})"
 # The last one of that name: the mirror puts its own behind those that the event had.
 _THERE = f"try_cast(cast(try_element_at({_HEADER}, -1).value as string) as bigint)"
-
-
-def partitions_of(cluster: Cluster, job: Job, cut: Cut) -> dict[str, int]:
-    """How many partitions each topic has that a generation begun at a cut reads; only those that exist."""
-    return {name: len(one.partitions) for name, one in described(cluster, topics_of(job.topic, cut)).items()}
 
 
 def placing(sources: Sources) -> list[str]:

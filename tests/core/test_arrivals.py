@@ -93,7 +93,7 @@ def test_it_waits_for_both_cuts_and_translates_them() -> None:
     (arrival,) = found.arrivals(9)
     assert arrival.source_cut == Cut.of({TopicPartition("flights.events.from-us", 0): 13}), "a marker lies at 10"
     assert arrival.changelog_cut == Cut.of({TopicPartition(changelog(ONE), 0): 6})
-    assert (arrival.arrived_ms, found.pending) == (9, 0)
+    assert (arrival.arrived_ms, found.pending, found.arrived) == (9, 0, arrival)
 
 
 def test_what_compaction_overtook_is_passed_and_said() -> None:

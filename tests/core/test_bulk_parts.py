@@ -56,7 +56,7 @@ def test_progress_adds_up_and_survives_its_text(one: Done, other: Done) -> None:
 
 
 def test_a_task_survives_its_text() -> None:
-    task = Task("t", [Slice(1, 2, 3)], "/f", 1, 2, 3, "g/", "g/1/2", "c301", "c302", 4, 5, 6.5)
+    task = Task("t", [Slice(1, 2, 3)], "/f", 1, 2, 3, "g1-local-00000000/1/2", "c301", "c302", 4, 5, 6.5)
     assert Task.of(task.text()) == task
 
 

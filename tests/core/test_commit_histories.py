@@ -9,7 +9,7 @@ import pytest
 from cutwater.core.chain import ROOT_HASH
 from cutwater.core.commit import Prepared, step
 from cutwater.core.errors import DivergenceError, ProtocolError
-from cutwater.core.records import Milestone, Signal
+from cutwater.core.records import Heartbeat, Milestone, Signal
 from protocol_samples import (
     JOB,
     NOW,
@@ -77,6 +77,15 @@ def test_records_of_an_overtaken_attempt_change_nothing() -> None:
     for zombie in (barrier(1), committed(0), heartbeat(0, 5)):
         assert step(before, zombie, 50, NOW, hash_of) == (before, [])
     assert step(before, start(1), 50, NOW, hash_of) == (before, [])
+
+
+def test_nothing_is_called_fresh_while_something_newer_is_under_way() -> None:
+    """A heartbeat for the newest milestone that comes behind the next barrier would make old state look young."""
+    state, _ = run(barrier(0), committed(0), heartbeat(0, 5))
+    assert state.heartbeat_ms == 5
+    state, written = run(barrier(0), committed(0), heartbeat(0, 5), barrier(1), heartbeat(0, 9))
+    assert state.heartbeat_ms == 5
+    assert not any(isinstance(one, Heartbeat) and one.at_ms == 9 for one in written)
 
 
 def test_another_generations_records_are_ignored() -> None:

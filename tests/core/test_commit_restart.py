@@ -7,7 +7,7 @@ import pytest
 from cutwater.core.chain import breaks
 from cutwater.core.commit import resume
 from cutwater.core.errors import FencedError
-from cutwater.core.records import Heartbeat, Milestone, Signal
+from cutwater.core.records import Heartbeat, Milestone, Release, Signal
 from protocol_samples import (
     FRESH,
     GENERATION,
@@ -70,6 +70,16 @@ def test_a_signaller_of_a_generation_that_is_not_promoted_leaves() -> None:
     """The stream's newest milestone is of another generation: going on would make two owners."""
     with pytest.raises(FencedError, match="the promoted generation is g2-local-0badcafe, not g1-local-00000000"):
         resume(JOB, GENERATION, [milestone(0, generation=OTHER)], hash_of)
+
+
+def test_a_generation_that_was_released_leaves() -> None:
+    """Another region goes on from its last milestone: nothing of it may follow there."""
+    last = milestone(0)
+    released = Release(JOB, GENERATION, last.sequence, "eu", 7)
+    with pytest.raises(FencedError, match=rf"was released to region eu behind milestone {last.token}: nothing"):
+        resume(JOB, GENERATION, [last, released], hash_of)
+    before = Release(JOB, OTHER, 1, "eu", 7)
+    assert resume(JOB, GENERATION, [before, last], hash_of).last == last, "another one's"
 
 
 def test_an_empty_stream_begins_at_the_beginning() -> None:

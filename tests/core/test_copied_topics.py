@@ -53,6 +53,19 @@ def left(spec: CopySpec, at: FoundTopic, *kept: str) -> dict[str, str]:
     return {one.setting: one.value for one in spec.left(at, kept)}
 
 
+def test_what_is_not_set_here_is_behind_and_less_than_here_is_not() -> None:
+    """A topic here may only ever be made to hold more."""
+    one = copy(EVENTS)
+    there = here(one, **{"max.message.bytes": str(2 * SIZE)})
+    assert "max.message.bytes" not in behind(one, there)
+    small = here(one, **{"max.message.bytes": "1000"})
+    assert behind(one, small)["max.message.bytes"] == dict(one.made.config)["max.message.bytes"]
+    none = FoundTopic(
+        one.name, 3, {name: value for name, value in small.config.items() if name != "max.message.bytes"}
+    )
+    assert behind(one, none)["max.message.bytes"] == dict(one.made.config)["max.message.bytes"]
+
+
 def test_of_events_what_they_may_be_and_how_long_they_stay() -> None:
     """And room for the two headers; what belongs to a cluster is this one's own."""
     one = copy(EVENTS)

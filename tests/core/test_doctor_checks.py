@@ -13,7 +13,7 @@ from cutwater.core import acls, cluster_checks, source_checks, topics
 from cutwater.core.cluster_checks import APIS, BrokerVersion, ClusterFacts, check_cluster, check_topics
 from cutwater.core.cuts import Cut
 from cutwater.core.findings import Finding, Level, error, ok, warning, worst
-from cutwater.core.machine_checks import MB, Machine, Need, check_machine
+from cutwater.core.machine_checks import JAVA_SPARK_MAX, MB, Machine, Need, check_machine
 from cutwater.core.replication import Replication
 from cutwater.core.source_checks import Position, check_rights, check_source
 from cutwater.core.topic_check import FoundTopic
@@ -54,6 +54,7 @@ def test_the_worst_level_decides() -> None:
 def test_a_good_machine_and_cluster_have_no_findings() -> None:
     """Everything as it should be is ok throughout."""
     assert set(levels(check_machine(GOOD, NEED)).values()) == {Level.OK}
+    assert set(levels(check_machine(replace(GOOD, java_version=JAVA_SPARK_MAX), NEED)).values()) == {Level.OK}
     assert set(levels(check_cluster(FACTS)).values()) == {Level.OK}
 
 
@@ -63,6 +64,7 @@ def test_a_good_machine_and_cluster_have_no_findings() -> None:
         ({"python": (3, 10)}, "Python", Level.ERROR),
         ({"python": (3, 14)}, "Python", Level.ERROR),
         ({"java": None, "java_version": None, "java_advice": "none"}, "Java", Level.ERROR),
+        ({"java_version": JAVA_SPARK_MAX + 1}, "Java", Level.WARNING),
         ({"java_version": 25}, "Java", Level.WARNING),
         ({"memory_free_bytes": 3_000 * MB}, "memory", Level.WARNING),
         ({"memory_free_bytes": 500 * MB}, "memory", Level.ERROR),
@@ -130,6 +132,7 @@ def source(**config: str) -> ClusterFacts:
         ({"retention.ms": "-1"}, Level.OK),
         ({"retention.ms": str(3 * HOUR)}, Level.OK),
         ({"retention.ms": str(3 * HOUR - 1)}, Level.WARNING),
+        ({"retention.ms": str(2 * HOUR)}, Level.WARNING),
         ({"retention.ms": str(2 * HOUR - 1)}, Level.ERROR),
         ({"retention.ms": "-1", "retention.bytes": "1000"}, Level.WARNING),
         ({"cleanup.policy": "compact"}, Level.WARNING),
@@ -139,6 +142,13 @@ def test_retention_is_held_against_lateness_and_window(config: dict[str, str], l
     """Below the lateness events go while windows wait; below lateness and window a new start suffers."""
     found = [one for one in check_source(JOB, source(**config), None) if one.check == "source retention"]
     assert worst(found) is level
+
+
+def test_a_compacted_source_is_not_warned_of_its_size() -> None:
+    """`retention.bytes` deletes nothing there."""
+    compacted = source(**{"cleanup.policy": "compact", "retention.bytes": "1000", "retention.ms": str(HOUR)})
+    found = [one for one in check_source(JOB, compacted, None) if one.check == "source retention"]
+    assert [one.found.split()[0] for one in found] == ["cleanup.policy"]
 
 
 @pytest.mark.parametrize(
@@ -167,6 +177,8 @@ def test_a_checkpoint_that_retention_overtakes_is_an_error() -> None:
     kept = source(**{"retention.ms": str(10 * HOUR)})
     fresh = Position(Cut.of_topic("events", [10, 10]), Cut.of_topic("events", [10, 3]), HOUR)
     assert levels(check_source(JOB, kept, fresh))["checkpoint"] is Level.OK
+    half = replace(fresh, age_ms=5 * HOUR)
+    assert levels(check_source(JOB, kept, half))["source retention"] is Level.OK
     old = replace(fresh, age_ms=6 * HOUR)
     assert levels(check_source(JOB, kept, old))["source retention"] is Level.ERROR
     gap = replace(fresh, first_kept=Cut.of_topic("events", [15, 3]))
@@ -196,6 +208,18 @@ def test_topics_are_wrong_creatable_refused_or_thin() -> None:
     assert level(FoundTopic("t", 1, right, 2)) is Level.WARNING
     assert level(FoundTopic("t", 1, right, 1)) is Level.ERROR, "two must acknowledge, and there is one"
     assert level(FoundTopic("t", 1, {"cleanup.policy": "delete"}, 3)) is Level.ERROR
+    unclean = right | {"unclean.leader.election.enable": "true"}
+    assert level(FoundTopic("t", 1, unclean, 3)) is Level.WARNING
+
+
+def test_a_source_that_may_lose_what_it_acknowledged_is_told() -> None:
+    """By an unclean election, or with one broker that acknowledged alone; of one copy another check speaks."""
+    unclean = source(**{"unclean.leader.election.enable": "true", "min.insync.replicas": "2"})
+    assert only(check_source(JOB, unclean, None), "source elections").remedy.endswith("election.enable=false")
+    assert only(check_source(JOB, unclean, None), "source copies").level is Level.OK
+    assert only(check_source(JOB, source(), None), "source copies").level is Level.WARNING
+    alone = replace(FACTS, found={"events": FoundTopic("events", 1, {}, 1)})
+    assert only(check_source(JOB, alone, None), "source copies").level is Level.OK
 
 
 def test_missing_rights_are_listed() -> None:

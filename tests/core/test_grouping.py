@@ -181,3 +181,13 @@ def _holds(part: tuple[int, list[Record]], milestone: tuple[int, int, list[bytes
     rows = [one.value for one in records if isinstance(one, Row)]
     wanted = [one for one in milestone[2] if one.split(b"/")[1] == str(number).encode()]
     return rows == wanted and any(isinstance(one, End) and one.last for one in records)
+
+
+def test_rows_in_front_of_where_reading_began_are_held_no_longer() -> None:
+    """What is left out of a milestone that is cut off takes no memory."""
+    grouping = Grouping(1, [0])
+    grouping.row(0, b"the end of a milestone")
+    assert grouping.held == 1
+    grouping.end(0, end(1, 1, 5))
+    assert grouping.held == 0
+    assert not grouping.ahead(0)

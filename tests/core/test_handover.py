@@ -134,6 +134,9 @@ def test_a_stream_that_was_replaced_or_broken_is_refused() -> None:
     broken = read(entries, 1)
     with pytest.raises(DivergenceError, match="gap: sequence 7 follows 4"):
         broken.add(Entry(replace(entries[3].milestone, sequence=7), b"", 99))
+    forked = Succession(GENERATION, entries[0])
+    with pytest.raises(DivergenceError, match="fork: the parent hash"):
+        forked.add(Entry(replace(entries[1].milestone, parent_hash=bytes(32)), b"", 99))
     pruned = Succession(GENERATION, entries[0])
     pruned.add(entries[2])
     assert pruned.plan(young(entries[2].milestone)) is not None
@@ -145,3 +148,15 @@ def test_the_generation_that_is_left_is_named_by_the_position() -> None:
     succession = Succession(Generation(1, GENERATION.region, GENERATION.parent), None)
     succession.add(entries[0])
     assert succession.plan(young(entries[0].milestone)) is None
+
+
+def test_what_compaction_has_overtaken_is_no_goal_where_somebody_looked() -> None:
+    """Looked at, only a later one can be whole; young when its reading began, it may be tried again."""
+    entries = stream(2, 2)
+    succession = read(entries, 1)
+    now_ms = young(entries[2].milestone)
+    for looked, goal in ((False, entries[2]), (True, entries[3])):
+        succession.overtaken(entries[2], looked)
+        plan = succession.plan(now_ms)
+        assert plan is not None
+        assert plan.to == goal

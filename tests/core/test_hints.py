@@ -98,3 +98,9 @@ def test_many_names_are_cut() -> None:
     """With the number of those that are left out."""
     assert listed("abc") == "a, b, c"
     assert listed("abcde", most=3) == "a, b, c and 2 more"
+
+
+def test_two_letters_that_are_swapped_are_no_mistake_to_guess_at() -> None:
+    """Of three they are: 'jbo'."""
+    assert closest("di", ("id",)) == ""
+    assert closest("jbo", ("job",)) == "job"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from test_origins import job
 
 from cutwater.core.cuts import Cut
-from cutwater.core.driving import Past, Plan
+from cutwater.core.driving import Past, Plan, Proved
 from cutwater.core.epochs import Epochs
 from cutwater.core.proof import Writer, Written
 from cutwater.core.records import Barrier, Signal
@@ -33,8 +33,12 @@ class World:
         assert isinstance(signal, Barrier)
         self.barriers[signal.epoch] = signal
 
-    def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Cut:
-        return Cut()
+    def begin(self, before: Barrier | None, source_cut: Cut) -> None: ...
+
+    def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Proved:
+        return Proved(Cut(), ())
+
+    def appended(self, cut: Cut, written: Written) -> None: ...
 
     def check_start(self, *_what: object) -> None: ...
 

@@ -13,6 +13,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutwater.adapters.recognise import recognise
+from cutwater.adapters.sampling import Sample
 from cutwater.core.errors import UsageError
 from cutwater.core.inference import infer, parse_event, time_ms
 from cutwater.core.jobdraft import Draft, job_name, render, schema_name, text
@@ -27,6 +29,54 @@ def kinds(*events: Mapping[str, Any]) -> dict[str, str]:
 
 def why(name: str, *events: Mapping[str, Any]) -> str:
     return dict(infer(events).left_out)[name]
+
+
+def test_init_asks_for_no_schema_of_what_is_no_avro() -> None:
+    """A registry's framing holds JSON, too: the finding was asked for its Avro schema, which there is not."""
+    told = b'\0\0\0\0\7{"customer":"a","qty":1}'
+    samples = [Sample(0, at, START, None, told, 0) for at in range(3)]
+    with pytest.raises(UsageError, match="schemas 7 of a registry: a record is JSON behind") as refused:
+        recognise(samples, "orders", None, ())
+    assert "--schema" not in str(refused.value)
+    avro = [Sample(0, 0, START, None, b"\0\0\0\0\7\2a\2", 0)]
+    with pytest.raises(UsageError, match="--schema FILE"):
+        recognise(avro, "orders", None, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("2024-05-01T10:00:00+02:00", "timestamp-millis"),
+        ("2024-05-01T10:00:00+0000", "string"),
+        ("2024-05-01T10:00:00+00", "string"),
+        ("2024-05-01T10:00Z", "string"),
+        ("2024-05-01T10:00:00.1234567891Z", "string"),
+        ("20240501T100000Z", "string"),
+    ],
+)
+def test_a_time_is_one_that_the_driver_takes(text: str, kind: str) -> None:
+    """docs/EVENTS.md: all else would be drafted as a time, and each event then rejected."""
+    assert kinds({"at": text}) == {"at": kind}
+
+
+def test_names_that_differ_in_case_alone_and_nested_ones_are_left_out_by_name() -> None:
+    """Spark does not tell `id` from `ID`; what is inside an object is named with it."""
+    found = infer([{"id": "a", "ID": 1, "place": {"lat": 1.0, "lon": 2.0}, "list": [1]}])
+    assert dict(found.kinds) == {"id": "string"}
+    left = dict(found.left_out)
+    assert left["ID"] == "it differs from 'id' in case alone, and Spark does not tell them apart"
+    assert left["place"] == "it is an object: events are flat; it has lat, lon"
+    assert left["list"] == "it is a list: events are flat"
+
+
+def test_no_key_is_proposed_for_changes_that_debezium_wrapped() -> None:
+    """`op` has four values and was proposed; the key is inside of `after`."""
+    wrapped = {"before": None, "after": {"id": 1}, "source": {"db": "x"}, "op": "c", "ts_ms": START}
+    rows_of = [Row(wrapped, 0, at, START, None) for at in range(3)]
+    found = infer([wrapped])
+    with pytest.raises(UsageError, match="ExtractNewRecordState"):
+        propose(rows_of, found.kinds)
+    assert propose(rows_of, found.kinds, key="op").key == "op", "as the user said"
 
 
 def test_types_are_the_widest_that_the_samples_show() -> None:

@@ -107,3 +107,15 @@ def test_a_view_steps_only_onto_the_milestone_before(arrived: set[int], looks: s
             backlog.done(plan.to)
     assert at == max(arrived, default=0)
     assert applied == sorted(set(applied))
+
+
+def test_who_waits_for_whom() -> None:
+    """A milestone for its arrival, or an arrival for its milestone; with neither nothing waits."""
+    (entry,) = chain(1)
+    one = Landing()
+    assert (one.waits, one.even) == (False, True)
+    one.milestone(entry)
+    assert (one.waits, one.even) == (True, True)
+    other = Landing()
+    other.arrival(7, arrival(entry))
+    assert (other.waits, other.even) == (False, False)

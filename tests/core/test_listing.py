@@ -42,6 +42,17 @@ def test_a_list_that_does_not_add_up_is_named() -> None:
     assert "counts 2, the list holds 1" in found.problems[0]
 
 
+def test_what_a_lists_retention_has_deleted_is_no_fault() -> None:
+    """Fewer than the milestones count: so many are told of; more is a fault all the same."""
+    told = {(G1, 0): Told(1, 2), (G1, 1): Told(1, 1)}
+    found = choose([entry("b", epoch=1)], told, forgetful=True)
+    assert (found.entries, found.problems) == (["b"], [])
+    assert found.elsewhere == ["2 older entries are gone: the list's retention has deleted them"]
+    more = choose([entry("a", epoch=1), entry("b", epoch=1)], told, forgetful=True)
+    assert [one.partition(":")[0] for one in more.problems] == [f"epoch 1 of {G1}"]
+    assert choose([], {}, forgetful=True).elsewhere == []
+
+
 @given(st.dictionaries(st.integers(0, 5), st.tuples(st.integers(1, 3), st.integers(0, 4)), max_size=5))
 def test_what_the_winners_wrote_is_always_whole(epochs: dict[int, tuple[int, int]]) -> None:
     """Any epochs, with any left-overs of earlier attempts: exactly the winners' entries, in their order."""

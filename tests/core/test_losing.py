@@ -35,6 +35,13 @@ def test_what_was_copied_after_the_failover(copy: list[Record], since: int, more
     assert [one for one in copy if found.holds(one.local)] == wanted
 
 
+def test_where_it_lies_ends_behind_its_last_record() -> None:
+    """A record that follows at once, of before or behind the range, is no part of it."""
+    copy = [Record(4, 10), Record(5, 11), Record(6, 12), Record(7, 13)]
+    assert later(copy, 5, 7, read=12, kept=6) == Later(2, 11, 13, 1, 1)
+    assert later(copy, 8, 9, read=12) == Later()
+
+
 def pair(partition: int, offset: int, window: int, topic: str = COPY) -> LatePair:
     by = Listed(Generation(2, "eu", "0badcafe"), 1, 3)
     return LatePair(Place(topic, partition, offset), by, "JFK", window, window + 1, 0, 9)

@@ -176,3 +176,9 @@ def test_what_does_not_fit_is_refused_with_what_would(
     """The message names the measure, the field, its type and the types that are allowed."""
     with pytest.raises(UsageError, match=f"measure 'm': .*{said}"):
         build("m", kind, field, of, HllSketches())
+
+
+def test_a_type_is_named_with_its_digits() -> None:
+    """A decimal's are part of what it is."""
+    assert str(FieldType("decimal", 28, 6)) == "decimal(28,6)"
+    assert str(FieldType("long")) == "long"

@@ -213,3 +213,18 @@ def test_a_changelog_keeps_its_name_and_nothing_else_does() -> None:
     assert target("j", "j.events", "us") == "j.events.from-us"
     assert target("j", "j.milestones", "us") == "j.milestones.from-us"
     assert Cut.of({TopicPartition("a", 0): 1})  # a cut names topics, so its copy names those here
+
+
+@pytest.mark.parametrize(("age_ms", "whole_from"), [(23 * HOUR_MS - 1, 0), (23 * HOUR_MS, 1)])
+def test_a_record_as_old_as_the_lag_may_hide_one_that_was_compacted(age_ms: int, whole_from: int) -> None:
+    """Less an hour for clocks that differ; younger ones do not."""
+    now_ms = 100 * HOUR_MS
+    at = moved(FIRST, Piece(0, 2, 2, [Read(0, now_ms - age_ms, 1), Read(1, now_ms, 1)]), 0, now_ms, LAG_MS)
+    assert at.whole_from == whole_from
+
+
+def test_before_anything_is_copied_nothing_is_whole() -> None:
+    """From the start of the log on; up to the offset before it."""
+    at = begun("job", "us", Place("t", 0, "id", 1), 5, 9, 0)
+    assert (at.first, at.before, at.next, at.local) == (5, 5, 5, 9)
+    assert (at.whole_from, at.whole_to, at.ended) == (5, 4, -1)

@@ -24,6 +24,7 @@ from cutwater.core.origins import (
     require_kept,
     require_mergeable,
     require_own_changelog,
+    require_same_rows,
     require_startable,
     require_unreleased,
 )
@@ -166,6 +167,20 @@ def test_a_generation_goes_on_with_its_parents_measures_and_source() -> None:
         require_startable(job(), FINGERPRINT, PARENT, {SOURCE: 1})
     with pytest.raises(UsageError, match="the job file's source is others"):
         require_startable(replace(job(), topic="others"), FINGERPRINT, PARENT, {SOURCE: 2})
+
+
+def test_a_generation_goes_on_with_its_parents_rows() -> None:
+    """Windows, key and what is summed have no part in the state's schema; partitions are each generation's own."""
+    before = job(COUNT)
+    require_same_rows(before, before.definition, PARENT)
+    require_same_rows(replace(before, shuffle_partitions=before.shuffle_partitions + 1), before.definition, PARENT)
+    for other, word in (
+        (replace(before, window=WindowSpec(7_000, 7_000)), "window_size_ms was .* and is 7000"),
+        (replace(before, key_field="other"), "key was .* and is other"),
+        (replace(before, measures=(*before.measures, replace(COUNT, name="more"))), "measures was"),
+    ):
+        with pytest.raises(UsageError, match=f"{PARENT.generation} was started with: {word}"):
+            require_same_rows(other, before.definition, PARENT)
 
 
 def test_a_generation_may_read_copies_of_its_source_too() -> None:

@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.errors import DivergenceError
-from cutwater.core.proof import ChangelogRow, Suspect, Writer, describe, foreign_rows, strays, suspects
+from cutwater.core.proof import (
+    ChangelogRow,
+    Suspect,
+    Writer,
+    Written,
+    breach,
+    describe,
+    foreign_rows,
+    overgrown,
+    strays,
+    suspects,
+)
 from protocol_samples import GENERATION, GENERATIONS, OTHER
 
 ME = Writer(GENERATION, 2, 7)
@@ -151,6 +162,73 @@ def test_the_message_names_the_first_few() -> None:
         "changelog/0@101 by g1-local-00000000 attempt 1 epoch 7 and 5 more"
     )
     assert describe(log(("b", "2", None)), "changelog") == "changelog/0@100 by an unknown writer"
+
+
+def test_the_message_says_more_only_where_there_are_more() -> None:
+    records = log(("a", "1", ME), ("b", "2", EARLIER))
+    assert describe(records, "rows", limit=2) == (
+        f"rows/0@100 by {GENERATION} attempt 2 epoch 7, rows/0@101 by {GENERATION} attempt 1 epoch 7"
+    )
+    assert describe(records, "rows", limit=1).endswith(" and 1 more")
+
+
+@pytest.mark.parametrize(
+    ("header", "may", "live"),
+    [
+        (ME.header, True, True),
+        (EARLIER.header, True, True),
+        (ME._replace(epoch=6, attempt=9).header, True, True),
+        (ME._replace(attempt=3).header, False, False),
+        (ME._replace(epoch=8, attempt=1).header, False, False),
+        (ME._replace(generation=OTHER).header, True, False),
+        (ME._replace(generation=OTHER, epoch=99).header, True, False),
+        (b"nonsense", True, False),
+        (None, True, False),
+    ],
+    ids=[
+        "own",
+        "its repeat",
+        "before",
+        "a later attempt",
+        "a later epoch",
+        "elsewhere",
+        "elsewhere, later",
+        "?",
+        "none",
+    ],
+)
+def test_who_may_stand_below_a_cut(header: bytes | None, may: bool, live: bool) -> None:
+    """Nobody who came later, be it a tombstone; and of another generation no row. `may`: a tombstone."""
+    assert (overgrown(header, ME) == "") is may
+    assert (breach(header, ME) == "") is live
+
+
+def test_a_breach_says_who_it_was() -> None:
+    assert breach(None, ME) == "was written by somebody without the header 'writer'"
+    assert breach(b"g9-x/1/0", ME) == "was written by g9-x/1/0, not by this generation"
+    assert breach(ME._replace(epoch=8).header, ME) == (
+        "was written by epoch 8, attempt 2, and stands below the cut of epoch 7, attempt 2: "
+        "the log has lost its end and was written on"
+    )
+
+
+def test_partitions_that_are_doubted_are_looked_at() -> None:
+    """Although just what was added stands there; and none that is not."""
+    assert suspects({0: 10, 1: 5}, {0: 12, 1: 5}, {0: 2}, doubted=[0]) == [Suspect(0, 10, 12)]
+    assert suspects({}, {0: 2, 3: 1}, {0: 2}) == [Suspect(3, 0, 1)]
+
+
+def test_of_what_was_written_the_digest_is_that_of_all_partitions() -> None:
+    """Signed, as Spark has it."""
+    assert Written({0: 1, 1: 2}, {0: -1, 1: 5}).digest == -1 ^ 5
+    assert Written({}, {}).digest == 0
+
+
+def test_rows_of_a_snapshot_are_nobodys() -> None:
+    """No attempt has the number 0: so they are no milestone's own, and never later than one."""
+    one = Writer.of_snapshot(GENERATION, 7)
+    assert one == Writer(GENERATION, 0, 7)
+    assert breach(one.header, ME) == ""
 
 
 def test_the_header_of_a_row_is_what_it_is() -> None:

@@ -9,7 +9,7 @@ import pytest
 from cutwater.adapters import wire
 from cutwater.core.chain import ROOT_HASH
 from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.errors import DivergenceError, FencedError
+from cutwater.core.errors import DivergenceError, FencedError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.lineage import Lineage
 from cutwater.core.readers import CLIENT, PUBLISHER, VIEW, Reader
@@ -201,6 +201,52 @@ def test_last_milestone_read_again_must_be_the_same() -> None:
         backlog.add(other[2])
 
 
+def test_an_empty_stream_is_shorter_than_what_is_shown() -> None:
+    """Nothing was read, and one milestone is applied: the topic was replaced or cut."""
+    with pytest.raises(DivergenceError, match="ends at sequence 0, and the view has got to 1"):
+        Backlog(G1, chain(1)[0]).end_of_stream()
+    Backlog(G1).end_of_stream()
+
+
+def test_what_is_missed_is_jumped_over_and_what_is_known_is_not() -> None:
+    """Of its own generation and behind it; a milestone that is applied already is no gap."""
+    entries = chain(4)
+    again = Backlog(G1, entries[1])
+    again.missed(entries[1])
+    again.add(entries[2])
+    assert again.plan(NOW) == Step(entries[2])
+    behind = Backlog(G1, entries[1])
+    behind.missed(entries[2])
+    behind.add(entries[3])
+    assert behind.plan(NOW) is None, "until the end is seen"
+    behind.end_of_stream()
+    assert behind.plan(NOW) == Jump(entries[3])
+    behind.missed(entries[3])
+    with pytest.raises(DivergenceError, match="is not as"):
+        behind.missed(entries[3]._replace(record=b"other"))
+
+
+def test_the_last_that_is_known_is_where_reading_goes_on() -> None:
+    entries = chain(3)
+    assert Backlog(G1).position is None
+    assert Backlog(G1, entries[0]).position == entries[0].offset
+    backlog = fed(Backlog(G1, entries[0]), entries[1:])
+    assert (backlog.position, backlog.known) == (entries[2].offset, entries[2])
+    backlog.done(entries[1])
+    assert len(backlog) == 1
+    assert backlog.known == entries[2]
+
+
+def test_reading_pauses_at_the_bound_once_the_end_was_seen() -> None:
+    entries = chain(4)
+    backlog = fed(Backlog(G1, entries[0], pending_max=2), entries[1:3], complete=False)
+    assert not backlog.full
+    backlog.end_of_stream()
+    assert backlog.full
+    backlog.done(entries[1])
+    assert not backlog.full
+
+
 def test_newer_generation_ends_the_following_and_older_ones_are_passed() -> None:
     """A view follows one generation: milestones of its parents are checked and passed, a promotion ends it."""
     entries = chain(2)
@@ -279,3 +325,27 @@ def test_mismatch_names_what_differs() -> None:
         assert text is not None
         assert f"{milestone.token}" in text
         assert f"holds {rows} with digest {digest}" in text
+
+
+def test_behind_a_jump_the_next_is_a_step_again() -> None:
+    """The gap is closed by what was applied."""
+    entries = chain(4)
+    backlog = fed(Backlog(G1, entries[0]), entries[2:3])
+    assert backlog.plan(NOW) == Jump(entries[2])
+    backlog.done(entries[2])
+    backlog.add(entries[3])
+    assert backlog.plan(NOW) == Step(entries[3])
+
+
+def test_a_reader_whose_clock_is_far_behind_reads_nothing() -> None:
+    """By its clock a milestone of a day ago is young, and compaction has taken rows of it: neither step nor jump.
+
+    Both clocks may be wrong by half an hour in opposite directions. Once they agree, it goes on.
+    """
+    entries = chain(4)
+    for known in (None, entries[1]):
+        backlog = fed(Backlog(G1, known), entries[2:] if known else entries)
+        with pytest.raises(UnavailableError, match="committed 61 minutes from now, by this machine's clock"):
+            backlog.plan(NOW - MARGIN_MS - 60_000)
+        assert backlog.plan(NOW - MARGIN_MS) == backlog.plan(NOW)
+        assert backlog.plan(NOW) is not None

@@ -93,6 +93,8 @@ def test_a_snapshot_is_where_an_empty_folder_begins() -> None:
     assert plan(Target(token=entries[0].milestone.token), there).snapshot == kept(entries, 1)
     assert plan(Target(), there, entries[0].milestone).snapshot is None
     assert plan(Target(), known(entries, 4 * HOUR_MS)).snapshot is None
+    nothing = plan(Target(token=entries[1].milestone.token), there)
+    assert (nothing.records_max, nothing.seconds(2)) == (0, 0)
 
 
 def test_a_snapshot_holds_what_compaction_has_overtaken() -> None:

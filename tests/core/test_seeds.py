@@ -26,6 +26,7 @@ PARENT = milestone(5)
 WHOLE = Read(
     records=40,
     foreign=0,
+    later=0,
     own_rows=PARENT.rows,
     own_digest=PARENT.digest,
     unreadable=0,
@@ -44,6 +45,7 @@ def test_the_parents_state_passes() -> None:
     ("found", "error", "why"),
     [
         ({"foreign": 1}, DivergenceError, "not written by"),
+        ({"later": 1}, DivergenceError, "1 records .* were written behind it: the log has lost its end"),
         ({"unreadable": 1}, DivergenceError, "no rows of this job"),
         ({"other_windows": 1}, UsageError, "the job file does not make"),
         ({"deleted": 1}, DivergenceError, "were deleted"),

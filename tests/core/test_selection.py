@@ -56,7 +56,19 @@ def test_it_survives_being_written(selection: Selection | None) -> None:
         assert Selection.of_object(json.loads(json.dumps(selection.as_object()))) == selection
         assert len(str(selection)) < 500
     task = Task(
-        "t", [Slice(1, 2, 3)], "/f", 1, 2, 3, "g/", "g/1/2", "c301", "c302", 4, 5, 6.5, selection=selection
+        "t",
+        [Slice(1, 2, 3)],
+        "/f",
+        1,
+        2,
+        3,
+        "g1-local-00000000/1/2",
+        "c301",
+        "c302",
+        4,
+        5,
+        6.5,
+        selection=selection,
     )
     assert Task.of(task.text()) == task
 
@@ -112,3 +124,14 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
 def test_what_cannot_be(keys: list[str], prefixes: list[str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         Selection.of(keys, prefixes)
+
+
+def test_as_many_names_as_are_allowed() -> None:
+    every = [str(number) for number in range(NAMES_MAX)]
+    assert Selection.of(every[1:], every[:1]) is not None
+
+
+def test_a_selection_in_words() -> None:
+    """What it names, and from when on."""
+    assert str(Selection.of(["b", "a"], ["x"])) == "the keys a, b and the keys that begin with x"
+    assert str(Selection.of([], [], 0)) == "all keys, in windows that end after 1970-01-01T00:00:00Z"

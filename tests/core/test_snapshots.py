@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.moments import iso
 from cutwater.core.snapshots import (
     DAY_MS,
     FORMAT,
@@ -137,6 +139,88 @@ def test_names_from_a_store_cannot_leave_their_folder(file: File) -> None:
 def test_a_file_named_twice_is_refused() -> None:
     with pytest.raises(Unusable, match="twice"):
         Manifest.decode(Manifest(**{**vars(ONE), "files": (ONE.files[0], ONE.files[0])}).encode())
+
+
+# --- what a stranger writes, with a right checksum
+
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    max_leaves=12,
+)
+_PATHS = st.sampled_from(["..", "/etc/passwd", "a/../b", "C:\\x", ".", "", "a\x00b", "٣.sst", "x" * 10_000])
+_FIELDS: list[tuple[Any, ...]] = [(name,) for name in json.loads(ONE.encode())]
+_PLACES = [*_FIELDS, *(("files", 0, name) for name in File._fields), ("files", 1), ("files", 0, "more")]
+
+
+def forged(plain: dict[str, Any]) -> bytes:
+    """With the checksum of what it says, as anybody can write it."""
+    plain = {name: one for name, one in plain.items() if name != "checksum"}
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return json.dumps({**plain, "checksum": hashlib.sha256(text.encode()).hexdigest()}).encode()
+
+
+def read(data: bytes) -> None:
+    """Unusable in a line that can be shown, or a manifest that holds only what all else can work with."""
+    one, told = None, ""
+    try:
+        one = Manifest.decode(data)
+    except Unusable as why:
+        told = str(why)
+    assert len(told) < 700
+    if one is None:
+        return
+    assert Manifest.decode(one.encode()) == one
+    assert iso(one.created_ms)
+    assert one.lower_ms is None or iso(one.lower_ms)
+    numbers = (one.sequence, one.offset, one.segment_ms, *(file.size for file in one.files))
+    assert all(type(number) is int and 0 <= number < 1 << 63 for number in numbers)
+    assert all("/" not in file.name and not file.name.startswith(".") for file in one.files)
+
+
+@given(st.sampled_from(_PLACES), _ANYTHING | _PATHS | st.integers(-(10**30), 10**30))
+def test_any_value_at_any_place(place: tuple[Any, ...], value: Any) -> None:
+    plain = json.loads(ONE.encode())
+    *way, last = place
+    within = plain
+    for step in way:
+        within = within[step]
+    within[last] = value
+    read(forged(plain))
+
+
+@given(st.binary(max_size=300), st.integers(0, 500), st.integers(0, 500))
+def test_any_bytes(inserted: bytes, at: int, until: int) -> None:
+    data = ONE.encode()
+    read(inserted)
+    read(data[:at] + inserted + data[until:])
+
+
+@pytest.mark.parametrize("name", ["sequence", "offset", "segment_ms", "created_ms", "lower_ms", "size", "format"])
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "1.5", "true", "1" * 4_000, "1" * 5_000, "-1e30"])
+def test_numbers_that_are_none(name: str, number: str) -> None:
+    """Infinite, not a number, a fraction, thousands of digits: with the checksum that Python finds for it."""
+    plain = json.loads(ONE.encode())
+    marked = -987_654_321
+    place = plain["files"][0] if name == "size" else plain
+    place[name] = marked
+    del plain["checksum"]
+    as_written = {"1e999": "Infinity", "-1e999": "-Infinity", "-1e30": "-1e+30"}.get(number, number)
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":")).replace(str(marked), as_written)
+    plain["checksum"] = hashlib.sha256(text.encode()).hexdigest()
+    if (name, number) == ("format", "true"):
+        return  # it is 1 in Python
+    with pytest.raises(Unusable, match=r"none can say|no JSON|of format"):
+        Manifest.decode(json.dumps(plain).replace(str(marked), number).encode())
+
+
+@pytest.mark.parametrize("depth", [500, 950, 5_000, 200_000])
+@pytest.mark.parametrize("form", ["%s", '{"format": 1, "files": %s}', '{"format": %s}', '{"format": 1, "x": %s}'])
+def test_nesting_without_end(depth: int, form: str) -> None:
+    """What ended the rehydrator at each start: deeper than Python goes, in reading or in writing it again."""
+    for nested in ("[" * depth, "[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
+        with pytest.raises(Unusable):
+            Manifest.decode((form % nested).encode())
 
 
 # --- names

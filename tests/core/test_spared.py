@@ -83,3 +83,9 @@ def test_what_is_not_compacted_waits_for_nothing() -> None:
     assert one.lag_ms == NEVER_MS
     assert one.told(TEN_MINUTES_MS, 1e9), "until it is"
     assert waits(one, 2e9)
+
+
+def test_how_old_an_answer_is_and_that_it_is_one() -> None:
+    one = Spared(1_000, 40.0)
+    assert one.old_s(47.5) == 7.5
+    assert not one.unknown

@@ -71,3 +71,12 @@ def test_of_many_questions_one_waits_for_whoever_is_away(steps: list[tuple[str, 
         else:
             assert away, "one that answers is always asked"
         assert silences.may_ask("b", now_s), "the others are none of its business"
+
+
+def test_who_was_silent_is_asked_once_the_pause_is_over_and_by_one() -> None:
+    """At that very moment, and by the first who asks."""
+    silences = Silences(5.0)
+    silences.silent("a", 10.0)
+    assert not silences.may_ask("a", 14.9)
+    assert silences.may_ask("a", 15.0)
+    assert not silences.may_ask("a", 15.0), "another asks already"

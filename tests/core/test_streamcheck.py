@@ -97,3 +97,21 @@ def test_what_every_reader_checks_is_checked_too(damage: Callable[[Pairs], Pairs
     """Gaps and forks of the chain are in the answer."""
     stream, barriers = history([False, False, False])
     assert any("gap" in one.reason for one in check(damage(stream), barriers))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"rows": -1}, "-1 rows"),
+        ({"rejected": -1}, "-1 of"),
+        ({"rejected": 191}, "191 of 190 events rejected"),
+        ({"rejected": 190}, ""),
+        ({"rejected": 0}, ""),
+        ({"attempt": 0}, "attempt 0: attempts count from 1"),
+        ({"horizon_ms": 1}, "horizon 1 is above watermark 0"),
+        ({"horizon_ms": 0}, ""),
+    ],
+)
+def test_a_milestone_that_cannot_be_is_named_by_itself(changes: dict[str, int], named: str) -> None:
+    found = [str(one) for one in check([pair(milestone(0, **changes))], Barriers())]
+    assert any(named in one for one in found) if named else not found

@@ -145,6 +145,8 @@ def test_sentences_are_broken_between_words() -> None:
     assert wrapped("one two three", 8) == ["one two", "three"]
     assert wrapped("one two three", None) == ["one two three"]
     assert packed([], "; ", 10, "", 0) == [""]
+    exactly = packed(["one", "two th"], ";", 8, "", 2)
+    assert exactly == ["one;", "  two th"], "a fact that just fits on a line of its own is not broken"
 
 
 def test_measures_are_left_out_from_the_last_on() -> None:
@@ -167,3 +169,26 @@ def test_numbers_are_exact_and_readable(value: Any, shown: str) -> None:
 def test_no_digit_is_lost(value: float) -> None:
     """What is shown reads back as the same number."""
     assert float(number_text(value).replace(",", "")) == value
+
+
+def test_only_a_column_of_numbers_stands_to_the_right() -> None:
+    """One word in it, and it is text; what is unknown is neither."""
+    columns = [Column("name"), Column("mixed"), Column("count")]
+    made = table("", columns, [("a", 1, 5), ("b", "many", None), ("c", 300, 7)])
+    assert text(made)[1:] == ["name  mixed  count", "a     1          5", "b     many", "c     300        7"]
+
+
+def test_columns_that_just_fit_stand_side_by_side() -> None:
+    made = table("", [Column("one"), Column("two"), Column("six")], [("a" * 6, "b" * 6, "c" * 6)])
+    wide = max(map(len, text(made)))
+    assert max(map(len, text(made, wide))) == wide
+    assert len(text(made, wide)) == len(text(made))
+    assert len(text(made, wide - 1)) > len(text(made))
+
+
+def test_numbers_that_are_none() -> None:
+    """As input wants them."""
+    told = {float("inf"): "Infinity", float("-inf"): "-Infinity", Decimal("-Infinity"): "-Infinity"}
+    assert {one: number_text(one) for one in told} == told
+    assert number_text(float("nan")) == number_text(Decimal("NaN")) == "NaN"
+    assert (number_text(0.0), number_text(-1_234), number_text(Decimal("1.50"))) == ("0.0", "-1,234", "1.50")

@@ -20,7 +20,9 @@ def test_three_copies_where_there_are_three_brokers(brokers: int, wanted: tuple[
     """Factor 3 and 2 acknowledgements from three brokers on; fewer brokers hold what they can, with a warning."""
     chosen = replication.decide(brokers)
     assert chosen == Replication(*wanted)
-    assert bool(replication.doubts(chosen, brokers)) == (brokers < 3)
+    told = replication.doubts(chosen, brokers)
+    assert bool(told) == (brokers < 3)
+    assert any("acknowledged by one broker alone" in one for one in told) == (wanted[1] < 2)
 
 
 def test_settings_that_the_cluster_cannot_hold_are_named() -> None:
@@ -115,3 +117,49 @@ def test_missing_rights_are_compared_in_kafkas_words() -> None:
     one = acls.Acl("setup", "topic", "t", ("Create", "DescribeConfigs", "Read"))
     assert acls.missing(one, frozenset({"READ"})) == ["DescribeConfigs"]
     assert acls.missing(one, frozenset({"READ", "DESCRIBE_CONFIGS"})) == []
+
+
+def test_lists_are_kept_for_as_long_as_the_job_file_says() -> None:
+    """Only they: nothing else that Cutwater writes goes by the clock. Without a retention they stay for ever."""
+    lists = {topics.dead_letters("ticks"), topics.late("ticks")}
+    for name, one in SPECS.items():
+        assert ("compact,delete" in dict(one.config).values()) is False, name
+    for one in topics.owned("ticks", GENERATION, 2, lists_retention_ms=90 * topics.DAY_MS):
+        config = dict(one.config)
+        if one.name not in lists:
+            assert one == SPECS[one.name]
+            continue
+        assert (config["cleanup.policy"], config["retention.ms"]) == ("compact,delete", str(90 * 86_400_000))
+        assert int(config["segment.ms"]) <= 90 * 86_400_000, "what is not rolled is not deleted"
+        wrong = differences(one, FoundTopic(one.name, one.partitions, dict(SPECS[one.name].config)))
+        assert "--add-config retention.ms=7776000000" in "".join(each.remedy for each in wrong)
+
+
+def test_streams_that_are_read_in_order_have_one_partition() -> None:
+    """Barriers, milestones and candidates are told in one order; rows and lists are spread."""
+    counts = {one.name: one.partitions for one in topics.owned("ticks", GENERATION, 5)}
+    for one in (topics.barriers, topics.milestones, topics.candidates, topics.published, topics.alerts):
+        assert counts[one("ticks")] == 1
+    assert counts[topics.changelog("ticks", GENERATION)] == 5
+    assert counts[topics.dead_letters("ticks")] == counts[topics.late("ticks")] == 5
+
+
+def test_rights_are_for_many_names_only_where_there_are_many() -> None:
+    """Changelogs and ids of generations, copies of other regions, and groups that Spark names."""
+    prefixed = {
+        (one.service, one.resource, one.name)
+        for one in acls.needed("ticks", "ticks.events", GENERATION)
+        if one.prefixed
+    }
+    single = {
+        (one.service, one.resource, one.name)
+        for one in acls.needed("ticks", "ticks.events", GENERATION)
+        if not one.prefixed
+    }
+    for service in ("driver", "commit-signal"):
+        assert (service, "transactional-id", topics.generation_ids("ticks")) in prefixed
+    assert ("driver", "group", acls.SPARK_GROUPS) in prefixed
+    assert ("rehydrator", "topic", "ticks.changelog.") in prefixed
+    assert ("commit-signal", "transactional-id", topics.signal_id("ticks")) in single
+    assert ("driver", "topic", "ticks.events") in single
+    assert not {name for _, _, name in prefixed} & {name for _, _, name in single}

@@ -23,11 +23,13 @@ from cutwater.core.verification import (
     Verdict,
     differing,
     exit_code,
+    next_steps,
     odd_ones,
     scope_of,
     side_by_side,
     summed,
     total,
+    view_can_be_rebuilt,
 )
 from protocol_samples import milestone
 
@@ -161,3 +163,36 @@ def test_damaged_bytes_are_a_difference_and_no_error() -> None:
 def test_the_exit_code_says_the_worst_that_is_known(verdicts: list[Verdict], code: int) -> None:
     """A difference is worse than a place that could not be asked."""
     assert exit_code(Answer("view", one) for one in verdicts) == code
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "steps"),
+    [
+        ({CHANGELOG: Verdict.EQUAL, VIEW: Verdict.EQUAL}, ()),
+        ({CHANGELOG: Verdict.EQUAL, VIEW: Verdict.DIFFERENT}, ("view",)),
+        ({CHANGELOG: Verdict.DIFFERENT, VIEW: Verdict.DIFFERENT}, ("changelog",)),
+        (
+            {CHANGELOG: Verdict.EQUAL, VIEW: Verdict.UNKNOWN, STATE: Verdict.DIFFERENT, OUTPUT: Verdict.DIFFERENT},
+            ("state", "output", "not compared"),
+        ),
+    ],
+)
+def test_each_verdict_has_its_next_step(verdicts: dict[str, Verdict], steps: tuple[str, ...]) -> None:
+    """A view is built anew from a changelog that proves its rows, and from no other."""
+    answers = [Answer(place, verdict) for place, verdict in verdicts.items()]
+    assert tuple(one.partition(":")[0] for one in next_steps(answers)) == steps
+    assert view_can_be_rebuilt(answers) == (steps == ("view",))
+
+
+def test_a_scope_holds_what_ends_behind_its_bound_up_to_the_other_one() -> None:
+    """The lower bound is outside, the upper one inside; a place's own bound only raises the lower one."""
+    ends = (3, 4, 5, 6)
+
+    def inside(scope: Scope) -> list[int]:
+        return [hour for hour in ends if scope.holds(0, name_of("k", hour - 1))]
+
+    assert inside(Scope(3, 5)) == [4, 5]
+    assert inside(Scope(3)) == [4, 5, 6]
+    assert inside(Scope(3).narrowed(None, None, None)) == [4, 5, 6]
+    assert inside(Scope(3).narrowed(None, 4, None)) == [5, 6]
+    assert inside(Scope(3).narrowed(None, 1, None)) == [4, 5, 6]

@@ -14,6 +14,7 @@ from cutwater.core import alerts, topics
 from cutwater.core.alerts import Alert
 from cutwater.core.cuts import Cut
 from cutwater.core.judging import decide
+from cutwater.core.parts import parts
 from cutwater.core.records import Milestone, Signal
 from cutwater.core.verdicts import JUDGES, Limits
 from cutwater.core.watched import Watched, drift
@@ -25,6 +26,7 @@ from cutwater.core.watching import (
     take_published,
     take_signal,
     take_stream,
+    take_unreadable,
 )
 from protocol_samples import GENERATION, JOB, barrier, committed, heartbeat, milestone, source_cut, start
 
@@ -36,6 +38,9 @@ LIMITS = Limits(
     stuck_ms=120 * S,
     window_ms=300 * S,
     dead_letters=10,
+    late=1_000,
+    late_share=0.01,
+    windows_of_event=2,
     lateness_ms=3_600 * S,
 )
 ALERTS = topics.alerts(JOB)
@@ -262,6 +267,93 @@ def test_dead_letters_of_the_window_raise_and_a_clean_window_resolves() -> None:
     assert found == [("dead-letters", "source", False)]
 
 
+def test_deletions_of_a_compacted_topic_raise_nothing() -> None:
+    """They are dead letters, and nobody's mistake; what else is among them counts."""
+    story = Story()
+    story.epoch(0, events=5_000, rejected=1_000, no_value=1_000)
+    assert story.tick(1) == []
+    story.epoch(1, events=5_000, rejected=1_010, no_value=1_000)
+    assert story.tick(1) == [("dead-letters", "source", True)]
+
+
+def test_a_driver_that_was_killed_is_not_called_idle_while_events_wait() -> None:
+    """Its last word was that nothing is new; what it did not take since, and for how long, is told."""
+    story = Story()
+    story.epoch(0)
+    story.say(heartbeat(0, story.now))
+    story.tick(1, waiting=0)
+    assert parts(story.state, LIMITS, story.now)["driver"] == "idle"
+    story.tick(1, waiting=9_000)
+    assert parts(story.state, LIMITS, story.now)["driver"] == "beginning"
+    story.tick(8, waiting=9_000)
+    told = parts(story.state, LIMITS, story.now)["driver"]
+    assert told == "nothing heard for 10 s, 9,000 events wait: has it been killed?"
+
+
+def test_a_driver_is_not_called_idle_behind_an_open_transaction() -> None:
+    """Nothing waits that it could read: committed events stand behind one that has not ended."""
+    story = Story()
+    story.epoch(0)
+    story.say(heartbeat(0, story.now))
+    story.tick(1, waiting=0)
+    story.state = replace(story.state, hidden=21)
+    told = parts(story.state, LIMITS, story.now)["driver"]
+    assert told == "has read what can be read; 21 offsets stand behind an open transaction"
+
+
+def test_a_driver_that_works_off_a_backlog_says_how_long_that_takes() -> None:
+    """By the rate of its newest epoch; before the first one nobody knows."""
+    story = Story()
+    story.say(start(1, at_ms=story.now))
+    story.tick(3)
+    story.state = replace(story.state, waiting=500)
+    told = parts(story.state, LIMITS, story.now)["driver"]
+    assert told == "at epoch 0: nothing heard for 3 s, 500 events wait"
+    story.barrier(0, events=100)
+    story.state = replace(story.state, waiting=500)
+    told = parts(story.state, LIMITS, story.now)["driver"]
+    assert told.endswith("500 events wait, 100 events/s before: about 5 s left")
+
+
+def test_events_that_are_all_late_raise_by_their_share() -> None:
+    """The finding: one event far ahead, and each of the next 5,000 is late; nine of nine would be too few."""
+    story = Story()
+    story.epoch(0, events=9, late=9, rejected=0)
+    assert story.tick(1) == []
+    story.epoch(1, events=500, late=999, rejected=0)
+    assert story.tick(1) == [("late-events", "source", True)]
+    assert "1,008 of 1,018 (event, window) pairs" in story.state.alerts["late-events", "source"].text
+
+
+@pytest.mark.parametrize(("late", "raised"), [(19, False), (20, True)])
+def test_the_share_is_of_the_pairs_of_usable_events(late: int, raised: bool) -> None:
+    """Of 1,000 events in two windows each one in a hundred is 20; dead letters have no windows."""
+    story = Story()
+    story.epoch(0, events=1_009, rejected=9, late=late)
+    assert (("late-events", "source", True) in story.tick(1)) is raised
+
+
+@pytest.mark.parametrize(("late", "raised"), [(999, False), (1_000, True)])
+def test_very_many_late_pairs_raise_whatever_their_share(late: int, raised: bool) -> None:
+    """A busy job may lose thousands of events within one in a hundred."""
+    story = Story()
+    story.epoch(0, events=10**7, rejected=0, late=late)
+    assert (story.tick(1) == [("late-events", "source", True)]) is raised
+
+
+def test_late_events_are_over_once_events_come_in_time_again() -> None:
+    """A source that rests says nothing, and a share just below the bound does not make the alert flicker."""
+    story = Story()
+    story.epoch(0, events=100, rejected=0, late=100)
+    assert story.tick(1) == [("late-events", "source", True)]
+    assert ("late-events", "source", False) not in story.tick(900)
+    story.epoch(1, events=1_000, rejected=0, late=15)
+    assert ("late-events", "source", False) not in story.tick(1)
+    story.now += 900 * S
+    story.epoch(2, events=1_000, rejected=0, late=9)
+    assert ("late-events", "source", False) in story.tick(1)
+
+
 def test_skew_above_the_lateness_raises_and_one_quiet_epoch_does_not_resolve() -> None:
     """An epoch that reads one partition only has no skew to tell of."""
     story = Story()
@@ -282,7 +374,8 @@ def test_a_driver_that_writes_behind_a_newer_start_is_a_fenced_writer() -> None:
     assert story.state.processed is not None
     assert story.state.processed.epoch == 0
     assert story.tick(1) == [("fenced-writer", "barriers", True)]
-    assert story.tick(300, waiting=None)[-1:] == [("fenced-writer", "barriers", False)]
+    assert ("fenced-writer", "barriers", False) not in story.tick(299, waiting=None)
+    assert story.tick(1, waiting=None)[-1:] == [("fenced-writer", "barriers", False)]
     assert not any(kind == "fenced-writer" for kind, _, _ in story.tick(10))
 
 
@@ -397,3 +490,28 @@ def test_a_topic_read_again_changes_nothing(again: list[int]) -> None:
         story.state = take(story.state, topic, offset, *record)
     assert story.state == known
     assert replace(known, reads={}) != known
+
+
+def test_records_that_nobody_can_read_are_counted_once_each() -> None:
+    """Read again they are known; what follows is taken."""
+    state = Watched(JOB, GENERATION)
+    for offset in (0, 1, 1, 0):
+        state = take_unreadable(state, "b", offset)
+    assert (state.unreadable, state.reads["b"]) == (2, 2)
+
+
+def test_one_step_behind_is_in_step() -> None:
+    """One epoch, and one milestone, is always under way; two are told."""
+    story = Story()
+    story.show(0)
+    story.epoch(0)
+    story.barrier(1)
+    told = parts(story.state, LIMITS, story.now)
+    assert (told["commit-signal"], told["view"], told["publisher"]) == ("in step", "in step", "in step")
+    story.barrier(2)
+    story.milestone(1)
+    story.barrier(3)
+    told = parts(story.state, LIMITS, story.now)
+    assert told["commit-signal"] == "2 epochs behind"
+    assert told["view"] == "2 milestones behind"
+    assert told["publisher"] == "in step"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import reader_guards
+
 from simulation import checker
 from simulation.__main__ import guards_table
 from simulation.guards import GUARDS
@@ -16,6 +18,11 @@ PAGE = (TESTS.parent / "docs/GUARANTEES.md").read_text(encoding="utf-8")
 def test_the_table_of_guards_is_that_of_the_tests() -> None:
     """Every guard with its invariant, history and anomalies; to renew it: python -m simulation --guards."""
     assert guards_table() in PAGE
+
+
+def test_the_table_of_guards_by_reader_is_that_of_the_tests() -> None:
+    """Every guard in every way of reading. To renew it: PYTHONPATH=tests python tests/services/reader_guards.py"""
+    assert reader_guards.table() in PAGE
 
 
 def test_every_word_of_the_checker_is_explained() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -21,6 +22,28 @@ def test_every_service_with_metrics_is_on_the_page() -> None:
     """Each `metrics.py` beside a service is one of METRICS.md's sections."""
     folders = {path.parent.name for path in (ROOT / "services/cutwater").glob("*/metrics.py")}
     assert set(reference_services.registries()) == {*folders, "driver"}
+
+
+def test_every_metric_that_the_code_makes_is_on_the_page() -> None:
+    """By the names in the calls that make them: what a service adds at its start is none of the registries'."""
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/METRICS.md").read_text(encoding="utf-8"), re.MULTILINE)
+    made = {
+        name for folder in ("services", "spark") for file in (ROOT / folder).rglob("*.py") for name in _made(file)
+    }
+    assert len(made) > 60
+    assert [one for one in sorted(made) if not any(_is_named(full, one) for full in listed)] == []
+
+
+def _made(file: Path) -> set[str]:
+    """The literal names of Prometheus' metrics that a file makes."""
+    calls = [one for one in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(one, ast.Call)]
+    kinds = re.compile(r"Counter|Gauge|Histogram|\w+MetricFamily")
+    firsts = [one.args[0] for one in calls if one.args and kinds.fullmatch(getattr(one.func, "id", ""))]
+    return {one.value for one in firsts if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+def _is_named(full: str, name: str) -> bool:
+    return re.search(rf"(^|_){name}(_seconds|_bytes)?(_total)?$", full) is not None
 
 
 @pytest.mark.slow

@@ -10,12 +10,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import counting
 from commandline import Cli
-from harness import descendants, wait_until
-from jsonshapes import parsed_lines
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.jobfile import load_job
+from cutwater.core.errors import MachineError
+from cutwater.views.layout import Window, storage_key
+from cutwater.views.store import Store, folder_of
+from harness import GENERATION, descendants, wait_until
+from jsonshapes import parsed, parsed_lines
 
 EVENTS = counting.events(1_000)
 SERVICE_BYTES_MAX = 300 * 1024 * 1024
@@ -54,6 +60,15 @@ def _events_shown(cli: Cli) -> int:
     return sum(status["milestone"]["source_cut"].values())
 
 
+def _opened(cli: Cli) -> Store | None:
+    """The store of the view, once nobody has it open."""
+    job = load_job(Path(cli.job_file))
+    try:
+        return Store(folder_of(cli.folder / "data", job.name, GENERATION), job, GENERATION)
+    except MachineError:
+        return None
+
+
 def test_get_shows_the_windows_of_a_key(cli: Cli) -> None:
     """`get` serves exactly the rows that an independent computation gives for the key."""
     answer = cli.json("get", "k7", "--limit", "100")
@@ -76,18 +91,64 @@ def test_milestones_are_contiguous_and_chained(cli: Cli) -> None:
     assert all(one["parent_hash"] == before["hash"] for before, one in pairwise(stream))
     done = cli.run("milestones", "--check")
     assert done.returncode == 0
-    assert "contiguous and chained, and as their barriers say" in done.stdout
+    assert "contiguous and chained, as their barriers say, and nothing is lost" in done.stdout
 
 
 def test_verify_finds_all_places_equal(cli: Cli) -> None:
     """Changelog, view, Spark's own state and output at the newest milestone, while the stack runs."""
-    told = cli.json("verify")
+    told = cli.json("verify", "--state")
     assert {one["place"]: (one["verdict"], one["reason"]) for one in told["places"]} == dict.fromkeys(
         ("changelog", "view", "state", "output"), ("equal", "")
     )
     assert told["places"][0]["found"]["rows"] == len(counting.expected(EVENTS))
     assert all(one["found"] == one["expected"] for one in told["places"])
+    assert (told["next_steps"], told["repair"]) == ([], None)
     assert cli.run("verify", "--place", "disk").returncode == 2
+
+
+def test_verify_starts_no_spark_where_its_state_is_not_asked_for(cli: Cli) -> None:
+    """With a PATH and settings with which no Spark process could begin, three places are compared all the same."""
+    told = parsed(
+        ["verify"], cli.run("verify", "--json", JAVA_HOME="/nowhere", CUTWATER_SPARK_JARS="/none").stdout
+    )
+    assert {one["place"]: one["verdict"] for one in told["places"]} == dict.fromkeys(
+        ("changelog", "view", "output"), "equal"
+    )
+
+
+@pytest.mark.slow
+def test_a_wrong_view_is_named_and_built_anew(cli: Cli) -> None:
+    """A row is changed in RocksDB: exit 1 and the next step; --repair says what it would do, --yes has it done."""
+    right = cli.json("get", "k7")["rows"]
+    stack = psutil.Process(cli.json("status")["stack"]["pid"])
+    stack.suspend()  # so that nobody starts the rehydrator while its files are changed
+    try:
+        for one in descendants(stack.pid, "cutwater.rehydrator"):
+            one.kill()
+        store: Store = wait_until(lambda: _opened(cli), "its lock: nobody else has the view open")
+        edges = [datetime.fromisoformat(right[0][f"window_{one}"]) for one in ("start", "end")]
+        value = Codec(load_job(Path(cli.job_file)).state_schema).encode({"ticks": 12_345, "total": 1})
+        store.put(
+            {storage_key(Window("k7", *(round(one.timestamp() * 1000) for one in edges)), store.segment_ms): value}
+        )
+        store.close()
+    finally:
+        stack.resume()
+    wait_until(lambda: _events_shown(cli) == len(EVENTS), "the wrong view")
+    done = cli.run("verify", "--json")
+    assert done.returncode == 1
+    told = parsed(["verify"], done.stdout)
+    assert (told["differing_rows"], told["repair"]) == (1, None)
+    assert "verify --repair" in told["next_steps"][0]
+    asked = cli.run("verify", "--repair")
+    assert asked.returncode == 1
+    assert "add --yes" in " ".join(asked.stderr.split())
+    assert cli.run("verify").returncode == 1, "nothing was done yet"
+    repaired = cli.run("verify", "--repair", "--yes", "--json")
+    assert repaired.returncode == 0, repaired.stderr
+    assert "was built anew" in parsed(["verify"], repaired.stdout)["repair"]
+    wait_until(lambda: _events_shown(cli) == len(EVENTS), "the right view")
+    assert cli.json("get", "k7")["rows"] == right
 
 
 def test_history_tells_each_services_start(cli: Cli) -> None:

@@ -164,7 +164,7 @@ def six_under_load(cli: Cli) -> str:
         if made < 2_500:
             produce(cli, EVENTS[made : made + PIECE])
             made += PIECE
-        [one] = cli.json("generation", "list")
+        [_, one] = cli.json("generation", "list")
         return one["epoch"] is not None
 
     wait_until(caught_up, f"{generation} has a milestone of its own; logs in {cli.folder}", 240)
@@ -176,6 +176,9 @@ def six_under_load(cli: Cli) -> str:
     assert shown(cli)["token"].startswith(generation)
     assert parts(cli, "g1-local-00000000") == 4
     assert parts(cli, generation) == 6
+    stack = json.loads(cli.run("status", "--json").stdout)["stack"]
+    assert stack["logs"]["driver"].endswith(f"driver-{generation}.log")
+    assert httpx.get(f"{stack['spark_ui_url']}/jobs/", timeout=30).status_code == 200
     return generation
 
 
@@ -308,7 +311,7 @@ def verified(cli: Cli) -> set[str]:
     told = json.loads(cli.run("status", "--json").stdout)  # its exit code may be of an alert that is on
     if sum(told["milestone"]["source_cut"].values()) != len(EVENTS):
         return set()
-    done = cli.run("verify", "--json")
+    done = cli.run("verify", "--state", "--json")
     if done.returncode != 0:
         return set()
     told = parsed(["verify"], done.stdout)

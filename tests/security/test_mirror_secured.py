@@ -138,6 +138,7 @@ def documented(job: str) -> Iterator[dict[str, Any]]:
             yield row | {"pattern": "prefixed" if prefixed else "literal"}
 
 
+@pytest.mark.slow
 def test_a_switchover_takes_the_job_from_an_origin_with_tls_and_users(stage: Stage, there: Secured) -> None:
     """Refused without the rights that the page lists, with nothing done; with them the driver there is fenced."""
     job, admin = stage.job.name, there.cluster("admin")

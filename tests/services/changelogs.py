@@ -121,7 +121,7 @@ class Writing:
         self.cluster, self.job = cluster, job
         self._changelog_config = changelog_config
         self._make(GENERATION)
-        self._producer = Producer({**cluster.librdkafka(), "linger.ms": 5, "enable.idempotence": True})
+        self.renew()
         self._signal = TransactionalWriter(cluster, topics.signal_id(job.name))
         self._signal.initialise()
         self._ends = Ends(cluster)
@@ -130,6 +130,10 @@ class Writing:
         """What values begin with from now on; empty: as single objects."""
         self.state: Rows = {}
         self.by_sequence: dict[int, Rows] = {}
+
+    def renew(self) -> None:
+        """Rows are written by another producer from now on."""
+        self._producer = Producer({**self.cluster.librdkafka(), "linger.ms": 5, "enable.idempotence": True})
 
     def _make(self, generation: Generation) -> None:
         """The topics of a generation, which is written from now on."""

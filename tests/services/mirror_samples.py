@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cutwater.adapters import wire
 from cutwater.core.cuts import Cut
+from cutwater.core.evidence import TopicEvidence
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering
 
@@ -29,6 +30,10 @@ def golden_mirror_record(name: str) -> wire.Record:
             watermark_ms=1_357_002_000_000,
             committed_ms=_WHEN + 310,
             arrived_ms=_WHEN + 370,
+            evidence=(
+                TopicEvidence("flights.changelog.g1-us-00000000", "q6Vb1n0TQ8m4f0uGk3q2Lw", (0, 0, 3, 0)),
+                TopicEvidence("flights.events.from-us", "PN2PfS87Ql2hX-Iqcsgv8Q", (5, 5)),
+            ),
         )
     return Mirrored(
         job="flights",
@@ -40,7 +45,11 @@ def golden_mirror_record(name: str) -> wire.Record:
         first=0,
         before=1_400,
         next=1_500,
+        leader=8,
+        leaders=(6, 7),
+        leaders_from=(1_200, 1_451),
         local=1_507,
+        local_epoch=5,
         whole_from=0,
         whole_to=1_500,
         ended=1_500,

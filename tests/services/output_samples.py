@@ -8,6 +8,7 @@ from pathlib import Path
 from cutwater.adapters.jobfile import load_job
 from cutwater.core.alerts import Alert
 from cutwater.core.cuts import Cut
+from cutwater.core.evidence import TopicEvidence
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.output import End, Published
@@ -86,6 +87,8 @@ def golden_published(milestone: bytes) -> Published:
         progress=Cut.of_topic("flights.changelog.g1-local-00000000", [60, 0, 300, 1]),
         rows=(20, 0, 0, 0),
         form="updates avro",
+        output_cut=Cut.of_topic("flights.output", [70, 12, 9, 31]),
+        evidence=(TopicEvidence("flights.output", "sV5b1n0TQ8m4f0uGk3q2Lw", (0, 0, 3, 0)),),
     )
 
 

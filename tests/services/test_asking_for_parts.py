@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from changelogs import HOUR_MS, Sold
+from fastapi.exceptions import RequestValidationError
 from test_rehydrator_api import Served
 
 from cutwater.adapters.hashing import key_hash
 from cutwater.rehydrator import spanning
+from cutwater.rehydrator.refusing import mistaken
 from cutwater.views import view as viewing
 
 SHOPS = [f"s{number}" for number in range(30)]
@@ -177,3 +180,10 @@ def test_nothing_shown_yet(served: Served) -> None:
     assert served.client.post("/v1/keys", json={"keys": ["a"]}).status_code == 503
     assert served.get("/v1/top", measure="pieces").status_code == 503
     assert served.get("/v1/state", shards="0-3").status_code == 503
+
+
+def test_a_field_named_by_half_a_character_is_answered() -> None:
+    """What cannot be encoded is in the answer's text, however the parser of the day hands it on."""
+    error = RequestValidationError([{"loc": ("body", "a\ud800"), "msg": "is not known"}])
+    answer = mistaken(None, error)  # type: ignore[arg-type]
+    assert (answer.status_code, json.loads(answer.body)["detail"]) == (422, "a?: is not known")

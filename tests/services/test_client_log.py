@@ -144,7 +144,9 @@ def test_how_many_were_left_out_is_told(caplog: pytest.LogCaptureFixture, monkey
     log = ClientLog(lambda: now_s)
     with caplog.at_level(logging.INFO, NAME):
         for now_s in (0.0, 1.0, 2.0, 11.0):
-            log.log(40, "", "FAIL", "rdkafka#consumer-1", f"Connection refused (after {now_s}ms in state CONNECT)")
-    said = [record.getMessage() for record in caplog.records]
+            log.log(40, "", "FAIL", "nobody's-consumer", f"Connection refused (after {now_s}ms in state CONNECT)")
+    # Other clients of the process may say something meanwhile; and where a test before has configured the logging,
+    # a line comes by two ways.
+    said = [*dict.fromkeys(one.getMessage() for one in caplog.records if "nobody's-consumer" in one.getMessage())]
     assert len(said) == 2
     assert said[1].endswith("(2 like it left out)")

@@ -54,3 +54,46 @@ def test_without_anything_begun_or_kept_the_job_file_counts_at_once() -> None:
     assert choose(beside, 1, OLD, 3) == (OLD, None)
     assert choose(beside, 2, NEW, None) == (NEW, None)
     assert sorted(beside.kept) == [1, 2]
+
+
+class Several(Beside):
+    """Attempts that keep more than one: the newest is the newest attempt's last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[tuple[int, int, str]] = []
+
+    def keep_decoding(self, attempt: int, text: str) -> None:
+        self.all.append((attempt, len(self.all), text))
+
+    def newest_decoding(self) -> str | None:
+        return max(self.all)[2] if self.all else None
+
+
+def holding(beside: Any, attempt: int, wanted: Decoding = OLD) -> Decodings:
+    return Decodings(beside, attempt, wanted, structlog.get_logger(), holds=True)
+
+
+def test_which_events_are_held_is_what_was_decided_last() -> None:
+    """By whatever attempt; a job file without max_jump holds none, behind the epoch that was begun."""
+    beside = Several()
+    first = holding(beside, 1)
+    assert first.choose(None) == (OLD, None)
+    first.hold(7)
+    assert first.choose(None) == (OLD.holding(7), None)
+    assert holding(beside, 2).choose(3) == (OLD.holding(7), None), "begun with it, and finished with it"
+    changed = holding(beside, 3, NEW)
+    assert changed.choose(4) == (OLD.holding(7), 4)
+    assert changed.choose(None) == (NEW.holding(7), None)
+    assert choose(beside, 4, NEW, 5) == (NEW.holding(7), 5)
+    assert choose(beside, 5, NEW, None) == (NEW, None)
+
+
+def test_an_older_driver_decides_nothing_for_the_next_attempt() -> None:
+    """It does not know yet that it is fenced, and holds something: what is begun meanwhile is finished so."""
+    beside = Several()
+    older = holding(beside, 1)
+    older.choose(None)
+    assert holding(beside, 2).choose(None) == (OLD, None)
+    older.hold(7)
+    assert holding(beside, 3).choose(1) == (OLD, None), "as attempt 2 has begun epoch 1"

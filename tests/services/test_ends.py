@@ -20,8 +20,11 @@ from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.kafka import TIMEOUT_S, bounds, make_consumer, partition_count, patiently
+from cutwater.adapters.watching import SourceEnds
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.generations import Generation
 from cutwater.core.topics import TopicSpec
+from cutwater.core.watched import Watched
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.supervisor import Supervisor
@@ -42,8 +45,16 @@ def test_what_an_open_transaction_wrote_counts(broker: Any, unique: Callable[[st
     producer.produce(topic, b"open", partition=1)
     producer.flush(20)
     assert ends.of(topic, 3) == {0: 0, 1: 1, 2: 0}
+    source, job = SourceEnds(broker.cluster, topic), Watched("job", Generation(1, "local"))
+    plain = Producer(broker.cluster.librdkafka())
+    for _ in range(20):
+        plain.produce(topic, b"committed, and read by nobody", partition=1)
+    assert plain.flush(20) == 0
+    assert sum(offset for _, offset in source.ask(job)) == 0, "as read_committed sees it"
+    assert source.open_transactions(job) == [(topic, 1, 0, 21)]
     producer.abort_transaction(20)
-    wait_until(lambda: ends.of(topic, 3) == {0: 0, 1: 2, 2: 0}, "the marker, which is a record too")
+    wait_until(lambda: ends.of(topic, 3) == {0: 0, 1: 22, 2: 0}, "the marker, which is a record too")
+    wait_until(lambda: source.open_transactions(job) == [], "its end")
 
 
 @pytest.mark.slow

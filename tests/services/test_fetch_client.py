@@ -194,7 +194,7 @@ def test_a_worker_that_restores_hears_of_that_before_it_gives_up() -> None:
         def reader(self, kind: Callable[..., Any], topic: str, **options: Any) -> Any:
             asked.update(options)
 
-    task = Task("t", [Slice(0, 0, 1)], "/f", 1, 2, 3, "g/", "g/1/2", "c301", "c302", 4, 5, STALL_S)
+    task = Task("t", [Slice(0, 0, 1)], "/f", 1, 2, 3, "g1-local-00000000/1/2", "c301", "c302", 4, 5, STALL_S)
     Worker(task, Noting("b:1"), lambda _path, _done: None)
     assert asked["answer_s"] < STALL_S < ANSWER_S
 

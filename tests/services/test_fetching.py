@@ -26,6 +26,7 @@ from cutwater.adapters.fetching import Fetcher
 from cutwater.adapters.identities import Identities
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError, UsageError
+from cutwater.core.leaders import Led
 from cutwater.core.topics import TopicSpec
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
@@ -132,9 +133,28 @@ def test_nothing_comes_of_another_topic_of_the_name(broker: Any, topic: str) -> 
         assert fetcher.take(0.5) == {}
 
 
+@pytest.mark.parametrize(("position", "epoch"), [(8, 0), (5, 7)], ids=["grown-less", "a-leader-of-its-own"])
+def test_a_log_that_has_lost_what_was_read_says_so(broker: Any, topic: str, position: int, epoch: int) -> None:
+    """As a broker answers who has read more of a leader than it holds, or of a leader that it does not know."""
+    writing = producer(broker.cluster)
+    for number in range(5):
+        writing.produce(topic, b"%d" % number, partition=0)
+    assert writing.flush(10) == 0
+    topic_id = identity(broker.cluster, topic)
+    with closing(broker.cluster.reader(Fetcher, topic, topic_id=topic_id)) as fetcher:
+        fetcher.assign({0: 3}, {0: 0})
+        came = {}
+        while not came:
+            came = fetcher.take(5.0)
+        assert (came[0].following, came[0].leaders) == (5, (Led(0, came[0].leaders[0].first),))
+        fetcher.assign({0: position}, {0: epoch})
+        with pytest.raises(ProtocolError, match=f"{topic}/0(: the position is outside the log| has lost its end)"):
+            fetcher.take(20.0)
+
+
 def test_brokers_that_know_no_identities_are_told_from_others() -> None:
     """Before Kafka 3.1."""
-    asked = FetchById(50, 1, 1_000, 1, "AAAAAAAAAAX/////////+Q", [(0, 5, 100)])
+    asked = FetchById(50, 1, 1_000, 1, "AAAAAAAAAAX/////////+Q", [(0, 5, -1, 100)])
     assert asked.prepare({1: (4, 17)}).API_VERSION == 13
     with pytest.raises(UsageError, match="since Kafka"):
         asked.prepare({1: (0, 12)})

@@ -191,6 +191,7 @@ def test_where_the_region_came_back_the_fork_ends(regions: Regions) -> None:
     assert [one.promoted for one in regions.forking().forks()] == [True]
 
 
+@pytest.mark.slow
 def test_the_loss_is_exact(regions: Regions) -> None:
     """I6: by the oracle's count, before the events are brought, while they are read, and with those too late."""
     fork, found = regions.forking().loss()

@@ -32,7 +32,7 @@ KEY = Codec(WINDOW_KEY_SCHEMA)
 VALUE_HEADER = bytes.fromhex("c301") + b"schema__"
 WRITERS, OWN = b"g1-local-00000000/", b"g1-local-00000000/1/7"
 TASK = Task(
-    "changes", [Slice(0, 0, 1)], "", SEGMENT_MS, FLOOR_MS, FLOOR_MS, WRITERS.decode(), OWN.decode(),
+    "changes", [Slice(0, 0, 1)], "", SEGMENT_MS, FLOOR_MS, FLOOR_MS, OWN.decode(),
     KEY.header.hex(), VALUE_HEADER.hex(), 400, 40_000, 5.0,
 )  # fmt: skip
 NATIVE = pytest.param(NativeGathered, marks=pytest.mark.needs("native"))
@@ -201,6 +201,10 @@ def test_what_lies_outside_of_the_slice_is_not_looked_at(made_by: Any) -> None:
         (Put(key(), value(), (("other", OWN),)), "without the header 'writer'"),
         (Put(key(), value(), (("writer", None),)), "without the header 'writer'"),
         (Put(key(), value(), (("writer", b"g2-local-00000000/1/7"),)), "written by g2-local"),
+        (Put(key(), value(), (("writer", WRITERS),)), "written by g1-local"),
+        (Put(key(), value(), (("writer", WRITERS + b"1/8"),)), "the log has lost its end"),
+        (Put(key(), value(), (("writer", WRITERS + b"2/7"),)), "the log has lost its end"),
+        (Put(key(hour=0), None, (("writer", WRITERS + b"1/10"),)), "the log has lost its end"),
         (Put(key(), VALUE_HEADER[:-1] + b"?"), "has a value of schema"),
         (Put(key(), b""), "has a value of schema"),
         (Put(None, value()), "is no row of the changelog"),
@@ -224,6 +228,14 @@ def test_what_is_refused(made_by: Any, put: Put, reason: str) -> None:
     assert reason in got.refused
     assert got.refused.startswith(DivergenceError.__name__)
     assert got == outcome(Gathered, pieces)
+
+
+@both
+@pytest.mark.parametrize("writer", [b"1/6", b"9/6", b"0/7", b"1/007"])
+def test_whoever_came_before_the_milestone_may_stand_below_its_cut(made_by: Any, writer: bytes) -> None:
+    """An earlier epoch of whatever attempt, and what a snapshot brought, which is of attempt 0."""
+    puts = [Put(key("a"), value(), (("writer", WRITERS + writer),))]
+    assert len(outcome(made_by, whole(puts)).pieces[0]) == 1
 
 
 @both

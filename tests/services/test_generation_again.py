@@ -12,10 +12,12 @@ from changelogs import Sold, Writing, make_job
 from generations_played import Next
 
 from commandline import Cli
+from cutwater.adapters.admin import ensure_topics
 from cutwater.adapters.claiming import Claims
 from cutwater.adapters.generations import candidacies
 from cutwater.adapters.kafka import bounds, make_consumer
 from cutwater.adapters.process import now_ms
+from cutwater.adapters.startable import DEFINITION
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError
@@ -37,8 +39,15 @@ class Asked:
         self.writing.epoch([Sold("a", 1, 5)])
         self.writing.epoch([Sold("b", 1, 5)])
         self.claims = Claims(cluster, job, "local", now_ms)
+        self.file = file
         self._folder, self._cli = folder, Cli(folder)
         self._on = (str(file), "--bootstrap-servers", cluster.bootstrap)
+
+    def keep_definition(self) -> None:
+        """As the first generation's driver does, beside its checkpoint."""
+        kept = self._folder / "data" / "checkpoints" / self.name / FIRST / DEFINITION
+        kept.parent.mkdir(parents=True)
+        kept.write_text(self.writing.job.definition)
 
     def run(self, *verb: str, **env: str) -> Any:
         return self._cli.run(*verb, *self._on, **env)
@@ -104,6 +113,7 @@ def test_a_start_that_died_at_every_step_is_one_claim(job: Asked) -> None:
     assert len(job.claimed()) == 3
 
 
+@pytest.mark.slow
 def test_a_rollback_that_died_at_every_step_is_asked_to_be_promoted(job: Asked) -> None:
     """One claim and one request, each life going on where the one before it died; once promoted it is done."""
     for point in ("changelog-made", "claim-written"):
@@ -188,15 +198,61 @@ def test_how_long_a_candidate_will_take_is_told(job: Asked) -> None:
     candidate = Candidate(writing)
     writing.epoch([], **read(3_000, 20))
     candidate.epoch([Sold("a", 1, 5)], **read(1_000, 20))
-    [told] = job.json("generation", "list")
+    [_, told] = job.json("generation", "list")
     assert (told["behind"], told["seconds_left"]) == (
         f"it is 2,000 events behind milestone {writing.last and writing.last.token}",
         None,
     )
     candidate.epoch([Sold("a", 1, 6)], **read(2_000, 25))
-    [told] = job.json("generation", "list")
+    [_, told] = job.json("generation", "list")
     assert (told["events_left"], told["events_per_s"], told["seconds_left"]) == (1_000, 200.0, 10.0)
     assert told["behind"].endswith("it reads 200 events/s and 100 come: about 10 s left")
     late = job.of("promote", candidate.generation, "--wait", "1")
     assert late.returncode == UnavailableError.exit_code
     assert "about 10 s left" in late.stderr
+
+
+def test_a_rollback_says_what_it_undoes_and_what_it_waits_for(job: Asked) -> None:
+    """And the list begins with the first generation, which nobody claimed."""
+    job.writing.epoch([Sold("c", 1, 5)], source_cut=Cut.of_topic(job.writing.job.topic, [7]))
+    undone = job.json(*BACK, "--dry-run")["undone"]
+    assert undone == {"milestones": 2, "events": 7, "newest": f"{FIRST}:3"}
+    done = job.run(*BACK[:-1], "1")
+    assert done.returncode == UnavailableError.exit_code
+    assert f"is undone: 2 milestones behind it up to {FIRST}:3; the 7 events in them are read again" in done.stdout
+    assert f"starts Spark and takes over the state of {FIRST}:1" in done.stderr
+    [first, claimed] = job.json("generation", "list")
+    assert (first["generation"], first["state"], first["from"]) == (FIRST, "promoted", None)
+    assert claimed["from"] == f"{FIRST}:1"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("pieces: {measure: sum,", "pieces: {measure: max,", "the job file's measures say"),
+        ("size: 1h", "size: 2h", "window_size_ms was 3600000 and is 7200000"),
+    ],
+)
+def test_a_claim_that_can_never_work_is_refused_before_it_is_written(
+    job: Asked, before: str, after: str, why: str
+) -> None:
+    """It stood in the driver's log alone, while `start` said 'is claimed' and `promote` that it may work later."""
+    job.keep_definition()
+    job.file.write_text(job.file.read_text().replace(before, after))
+    for verb in (START, (*START, "--dry-run"), BACK):
+        done = job.run(*verb)
+        assert (done.returncode, done.stdout) == (BAD, ""), done.stderr
+        assert why in done.stderr
+        assert "put the job file back" in done.stderr.lower()
+    assert job.claimed() == set()
+
+
+def test_a_claim_is_refused_where_the_events_behind_the_milestone_are_gone(job: Asked) -> None:
+    """Its driver would end at once, and at each start."""
+    source = job.writing.job.topic
+    ensure_topics(job.cluster, [topics.events(source, 1)])
+    job.writing.epoch([Sold("c", 1, 5)], source_cut=Cut.of_topic(source, [7]))
+    done = job.run(*START)
+    assert done.returncode == BAD
+    assert "events behind the milestone are gone. Start the generation from" in done.stderr
+    assert job.claimed() == set()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import ANY
+from urllib.parse import urlsplit
 
 import httpx
 import psutil
@@ -17,13 +20,17 @@ from typer.testing import CliRunner, Result
 
 from cutwater.cli.key_command import with_keys_last
 from cutwater.cli.main import app
-from cutwater.core.key_path import path_of
+from cutwater.core.key_path import encoded, key_query, path_of
+from cutwater.core.rejection import MAX_KEY_BYTES
 from cutwater.local.running import RunningStack
 
 KEYS = (
     *("JFK", "", "-5", "-", "--limit", "..", ".", "a/../b", "/", "//", "%2E", "a?b#c", "a+b c", "ü", "日本"),
-    *("line\nbreak", "JFK\n", "\n", "\r\n", "a\tb", "\x7f", "[red]"),
+    *("line\nbreak", "JFK\n", "\n", "\r\n", "a\tb", "\x7f", "\0", "[red]", "&key=x", "a=b"),
+    "ü" * (MAX_KEY_BYTES // 2),  # as large as one may be
+    "k" * 40_000,  # written by a version that had no bound
 )
+FORMS = (lambda key: {"key": key}, lambda key: {"key64": encoded(key.encode())}, key_query)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +48,63 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     own.close()
 
 
-@pytest.mark.parametrize("key", KEYS, ids=repr)
+def _name(key: str) -> str:
+    return repr(key[:20])
+
+
+@pytest.mark.parametrize("key", KEYS, ids=_name)
+def test_each_key_has_a_query(url: str, key: str) -> None:
+    """Text, base64 with and without what fills it up, and what the CLI asks by: all answer as the path does."""
+    expected = httpx.get(url + path_of(key)).json()
+    padded = encoded(key.encode()) + "=" * (-len(encoded(key.encode())) % 4)
+    for query in (*(form(key) for form in FORMS), {"key64": padded}):
+        assert httpx.get(f"{url}/v1/state", params=query).json() == expected | {"milestone": ANY}
+    assert expected["key"] == key
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("key=a&key64=YQ", "two ways"),
+        ("key64=_w", "UTF-8"),
+        ("key64=a+b", "base64"),
+        ("key64=!", "base64"),
+        ("key64=a", "base64"),
+        ("key64=%C3%BC", "base64"),
+        ("key=a&after=x", "after"),
+        ("key64=YQ&shards=0-1", "shards"),
+    ],
+)
+def test_a_key_that_is_not_named_well_is_refused(url: str, query: str, problem: str) -> None:
+    """422 that says why; never the rows of all keys, or of another one."""
+    answer = httpx.get(f"{url}/v1/state?{query}")
+    assert (answer.status_code, problem in answer.json()["detail"]) == (422, True), answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/state/%ff", "/v1/stored/J%C3", "/v1/state?key=%ed%a0%bd", "/v1/global/state/%80"]
+)
+def test_bytes_that_are_no_text_name_no_key(url: str, path: str) -> None:
+    """With a sign in place of what is wrong they would name another key, which may be there."""
+    answer = httpx.get(url + path)
+    assert (answer.status_code, answer.json()["detail"][:23]) == (400, "the address is no UTF-8"), answer.text
+    assert httpx.get(f"{url}/v1/state/%EF%BF%BD").status_code == 200, "the sign itself is a key as any other"
+
+
+def test_a_url_has_a_size(url: str, tmp_path: Path) -> None:
+    """Behind it a key is asked for in a body: one of 300,000 bytes, as versions without a bound have written."""
+    _stack(tmp_path, url)
+    key = "k" * 300_000
+    done = _get(tmp_path, key[:100_000])
+    assert (done.exit_code, "POST /v1/keys" in done.output) == (2, True), done.output
+    with socket.create_connection((urlsplit(url).hostname, urlsplit(url).port)) as asking:
+        asking.sendall(f"GET /v1/state?key={key[:70_000]} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert asking.recv(100).startswith(b"HTTP/1.1 400 ")
+    (found,) = httpx.post(f"{url}/v1/keys", json={"keys": [key]}).json()["keys"]
+    assert found["key"] == key
+
+
+@pytest.mark.parametrize("key", KEYS, ids=_name)
 def test_each_key_has_a_path(url: str, key: str) -> None:
     """The rows of just this key, of `state` and of `stored`; and the same by its name in a body."""
     answer = httpx.get(url + path_of(key)).json()
@@ -52,7 +115,7 @@ def test_each_key_has_a_path(url: str, key: str) -> None:
     assert (several["key"], several["rows"]) == (key, answer["rows"])
 
 
-@pytest.mark.parametrize("key", KEYS, ids=repr)
+@pytest.mark.parametrize("key", KEYS, ids=_name)
 def test_get_reaches_each_key(url: str, key: str, tmp_path: Path) -> None:
     """As a user writes it; only where it begins with two dashes, behind `--`."""
     _stack(tmp_path, url)

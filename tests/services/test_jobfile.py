@@ -188,6 +188,18 @@ def test_durations(text: str, ms: int) -> None:
     assert parse_duration(text) == ms
 
 
+def test_fields_that_differ_in_case_alone_are_refused(tmp_path: Path) -> None:
+    """Spark does not tell them apart: its driver started again and again."""
+    fields = [{"name": "id", "type": "string"}, {"name": "ID", "type": "string"}]
+    fields.append({"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}})  # type: ignore[dict-item]
+    (tmp_path / "sale.avsc").write_text(json.dumps({"type": "record", "name": "Sale", "fields": fields}))
+    source = {"topic": "sales", "schema": "sale.avsc", "key": "id", "event_time": "at"}
+    document = DOCUMENT | {"source": source, "measures": {"sales": {"measure": "count"}}}
+    (tmp_path / "sales.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+    with pytest.raises(UsageError, match="differ in case alone"):
+        load_job(tmp_path / "sales.yaml")
+
+
 def test_an_event_schema_may_stand_beside_the_job_file(tmp_path: Path) -> None:
     """A user's own schema: nullable fields, enums, decimals and microseconds are understood."""
     fields = [

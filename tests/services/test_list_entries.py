@@ -9,6 +9,8 @@ from cutwater.core.generations import Generation
 from cutwater.core.listing import LatePair, Letter, Listed, Place
 from jsonshapes import parsed
 
+WHY = ("qty", "is not a text", b'{"qty":\xff')
+
 
 def by(epoch: int) -> Listed:
     return Listed(Generation(1, "local"), 2, epoch)
@@ -16,7 +18,9 @@ def by(epoch: int) -> Listed:
 
 def letter(epoch: int, offset: int) -> Letter:
     event = Place("t", 0, offset)
-    return Letter(event, by(epoch), "undecodable", b"[k]\xff", 3, 1_700_000_000_000_000, Place("t", 0, 90), (0, 0))
+    return Letter(
+        event, by(epoch), "undecodable", b"[k]\xff", 3, 1_700_000_000_000_000, Place("t", 0, 90), (0, 0), *WHY
+    )
 
 
 def test_letters_are_shown_newest_last_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,9 +35,12 @@ def test_letters_are_shown_newest_last_and_whole(capsys: pytest.CaptureFixture[s
         **{"topic": "t", "partition": 0, "offset": 1, "reason": "undecodable", "key": "[k]\\xff"},
         **{"value_bytes": 3, "written_ms": 1_700_000_000_000_000, "generation": "g1-local-00000000"},
         **{"attempt": 2, "epoch": 7, "replayed": "t/0/90"},
+        **{"field": "qty", "rule": "is not a text", "head": '{"qty":\\xff'},
     }
     assert show("letters", letters, [], LETTER, 2, as_json=False) == 0
-    assert "letters: 2 of 3" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "letters: 2 of 3" in shown
+    assert all(one in shown for one in ("qty", "is not a text", '{"qty":\\xff'))
 
 
 def test_late_pairs_are_shown_with_their_window(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ import pytest
 from cutwater.core.errors import FencedError, MachineError, UnavailableError
 from cutwater.local import guard
 from cutwater.local.children import Child
+from cutwater.local.disk import require_room
 from cutwater.local.restarts import NEVER_RESTART, RestartPolicy
 from cutwater.local.stack import BEHIND
 from cutwater.local.supervisor import Supervised, Supervisor, stop_on_signals
@@ -79,6 +81,20 @@ def test_output_goes_to_the_log_and_the_pid_is_the_commands_own(tmp_path: Path) 
     assert eventually(lambda: child.poll() is not None)
     assert sorted(child.log_tail()) == sorted([f"{child.pid} hello", "oops"])
     assert child.stop(1) == 0
+
+
+def test_what_a_child_writes_is_nothing_for_everybody(tmp_path: Path) -> None:
+    """State, logs and offsets: whatever the user's own umask lets others do, a stack's processes do not."""
+    child = make(tmp_path, "import os, sys; open(sys.argv[1] + '/written', 'w'); os.mkdir(sys.argv[1] + '/made')")
+    before = os.umask(0o022)
+    try:
+        child.start()
+        require_room(tmp_path / "data", "this test", 0)
+    finally:
+        os.umask(before)
+    assert eventually(lambda: child.poll() is not None)
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("written", "made", "data")}
+    assert modes == {"written": 0o640, "made": 0o750, "data": 0o750}
 
 
 @pytest.mark.parametrize("niceness", [0, BEHIND])
@@ -206,6 +222,27 @@ def test_a_large_log_is_moved_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         child.kill()
     assert child.log_path.read_text() == "0123456789abc\n"
     assert (tmp_path / "child.log.1").read_text() == "0123456789abc\n"
+
+
+def test_the_log_of_a_process_that_runs_for_long_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The supervisor moves what is above the bound aside, and the process writes on; twice that is kept."""
+    monkeypatch.setattr("cutwater.local.children.LOG_BYTES_MAX", 1_000)
+    lines = "import time\nfor number in range(400):\n    print(f'{number:09d}', flush=True)\n    time.sleep(0.001)"
+    child = make(tmp_path, lines)
+    supervisor = Supervisor([Supervised(child)])
+    child.start()
+    sizes = []
+    while child.poll() is None:
+        supervisor.check()
+        sizes.append(child.log_path.stat().st_size)
+    child.bound_log()
+    assert len([one for one, two in itertools.pairwise(sizes) if two < one]) > 1, "it must have been cut"
+    kept = (tmp_path / "child.log.1").read_text() + child.log_path.read_text()
+    assert kept.endswith("000000399\n")
+    assert set(map(len, kept.splitlines())) == {9}, "lines are whole"
+    child.kill()
 
 
 def test_a_failed_start_names_the_log_and_ends_the_others(tmp_path: Path) -> None:
@@ -375,3 +412,21 @@ def test_a_supervisor_that_is_ended_leaves_nobody_behind(number: signal.Signals,
     assert ("ended in order" in said) == (number != signal.SIGKILL)
     assert eventually(lambda: alive(pids) == [])
     assert eventually(lambda: watchers(tmp_path) == [])
+
+
+def test_the_end_is_told_by_what_this_start_has_said(tmp_path: Path) -> None:
+    """The log is appended to, and an earlier stack had another reason; and Spark logs on behind it."""
+    talks = """
+        import sys
+        print("cutwater driver: " + open(sys.argv[1] + "/why").read())
+        print("\\n".join(f"Spark {number}" for number in range(20)))
+        sys.exit(2)
+    """
+    for why in ("fenced by a newer one", "n was 4 and is 2"):
+        (tmp_path / "why").write_text(why)
+        child = make(tmp_path, talks)
+        child.start()
+        assert eventually(lambda child=child: child.poll() is not None)  # type: ignore[misc]
+    first, *_, last = child.describe_end().splitlines()
+    assert (first, last) == ("cutwater driver: n was 4 and is 2", "  | Spark 19")
+    assert "fenced" not in child.describe_end(1_000)

@@ -16,7 +16,7 @@ from confluent_kafka import TopicPartition as Place
 
 from cutwater.adapters.admin import create_topics
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.ends import Ends
+from cutwater.adapters.ends import WRITTEN, Ends
 from cutwater.adapters.identities import Identities
 from cutwater.adapters.kafka import TransactionalWriter, unanswered
 from cutwater.adapters.longread import LongRead
@@ -124,14 +124,14 @@ def test_who_asks_for_ends_or_identities_asks_through_another_client(broker: For
     ends, identities = Ends(broker.cluster, ASK_S), Identities(broker.cluster, ASK_S)
     known = identities.of([topic])
     assert ends.written([place]) == {place: 0}
-    clients = (ends._admin, identities._admin)
+    clients = (ends._consumers[WRITTEN], identities._admin)
     with broker.away():
         with pytest.raises(UnavailableError):
             ends.written([place])
         with pytest.raises(UnavailableError):
             identities.of([topic])
     broker.forgets = False
-    assert ends._admin is not clients[0]
+    assert ends._consumers[WRITTEN] is not clients[0]
     assert identities._admin is not clients[1]
     wait_until(lambda: answered(lambda: ends.written([place])) == {place: 0}, "the end")
     wait_until(lambda: answered(lambda: identities.of([topic])) == known, "the identity")

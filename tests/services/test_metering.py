@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import isnan
 
-from cutwater.adapters.metering import DriverMetrics
+from cutwater.adapters.http_server import HttpMetrics
+from cutwater.adapters.metering import DriverMetrics, JvmFigures
 from protocol_samples import barrier
 
 
@@ -29,3 +30,24 @@ def test_a_restart_goes_on_with_the_watermark_that_it_found() -> None:
     again.told(barrier(5))
     assert value(again, "watermark_timestamp_seconds") == 5 * 3_600
     assert (value(again, "epochs_total"), value(again, "events_total")) == (1, 190)
+
+
+def test_the_jvm_counts_from_its_start_and_a_look_at_it_adds_what_came_since() -> None:
+    """Nothing is known of the heap before the first look."""
+    metrics = DriverMetrics()
+    assert isnan(value(metrics, "jvm_heap_used_bytes"))
+    metrics.jvm(JvmFigures(100, 1_000, 0.5, 3))
+    metrics.jvm(JvmFigures(80, 1_000, 0.75, 4))
+    assert (value(metrics, "jvm_heap_used_bytes"), value(metrics, "jvm_heap_max_bytes")) == (80, 1_000)
+    assert (value(metrics, "jvm_gc_seconds_total"), value(metrics, "jvm_gc_collections_total")) == (0.75, 4)
+
+
+def test_every_port_tells_what_its_process_takes() -> None:
+    """CPU, memory and files under the usual names, until the port is closed."""
+    registry = DriverMetrics().registry
+    port = HttpMetrics(registry)
+    for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"):
+        assert (registry.get_sample_value(f"process_{name}") or 0) > 0, name
+    port.close()
+    assert registry.get_sample_value("process_open_fds") is None
+    HttpMetrics(registry)  # and may be opened again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ class Log:
 
 
 def bases(monkeypatch: pytest.MonkeyPatch, log: Log) -> dict[int, int]:
-    monkeypatch.setattr(looking, "Ends", lambda _cluster: log)
+    monkeypatch.setattr(looking, "Witness", lambda _cluster: SimpleNamespace(ends=log))
     nothing: Any = None
     one = Looking(nothing, nothing, "flights", "us", lambda: 0, (0,), nothing)
     return one._bases(TARGET, 1, (0,))

@@ -183,6 +183,9 @@ class Renamed:
     def identities(self, names: list[str]) -> dict[str, Identity]:
         return {name: Identity("new" if self._is_new() else "old", 1) for name in names}
 
+    def is_still(self, topic: str, identity: Identity) -> bool:
+        return self.identities([topic])[topic] == identity
+
     def kept(self, _topic: str, _partitions: object, briefly: bool) -> dict[int, tuple[int, int]]:
         return {0: (0, 3) if self._is_new() else (0, 200)}
 

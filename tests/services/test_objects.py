@@ -10,6 +10,7 @@ import pytest
 
 from cutwater.adapters.objects import CHUNK_BYTES, Objects, scrubbed
 from cutwater.core.errors import MachineError, UnavailableError, UsageError
+from cutwater.core.snapshots import Unusable
 from objectstore import BUCKET, KEYS, ObjectStore, object_store
 
 
@@ -63,7 +64,7 @@ def test_a_large_file_goes_and_comes_in_chunks(objects: Objects, tmp_path: Path)
 
 def test_what_is_too_large_to_be_ours_is_not_read(objects: Objects) -> None:
     objects.put("a/x", b"three")
-    with pytest.raises(UnavailableError, match="larger than anything of ours"):
+    with pytest.raises(Unusable, match="larger than anything of ours"):
         objects.read("a/x", 4)
 
 

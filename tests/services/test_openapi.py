@@ -69,6 +69,7 @@ schemathesis.openapi.format("iso8601-or-ms", st.sampled_from(TIMES))
 # Half a surrogate pair is nothing that a client could encode.
 text = st.text(st.characters(exclude_categories=["Cs"]))
 schemathesis.openapi.format("group-key", st.sampled_from(["0", "b/c", "ü", "nobody"]) | text)
+schemathesis.openapi.format("key64", st.sampled_from(["MA", "Yi9j", "w7w=", "", "_w", "!"]))
 schemathesis.openapi.format("cursor", st.sampled_from([*CURSORS, "%"]))
 
 
@@ -148,10 +149,12 @@ def test_answers_with_everything_in_them(served: Served) -> None:
     for answer, model in (
         (client.get("/v1/state/0", params={"limit": 1}), KeyAnswer),
         (client.get("/v1/state", params={"limit": 1}), ScanAnswer),
+        (client.get("/v1/state", params={"key": "0", "limit": 1}), KeyAnswer),
         (client.post("/v1/keys", json=body), KeysAnswer),
         (client.get("/v1/top", params={"measure": "mean"}), TopAnswer),
         (client.get("/v1/global/state/0", params={"limit": 1}), GlobalKeyAnswer),
         (client.get("/v1/global/state", params={"limit": 1}), GlobalScanAnswer),
+        (client.get("/v1/global/state", params={"key64": "w7w", "limit": 1}), GlobalKeyAnswer),
         (client.post("/v1/global/keys", json=body), GlobalKeysAnswer),
         (client.get("/v1/global/top", params={"measure": "mean"}), GlobalTopAnswer),
         (client.get("/v1/stored", params={"limit": 1}), StoredScanAnswer),

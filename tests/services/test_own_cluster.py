@@ -6,13 +6,12 @@ The last test kills one of them.
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from brokers import one_cluster
 from confluent_kafka import KafkaError, Message, Producer
 
 import counting
@@ -28,34 +27,14 @@ from cutwater.core.findings import Level
 from cutwater.core.replication import UNREPLICATED
 from cutwater.core.topics import TopicSpec
 from cutwater.local import added, job_topics
-from cutwater.local.broker import Broker
-from cutwater.local.java import find_java
-from cutwater.local.ports import LOOPBACK
 from cutwater.local.supervisor import Supervised, Supervisor
-
-HEAP_MB = 256
 
 
 @pytest.fixture(scope="module")
 def members(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> Iterator[list[Supervised]]:
     """Three brokers of one cluster, the first of them its controller too; the last one may be killed."""
-    folder, identity, java = tmp_path_factory.mktemp("three"), uuid.uuid4(), find_java()
-    first = Broker(folder / "1", java, kafka_jars, heap_mb=HEAP_MB)
-    brokers = [first]
-    for number in (2, 3):
-        plain = Broker(folder / str(number), java, kafka_jars)
-        overrides = {
-            "process.roles": "broker",
-            "node.id": str(number),
-            "controller.quorum.voters": f"1@{LOOPBACK}:{first.controller_port}",
-            "listeners": f"PLAINTEXT://{LOOPBACK}:{plain.port}",
-        }
-        brokers.append(
-            Broker(plain.data_dir, java, kafka_jars, port=plain.port, overrides=overrides, heap_mb=HEAP_MB)
-        )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cutwater.local.broker.uuid", SimpleNamespace(uuid4=lambda: identity))
-        supervised = [one.supervised() for one in brokers]
+    with one_cluster(tmp_path_factory.mktemp("three"), kafka_jars, 3) as brokers:
+        supervised = [one.supervised() for one in brokers.values()]
         with Supervisor(supervised) as supervisor:
             supervisor.start(threading.Event())
             yield supervised
@@ -149,6 +128,7 @@ def test_three_brokers_hold_three_copies_and_one_may_be_lost(
     assert {name: (one.replication, one.config["min.insync.replicas"]) for name, one in found.items()} == {
         name: (3, "2") for name in owned
     }
+    assert {one.config["unclean.leader.election.enable"] for one in found.values()} == {"false"}
     kept = added.read(tmp_path)
     assert kept is not None
     assert (set(kept.created), kept.found) == (set(owned), ())

@@ -12,7 +12,7 @@ from changelogs import GENERATION, Sold, Writing, encoded, following, make_job, 
 from fastapi import HTTPException
 from rehydrating import Process, running
 
-from cutwater.core.key_path import path_of
+from cutwater.core.key_path import KEY_ROUTE, key_query, path_of
 from cutwater.core.shards import ShardMap
 from cutwater.core.sharing import held_by, owners
 from cutwater.local.ports import free_ports
@@ -152,6 +152,7 @@ def test_any_peer_answers_for_all(broker: Any, tmp_path: Path) -> None:
             for peer in (one, other):
                 for shop, pieces in wanted.items():
                     answer = peer.get(path_of(shop), at_least=token)
+                    assert peer.get(KEY_ROUTE, **key_query(shop)).json()["rows"] == answer.json()["rows"]
                     assert [row["pieces"] for row in answer.json()["rows"]] == [pieces], shop
                     assert answer.json()["milestone"]["token"] == token
                 assert scanned(peer, 7) == wanted

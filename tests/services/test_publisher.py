@@ -267,17 +267,23 @@ def test_finals_of_a_milestone_that_was_not_written_survive_the_next_ones_horizo
 
 
 def test_parts_that_compaction_overtook_go_on_with_a_later_milestone(writing: Writing, tmp_path: Path) -> None:
-    """Read two days late, rows above the cut may have taken older values: parts are on the output by then.
+    """Two days pass while it is read, and rows above the cut may have taken older values: parts are out by then.
 
     They stay, the rest comes with the next milestone, and the end markers count both.
     """
     writing.epoch(sold(1, 5, shops=230))
     writing.rows(sold(2, 7, shops=3), epoch=1)
-    two_days_late = 48 * HOUR_MS
-    with publishing(
-        writing.cluster, writing.job, tmp_path / "store", part_rows=50, clock=lambda: now_ms() + two_days_late
+    jumped = threading.Event()
+
+    def clock() -> int:
+        return now_ms() + (48 * HOUR_MS if jumped.is_set() else 0)
+
+    with (
+        jumping(jumped, after_parts=2) as broken_off,
+        publishing(writing.cluster, writing.job, tmp_path / "store", part_rows=50, clock=clock),
     ):
-        until(lambda: len(plain(writing.cluster, writing.job)) >= 200, "the parts before the rest was overtaken")
+        until(lambda: len(broken_off) > 1, "the breaking off, and nobody who begins again")
+        assert plain(writing.cluster, writing.job), "parts must be on the output by then"
         writing.epoch(sold(2, 9, shops=20))
         (found,) = read(writing.cluster, writing.job, 2)
     assert (found.first_sequence, found.token.sequence) == (1, 2)

@@ -9,23 +9,25 @@ import pytest
 from changelogs import GENERATION, make_job
 from fastapi.testclient import TestClient
 
-from cutwater.rehydrator.access import open_to_others
+from cutwater.adapters.http_access import open_to_others
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.views.store import Store
 from cutwater.views.view import State, Status, View
 
 TOKEN = "a-token-of-some-length"
-GUARDED = [
-    "/v1/state/JFK",
-    "/v1/state",
-    "/v1/milestone",
-    "/metrics",
-    "/docs",
-    "/openapi.json",
-    "/no/such",
-    "/healthz/",
-]
+EMPTY = "no milestone can be shown yet: following"
+"""What a view says that lets in whoever asks, and has nothing to show."""
+GUARDED = {
+    "/v1/state/JFK": (503, EMPTY),
+    "/v1/state": (503, EMPTY),
+    "/v1/milestone": (503, EMPTY),
+    "/metrics": (200, "# HELP cutwater_view"),
+    "/docs": (200, "<html>"),
+    "/openapi.json": (200, "Cutwater rehydrator"),
+    "/no/such": (404, "Not Found"),
+    "/healthz/": (307, ""),
+}
 
 
 @pytest.fixture
@@ -39,13 +41,16 @@ def guarded(tmp_path: Path) -> Iterator[TestClient]:
 
 @pytest.mark.parametrize("path", GUARDED)
 def test_every_route_asks_for_the_token(guarded: TestClient, path: str) -> None:
-    """Without the token 401, a JSON body that says what to send, and nothing about the state; with it, not 401."""
+    """Without the token 401, a JSON body that says what to send, and nothing about the state; with it, its own."""
     answer = guarded.get(path, follow_redirects=False)
     assert answer.status_code == 401
     assert "Authorization: Bearer" in answer.json()["detail"]
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
     assert TOKEN not in answer.text
-    assert guarded.get(path, headers={"Authorization": f"Bearer {TOKEN}"}).status_code != 401
+    let_in = guarded.get(path, headers={"Authorization": f"Bearer {TOKEN}"}, follow_redirects=False)
+    status, says = GUARDED[path]
+    assert let_in.status_code == status
+    assert says in let_in.text
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, following, make_job, now_ms
 from snapshots import keeping, shelf_of
+from test_running_stack import STACK
 from typer.testing import CliRunner, Result
 
 from cutwater.adapters import wire
 from cutwater.adapters.objects import Objects
 from cutwater.cli.main import app
+from cutwater.cli.options import settings_beside
 from cutwater.cli.output import iso
 from cutwater.core.restore import Entry
 from cutwater.core.selection import Selection
 from cutwater.core.sharing import held_by, owners
+from cutwater.local.running import describe_self
 from cutwater.views.bulk import Bulk
 from cutwater.views.layout import segment_ms
 from cutwater.views.shelf import Shelf
@@ -78,6 +82,32 @@ def test_a_dry_run_says_what_would_be_read_and_makes_nothing(restore: Command) -
     assert sum(one["end"] - one["first"] for one in told["partitions"]) == 180
     assert not restore.data.exists()
     assert "180 records at most" in restore("--dry-run").output
+
+
+def test_brokers_are_those_of_the_stack_that_runs_the_job(
+    restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In any folder, as EXPORTING.md shows it; a stack of another job does not count."""
+    monkeypatch.setenv("CUTWATER_DATA_DIR", str(tmp_path / "stack"))
+    monkeypatch.delenv("CUTWATER_BOOTSTRAP_SERVERS", raising=False)
+    (tmp_path / "stack").mkdir()
+    pid, started = describe_self()
+    stack = replace(
+        STACK,
+        pid=pid,
+        started=started,
+        job=restore.writing.job.name,
+        bootstrap_servers=restore.writing.cluster.bootstrap,
+        data_dir=str(tmp_path / "stack"),
+    )
+    stack.write()
+    asked = ["restore", str(restore.job_file), "--data-dir", str(restore.data), "--dry-run", "--json"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    assert parsed(["restore"], done.stdout)["token"] == "g1-local-00000000:3"
+    other = settings_beside("another", restore.data, None)
+    assert other.cluster.bootstrap != stack.bootstrap_servers
+    assert settings_beside(stack.job, None, "127.0.0.1:1").cluster.bootstrap == "127.0.0.1:1", "the option wins"
 
 
 def test_the_newest_and_then_what_came_since(restore: Command) -> None:

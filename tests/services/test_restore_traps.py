@@ -95,6 +95,7 @@ def all_ways(writing: Writing, tmp_path: Path) -> dict[Path, Way]:
     return found
 
 
+@pytest.mark.slow
 def test_deleted_keys_never_reappear(cleaned: Writing, tmp_path: Path) -> None:
     """Away until the tombstones themselves were compacted away: windows below the horizon stay gone.
 

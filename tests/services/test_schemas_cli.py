@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from test_running_stack import STACK
 from typer.testing import CliRunner, Result
 
 import wide
 from cutwater.cli.main import app
 from cutwater.core.errors import UsageError
+from cutwater.local.running import describe_self
 from jsonshapes import parsed
 from registries import StandIn
 
@@ -75,6 +78,15 @@ def test_show_prints_every_schema_of_a_job(tmp_path: Path) -> None:
     shown = parsed(["schemas", "show"], cutwater("show", tmp_path / "job.yaml").stdout)
     assert [shown["format"], len(shown["older"]), shown["key"]["fingerprint"]] == ["avro", 1, "e615dbd9f9255f82"]
     assert shown["state"]["schema"]["name"] == "State"
+    data = tmp_path / "data"
+    data.mkdir()
+    none = cutwater("show", "--data-dir", data)
+    assert none.exit_code == 2
+    assert "cutwater up" in none.output
+    pid, started = describe_self()
+    stack = replace(STACK, pid=pid, started=started, job_file=str(tmp_path / "job.yaml"), data_dir=str(data))
+    stack.write()
+    assert parsed(["schemas", "show"], cutwater("show", "--data-dir", data).stdout) == shown, "the stack's job"
 
 
 def test_register_tells_the_number(tmp_path: Path) -> None:

@@ -188,6 +188,7 @@ def test_a_manifest_that_stands_is_not_overwritten_even_when_it_is_damaged(
         assert "format 2, and this version reads 1" in kept.told.errors()
         view.wait_for(writing.epoch(sales(1)).sequence)
         assert kept.snapshot().manifest.sequence == 2
+        until(lambda: kept.told.prunings, "the pruning that follows the snapshot")
         (unreadable,) = kept.told.prunings[-1].unreadable
         assert "format 2" in unreadable
         with pytest.raises(Unusable):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
-from cutwater.cli.stack import _relay
+from cutwater.cli.stack import _last_error, _relay
 
 
 def test_the_steps_of_a_start_are_told_as_they_come(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,3 +27,14 @@ def test_the_steps_of_a_start_are_told_as_they_come(capsys: pytest.CaptureFixtur
     log.seek(at)
     _relay(log)
     assert capsys.readouterr().err.splitlines() == ["starting driver …", "driver is ready after 9.1 s"]
+
+
+def test_the_reason_of_a_start_that_failed_is_what_the_process_said(tmp_path: Path) -> None:
+    """Not a line of a service's log that is shown below it, and speaks of an error, too."""
+    log = tmp_path / "up.log"
+    log.write_text(
+        "starting driver …\nerror: driver ended.\ncutwater driver: n was 4\n  | error: fenced\n  | at Spark\n"
+    )
+    assert _last_error(log) == "driver ended.\ncutwater driver: n was 4\n  | error: fenced\n  | at Spark"
+    log.write_text("Traceback\nKilled\n")
+    assert _last_error(log) == "Traceback\nKilled"

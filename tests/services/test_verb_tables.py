@@ -29,7 +29,16 @@ from verb_samples import SAMPLES, Sample, answering, put
 Shown = Callable[..., str]
 TEXTS = [one for one in SAMPLES if one.words[:2] != ["schemas", "show"]]
 """All but what prints nothing else than JSON."""
-COPIED = ("kafka-acls.sh", "written:", "created topic", "alert:", "warning:", "export ")
+COPIED = (
+    "kafka-acls.sh",
+    "kafka-transactions.sh",
+    "written:",
+    "created topic",
+    "alert:",
+    "held up:",
+    "warning:",
+    "export ",
+)
 """Lines that are not broken, so that they can be copied or searched for, begin so; the draft of a job file too."""
 
 
@@ -136,10 +145,10 @@ def test_get_and_tail_write_a_number_alike(shown: Shown) -> None:
     ],
 )
 def test_a_key_without_windows_is_told(options: list[str], said: str, shown: Shown) -> None:
-    """In a sentence, and with exit code 0."""
+    """In a sentence, and with exit code 1."""
     answer = {"key": "NOPE", "milestone": SHOWN, "rows": [], "next_from": None}
     patch = put(state, running=answering(require=STACK), _ask=answer)
-    assert shown(Sample(["get", "NOPE"], patch), *options, columns=None) == said
+    assert shown(Sample(["get", "NOPE"], patch, code=1), *options, columns=None) == said
 
 
 def test_long_facts_stand_under_their_start(shown: Shown) -> None:

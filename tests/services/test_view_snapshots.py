@@ -19,7 +19,7 @@ from snapshots import Told, keeping, shelf_of
 from cutwater.adapters.objects import Objects
 from cutwater.core import topics
 from cutwater.core.errors import UnavailableError
-from cutwater.core.snapshots import Manifest, Policy
+from cutwater.core.snapshots import MANIFEST_BYTES_MAX, Manifest, Policy
 from cutwater.views.restoring import TRIES
 from cutwater.views.snapshotting import REQUESTS_MAX
 from cutwater.views.store import Store
@@ -239,6 +239,38 @@ def test_damage_takes_the_next_older_one(
         assert kept.told.damaged == kept.restored.passed_over == (0 if gone else 1)
         assert (what, damage) != ("file", "a flipped byte") or "its bytes are not those of" in kept.told.errors()
         assert gone or ("snapshot not usable" in kept.told.errors() and "'sequence': 3" in kept.told.errors())
+
+
+def forged(manifest: Path, record: bytes) -> None:
+    """With another record, and the right checksum."""
+    manifest.write_bytes(replace(Manifest.decode(manifest.read_bytes()), record=record).encode())
+
+
+HOSTILE: dict[str, Callable[[Path], object]] = {
+    "a damaged record": lambda one: forged(one, Manifest.decode(one.read_bytes()).record[:-9]),
+    "nesting without end": lambda one: one.write_text("[" * 200_000),
+    "an infinite number": lambda one: one.write_text(
+        one.read_text().replace('"sequence": 3', '"sequence": 1e999')
+    ),
+    "no record": lambda one: forged(one, b""),
+    "more than any has": lambda one: os.truncate(one, MANIFEST_BYTES_MAX + 1),
+}
+
+
+@pytest.mark.variations
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_hostile_manifest_takes_the_next_older_one(
+    writing: Writing, tmp_path: Path, objects: Objects, hostile: str
+) -> None:
+    """It says nothing of the other snapshots in the store, and ends nothing."""
+    three_snapshots(writing, tmp_path / "one", objects)
+    HOSTILE[hostile](Path(objects.place) / shelf_of(writing, objects).names.manifest(3))
+    with keeping(writing, tmp_path / "two", objects) as (view, kept):
+        view.wait_for(3)
+        assert view.rows() == (3, writing.by_sequence[3])
+        assert kept.restored is not None
+        assert (kept.restored.manifest.sequence, kept.told.damaged) == (2, 1)
+        assert "snapshot not reached" not in kept.told.errors()
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from changelogs import make_job
 from hypothesis import given
 from hypothesis import strategies as st
 from mirror_samples import golden_mirror_record
@@ -26,6 +27,7 @@ from cutwater.core.alerts import Alert
 from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold, signed
 from cutwater.core.errors import ProtocolError, UsageError
+from cutwater.core.evidence import TopicEvidence
 from cutwater.core.formats import confluent_header
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA
@@ -114,6 +116,10 @@ def golden_record(name: str) -> wire.Record:
         "partition_rows": (40, 0, 280, 1),
         "partition_digests": (-81_985_529_216_486_896 ^ 6, 0, 2, 4),
         "origin_cut": Cut.of_topic("flights.events.from-us", [9_000]),
+        "evidence": (
+            TopicEvidence("flights.changelog.g1-local-00000000", "q6Vb1n0TQ8m4f0uGk3q2Lw", (0, 0, 3, 0)),
+            TopicEvidence("flights.events", "PN2PfS87Ql2hX-Iqcsgv8Q", (5, 5)),
+        ),
     }
     if name == "barrier":
         return Barrier(**told)
@@ -141,6 +147,7 @@ def golden_candidacy(name: str, when: int) -> wire.Record:
         "source_cut": Cut.of_topic("flights.events.from-us", [1_490]),
         "changelog_cut": Cut.of_topic("flights.changelog.g1-us-00000000", [39]),
         "origin_cut": Cut.of_topic("flights.events.from-us", [9_010]),
+        "evidence": (TopicEvidence("flights.changelog.g1-us-00000000", "AAAAAAAAQAAAAAAAAAAAAA", (2,)),),
     }
     return Claim(**of, parent=parent, partitions=6, rewinds_to=3, reason="6 partitions", at_ms=when, **here)
 
@@ -280,6 +287,16 @@ def test_output_records_of_both_formats_read_the_same(tmp_path: Path) -> None:
     stone = avro.change(bytes.fromhex(golden["tombstone"]["avro"]))
     assert stone == plain.change(golden["tombstone"]["json"].encode())
     assert (stone.kind, set(stone.values.values())) == ("tombstone", {None})
+
+
+def test_floats_that_are_no_numbers_read_the_same_in_json_of_before(tmp_path: Path) -> None:
+    """Versions before wrote `nan` and `inf`: an output that holds both forms is one output to whoever compares."""
+    job, _ = make_job(tmp_path)
+    measure = "mean"
+    fields = json.loads(GOLDEN["output"]["json"][0])
+    for before, now in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity"), ("NaN", "NaN")):
+        change = JsonDecoder(job).change(json.dumps(fields | {measure: before}).encode())
+        assert change.values[measure] == now
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc3", MARKER, MARKER + bytes(8), b"not avro at all", b"\x00" * 40])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -161,3 +162,17 @@ def test_any_bytes_give_a_mapping_or_a_usage_error(tmp_path_factory: pytest.Temp
     except UsageError:
         return
     assert isinstance(found, dict)
+
+
+def test_of_a_file_that_is_too_large_no_more_is_read_than_shows_it(tmp_path: Path) -> None:
+    """Whatever is named instead of a job file by mistake may be larger than the memory."""
+    path = tmp_path / "job.yaml"
+    with path.open("wb") as file:
+        file.truncate(64 * MAX_BYTES)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match="larger than"):
+            read_document(path)
+        assert tracemalloc.get_traced_memory()[1] < 8 * MAX_BYTES
+    finally:
+        tracemalloc.stop()

@@ -14,12 +14,13 @@ from simulation.histories import STEPS, Climate
 from simulation.region_guards import REGION_GUARDS, RegionGuard
 from simulation.region_histories import Season
 from simulation.running import explain, run_seeds
+from simulation.tail_guards import TAIL_GUARDS
 
 
 def guards_table() -> str:
     """The table of docs/GUARANTEES.md."""
     lines = ["| guard | keeps away | | without it, in | the checker says |", "|---|---|---|---|---|"]
-    for one in (*GUARDS, *REGION_GUARDS):
+    for one in (*GUARDS, *REGION_GUARDS, *TAIL_GUARDS):
         said = ", ".join(sorted(one.anomalies))
         lines.append(f"| {one.name} | {one.keeps_away} | {one.invariant} | {_way(one)} | {said} |")
     return "\n".join(lines)

@@ -6,18 +6,19 @@ The truth knows nothing of Cutwater's code but its records: the events below a m
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from cutwater.adapters import wire
 from cutwater.core import topics
 from cutwater.core.chain import ROOT_HASH, link
-from cutwater.core.cuts import TopicPartition
+from cutwater.core.generations import Generation
 from cutwater.core.records import Barrier, Heartbeat, Milestone, Start
 from cutwater.core.sharing import Partitions
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB, PARTITION_OF
 from simulation.log import Log, Outcome
-from simulation.spark import Event, writer_of
+from simulation.spark import writer_of
 
 LOST_WRITE = "lost write"
 ABORTED_READ = "aborted read"
@@ -26,6 +27,7 @@ GAP = "gap"
 INVERSION = "inversion"
 PARTIAL = "partial milestone"
 UNNOTICED = "foreign row unnoticed"
+STALE = "old state called fresh"
 FALSE_ALARM = "false alarm"
 STUCK = "stuck"
 REPEATED = "repeated event"
@@ -59,16 +61,29 @@ class Truth(NamedTuple):
 
 
 class Checker:
-    def __init__(self, log: Log, disk: Disk, events: list[list[Event]], differs: bool) -> None:
+    def __init__(self, log: Log, disk: Disk, differs: bool) -> None:
         self._log = log
         self._disk = disk
-        self._events = events
         self._differs = differs
         self._position = 0
         self._bytes = b""
         self._floors: dict[str, int] = {}
         self.truths: list[Truth] = []
         """Of sequences 1, 2, 3, …"""
+        self.broken = False
+        """Does the stream contradict itself since it has lost its end? Whoever reads on from before that says so,
+        and of whoever begins behind it nothing is known here."""
+        self._was_broken = False
+        self._beats: dict[tuple[Generation, int], Heartbeat] = {}
+        """The latest heartbeat of each epoch that the stream says."""
+        self._lost: list[list[Truth]] = []
+        """As they were when the commit stream lost its end."""
+
+    def stream_lost(self) -> None:
+        """The commit stream has lost its end: what was told there stays true, and something else may follow."""
+        self._lost.append(self.truths)
+        self._was_broken |= self.broken
+        self.truths, self._position, self._bytes, self.broken = [], 0, b"", False
 
     # --- the commit stream
 
@@ -78,8 +93,16 @@ class Checker:
         while (record := partition.next(self._position, committed=True)) is not None:
             self._position = record.offset + 1
             decoded = wire.decode(record.value or b"")
-            if isinstance(decoded, Milestone):
+            if isinstance(decoded, Heartbeat):
+                self._beat(decoded)
+            if not isinstance(decoded, Milestone) or self.broken:
+                continue
+            try:
                 self._milestone(decoded, record.value or b"")
+            except Anomaly as found:
+                if not self._lost or found.kind == ABORTED_READ:
+                    raise
+                self.broken = True
 
     def _milestone(self, milestone: Milestone, record: bytes) -> None:
         known = self.truths[-1].milestone if self.truths else None
@@ -105,20 +128,20 @@ class Checker:
         state = dict(before.everything) if before else {}
         writer = milestone.attempt if self._differs else 0
         changed = set()
-        for number, events in enumerate(self._events):
-            place = TopicPartition(JOB.topic, number)
-            first = before.milestone.source_cut.offset(place) if before else 0
-            for event in events[first : milestone.source_cut.offset(place)]:
-                window = (event.key, event.at_ms - event.at_ms % HOUR_MS)
-                changed.add(window)
-                state[window] = (state.get(window, (0, 0))[0] + event.amount, writer)
+        for event in self._disk.fetched[milestone.epoch, milestone.source_cut]:
+            window = (event.key, event.at_ms - event.at_ms % HOUR_MS)
+            changed.add(window)
+            state[window] = (state.get(window, (0, 0))[0] + event.amount, writer)
         live = {one: found for one, found in state.items() if one[1] + HOUR_MS > milestone.horizon_ms}
         return Truth(milestone, live, frozenset(changed), state)
 
     # --- readers
 
-    def truth(self, who: str, sequence: int) -> Truth:
+    def truth(self, who: str, sequence: int, milestone: Milestone | None = None) -> Truth:
         self.look_at_stream()
+        for lost in self._lost:
+            if sequence <= len(lost) and lost[sequence - 1].milestone == milestone:
+                return lost[sequence - 1]
         if not 1 <= sequence <= len(self.truths):
             raise Anomaly(
                 ABORTED_READ, f"{who} shows sequence {sequence}, and the stream ends at {len(self.truths)}"
@@ -134,7 +157,9 @@ class Checker:
         lower_ms: int | None = None,
     ) -> None:
         """A reader that shows the whole state at a milestone, of some partitions, or from a lower bound on."""
-        truth = self.truth(who, milestone.sequence)
+        if self._unknown(milestone.sequence):
+            return
+        truth = self.truth(who, milestone.sequence, milestone)
         if milestone != truth.milestone:
             raise Anomaly(DIVERGENCE, f"{who} shows another milestone {milestone.token}")
         due = truth.state
@@ -162,14 +187,29 @@ class Checker:
         self, who: str, before: int, first: int, sequence: int, rows: Mapping[Window, tuple[int, int]]
     ) -> None:
         """A reader that was given the rows of milestones `first` to `sequence` behind milestone `before`."""
-        truth = self.truth(who, sequence)
         if sequence <= before:
             raise Anomaly(INVERSION, f"{who} is given sequence {sequence} behind {before}")
         if first != before + 1:
             raise Anomaly(GAP, f"{who} is given sequences from {first} behind {before}")
-        changed = frozenset[Window]().union(*(one.changed for one in self.truths[before:sequence]))
-        due = {window: truth.everything[window] for window in changed}
-        self._compare(f"{who} at sequence {sequence}", rows, due, truth)
+        for truths in [one for one in self._lost if sequence <= len(one)]:
+            with suppress(Anomaly):
+                return self._compare_changes(who, before, rows, truths[:sequence])
+        if self._unknown(sequence):
+            return None
+        self.truth(who, sequence)
+        return self._compare_changes(who, before, rows, self.truths[:sequence])
+
+    def _unknown(self, sequence: int) -> bool:
+        self.look_at_stream()
+        broken = self.broken or self._was_broken
+        return broken and all(sequence > len(one) for one in (self.truths, *self._lost))
+
+    def _compare_changes(
+        self, who: str, before: int, rows: Mapping[Window, tuple[int, int]], truths: list[Truth]
+    ) -> None:
+        changed = frozenset[Window]().union(*(one.changed for one in truths[before:]))
+        due = {window: truths[-1].everything[window] for window in changed}
+        self._compare(f"{who} at sequence {len(truths)}", rows, due, truths[-1])
 
     def _compare(self, who: str, rows: Mapping[Window, tuple[int, int]], due: State, truth: Truth) -> None:
         horizon_ms = truth.milestone.horizon_ms
@@ -194,6 +234,52 @@ class Checker:
         if wrong <= truth.changed and wrong != truth.changed:
             return PARTIAL
         return LOST_WRITE
+
+    # --- how old it is
+
+    def look_at_age(self, who: str, milestone: Milestone, fresh_ms: int) -> None:
+        """A reader that says: at `fresh_ms` there was nothing newer than this milestone."""
+        self.look_at_stream()
+        beat = self._beats.get((milestone.generation, milestone.epoch))
+        said = max(milestone.committed_ms, beat.at_ms if beat else 0)
+        if fresh_ms > said:
+            raise Anomaly(STALE, f"{who} calls {milestone.token} fresh at {fresh_ms}, and it was at {said}")
+
+    def _beat(self, beat: Heartbeat) -> None:
+        known = self._beats.get((beat.generation, beat.epoch))
+        if known is None or beat.at_ms > known.at_ms:
+            self._beats[beat.generation, beat.epoch] = beat
+
+    def look_at_freshness(self, skew_ms: int) -> None:
+        """What the stream calls fresh: no barrier came before that was said, and no event that is not counted.
+
+        `skew_ms`: so far off the driver's clock may be.
+        """
+        self.look_at_stream()
+        newest = -1
+        for record in self._log.topics[topics.barriers(JOB.name)][0].records:
+            transaction = record.transaction
+            if record.marker or transaction is None or transaction.outcome is not Outcome.COMMITTED:
+                continue
+            signal = wire.decode(record.value or b"")
+            if isinstance(signal, Barrier):
+                newest = max(newest, signal.epoch)
+            elif isinstance(signal, Heartbeat) and self._beats.get((signal.generation, signal.epoch)) == signal:
+                if newest > signal.epoch:
+                    raise Anomaly(STALE, f"epoch {signal.epoch} is called fresh behind the barrier of {newest}")
+                self._require_counted(signal, skew_ms)
+
+    def _require_counted(self, beat: Heartbeat, skew_ms: int) -> None:
+        for truth in self.truths:
+            if truth.milestone.epoch == beat.epoch:
+                for place, offset in truth.milestone.source_cut:
+                    for record in self._log.topics[place.topic][place.partition].records[offset:]:
+                        if record.time_ms < beat.at_ms - skew_ms:
+                            raise Anomaly(
+                                STALE,
+                                f"epoch {beat.epoch} is called fresh at {beat.at_ms}, and {place}@{record.offset} "
+                                f"of {record.time_ms} is not counted",
+                            )
 
     # --- the barriers
 

@@ -5,7 +5,7 @@ Every call that would go over the network is a moment at which the process may b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -13,7 +13,6 @@ from confluent_kafka import (
     OFFSET_BEGINNING,
     OFFSET_END,
     Consumer,
-    IsolationLevel,
     KafkaError,
     KafkaException,
     Message,
@@ -21,10 +20,12 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import ConfigResource, NewTopic, OffsetSpec
+from confluent_kafka.admin import ConfigResource, NewTopic
 
 from cutwater.adapters.cluster import Security
+from cutwater.adapters.leader_epochs import LeaderEpochs
 from cutwater.core import topics
+from cutwater.core.errors import UnavailableError
 from cutwater.core.restore import MARGIN_MS
 from simulation.fetching import WIRE, Link, SimFetcher
 from simulation.job import GENERATION, JOB
@@ -53,14 +54,15 @@ class SimCluster:
 
     def client(self, kind: Callable[..., Any], settings: dict[str, Any], **_options: Any) -> Any:
         if kind is Consumer:
-            return SimConsumer(self._log, self._process, settings["isolation.level"] == "read_committed")
+            committed = settings["isolation.level"] == "read_committed"
+            return SimConsumer(self._log, self._process, self._link, committed)
         if kind is Producer:
             return SimProducer(self._log, self._process, settings["transactional.id"])
         return SimAdmin(self._log, self._process, self._link)
 
-    def reader(
-        self, _kind: Callable[..., Any], topic: str, topic_id: str, changed: object, clock_s: object
-    ) -> SimFetcher:
+    def reader(self, kind: Callable[..., Any], topic: str, topic_id: str = "", **_options: object) -> Any:
+        if kind is LeaderEpochs:
+            return SimLeaderEpochs(self._log, self._process, self._link, topic)
         return SimFetcher(self._log, self._process, self._link, topic, topic_id)
 
 
@@ -80,6 +82,20 @@ class _Answer:
         return self._found
 
 
+class SimLeaderEpochs:
+    """`cutwater.adapters.leader_epochs.LeaderEpochs`."""
+
+    def __init__(self, log: Log, process: Process, link: Link, topic: str) -> None:
+        self._log, self._process, self._link, self._topic = log, process, link, topic
+
+    def ends(self, epochs: Mapping[int, int]) -> dict[int, int]:
+        self._process.pause()
+        if self._link.cut or self._topic not in self._log.topics:
+            raise UnavailableError(f"{self._topic}: nobody says where the records of earlier leaders end")
+        partitions = self._log.topics[self._topic]
+        return {number: partitions[number].end_of(epoch)[1] for number, epoch in epochs.items()}
+
+
 class SimAdmin:
     def __init__(self, log: Log, process: Process, link: Link = WIRE) -> None:
         self._log = log
@@ -90,27 +106,6 @@ class SimAdmin:
         """The error of what was asked over a link that is cut."""
         self._process.pause()
         return KafkaError._TIMED_OUT if self._link.cut else None
-
-    def list_offsets(
-        self,
-        asked: dict[TopicPartition, OffsetSpec],
-        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-        **_options: object,
-    ) -> dict[TopicPartition, Any]:
-        error = self._asked()
-        found = {}
-        for place, spec in asked.items():
-            if error is not None:
-                found[place] = _Answer(error=error)
-                continue
-            if (partition := partition_of(self._log, place)) is None:
-                found[place] = _Answer(error=KafkaError.UNKNOWN_TOPIC_OR_PART)
-                continue
-            first = isinstance(spec, type(OffsetSpec.earliest()))
-            stable = isolation_level is IsolationLevel.READ_COMMITTED
-            at = partition.first if first else partition.stable_end if stable else partition.end
-            found[place] = _Answer(SimpleNamespace(offset=at))
-        return found
 
     def list_topics(self, topic: str | None = None, timeout: float = 0.0) -> Any:
         if (error := self._asked()) is not None:
@@ -220,9 +215,10 @@ def _message(place: Place, offset: int, record: Record | None) -> Message:
 
 
 class SimConsumer:
-    def __init__(self, log: Log, process: Process, committed: bool) -> None:
+    def __init__(self, log: Log, process: Process, link: Link, committed: bool) -> None:
         self._log = log
         self._process = process
+        self._link = link
         self._committed = committed
         self._positions: dict[Place, int] = {}
         self._told_end: dict[Place, int] = {}
@@ -250,6 +246,8 @@ class SimConsumer:
 
     def offsets_for_times(self, places: list[TopicPartition], timeout: float) -> list[TopicPartition]:
         self._process.pause()
+        if self._link.cut:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the link is cut"))
         found = []
         for place in places:
             if (partition := partition_of(self._log, place)) is None:
@@ -259,7 +257,8 @@ class SimConsumer:
             if place.offset >= 0:  # a time
                 since = [one.offset for one in partition.records if one.time_ms >= place.offset]
                 at = since[0] if since else OFFSET_END
-            found.append(TopicPartition(place.topic, place.partition, at))
+            leader = {"leader_epoch": partition.leader_epoch} if self._log.tells_leaders else {}
+            found.append(TopicPartition(place.topic, place.partition, at, **leader))
         return found
 
     def poll(self, timeout: float) -> Message | None:

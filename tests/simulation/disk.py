@@ -5,7 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from cutwater.core.cuts import Cut
 from cutwater.core.driving import Plan
 from cutwater.views.rocks import Figures
 from simulation.processes import Process
@@ -22,6 +24,8 @@ class Disk:
         self.plans: dict[int, Plan] = {}
         self.commits: set[int] = set()
         self.ever_committed: set[int] = set()
+        self.fetched: dict[tuple[int, Cut], list[Any]] = {}
+        """The events that Spark read in an epoch up to a source cut, which that log may lose later."""
 
     def roll_back(self, epochs: int) -> None:
         """An older copy of the checkpoint is put in its place."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from cutwater.adapters.batches import Batch, Chunk
+from cutwater.adapters.fetch_requests import lost_tail
 from cutwater.core.errors import ProtocolError, UnavailableError
+from cutwater.core.evidence import UNKNOWN
 from simulation.log import Headers, Log, Outcome, Record
 from simulation.processes import Process
 
@@ -54,8 +57,8 @@ class Parsed:
 
 
 class _Way:
-    def __init__(self, position: int) -> None:
-        self.position = position
+    def __init__(self, position: int, epoch: int) -> None:
+        self.position, self.epoch = position, epoch
         self.ahead: deque[Chunk] = deque(maxlen=AHEAD_MAX)
 
 
@@ -72,8 +75,8 @@ class SimFetcher:
         self._topic, self._topic_id = topic, topic_id
         self._ways: dict[int, _Way] = {}
 
-    def assign(self, firsts: Mapping[int, int]) -> None:
-        self._ways = {partition: _Way(first) for partition, first in firsts.items()}
+    def assign(self, firsts: Mapping[int, int], epochs: Mapping[int, int] = MappingProxyType({})) -> None:
+        self._ways = {one: _Way(first, epochs.get(one, UNKNOWN)) for one, first in firsts.items()}
 
     def pause(self, partitions: Iterable[int]) -> None:
         for partition in partitions:
@@ -117,6 +120,10 @@ class SimFetcher:
         log, first = self._log.topics[self._topic][partition], way.position
         if not log.first <= first <= log.end:
             raise ProtocolError(f"{self._topic}/{partition}: offset {first} is not there")
+        if way.epoch != UNKNOWN:
+            leader, end = log.end_of(way.epoch)
+            if leader < way.epoch or end < first:
+                raise lost_tail(f"{self._topic}/{partition}", first, way.epoch, end)
         inside = [one for one in log.records if first <= one.offset < log.stable_end]
         following = inside[most - 1].offset + 1 if len(inside) > most else log.stable_end
         way.position = following = max(following, first)
@@ -126,4 +133,7 @@ class SimFetcher:
             if not (one.marker or (one.transaction and one.transaction.outcome is Outcome.ABORTED))
         ]
         batches = [Batch(Parsed(seen, following), memoryview(b""))] if seen else []
-        return Chunk(first, following, batches, len(seen), f"{self._topic}/{partition}", log.end)
+        leaders = log.led(first, following)
+        way.epoch = leaders[-1].epoch if leaders else way.epoch
+        place = f"{self._topic}/{partition}"
+        return Chunk(first, following, batches, len(seen), place, log.end, leaders)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
+from cutwater.adapters.own_log import OwnLog
 from cutwater.commit_signal.service import CommitSignal
-from cutwater.core import commit, takeover
+from cutwater.core import commit, takeover, topics
+from cutwater.core.announcing import Announcing
 from cutwater.core.collection import Collector
 from cutwater.core.commit import SignalState
 from cutwater.core.grouping import Grouping
-from cutwater.views.ranges import Range
+from cutwater.publisher import writer as output_writer
+from cutwater.views.ranges import Range, Ranges
 from cutwater.views.store import Store
+from cutwater.views.view import View
 from cutwater_spark import proving
 from cutwater_spark.proving import ProvedRows
 from simulation.checker import (
@@ -22,12 +27,14 @@ from simulation.checker import (
     INVERSION,
     LOST_WRITE,
     PARTIAL,
+    STALE,
     STUCK,
     UNNOTICED,
 )
 from simulation.histories import Climate
 from simulation.holes import (
     Hole,
+    age_by_any_heartbeat,
     any_end,
     any_writer,
     at_the_barrier,
@@ -35,10 +42,14 @@ from simulation.holes import (
     bound_falls,
     bound_forgotten,
     by_the_watermark,
+    end_alone,
     ends_early,
     everything,
+    fresh_behind_a_barrier,
     no_containment,
     no_hashes,
+    nobody_later,
+    of_now,
     off,
     own_ids,
     position_first,
@@ -47,7 +58,21 @@ from simulation.holes import (
     unfenced_drivers,
     unflushed,
 )
-from simulation.scenes import Scene, late_row, lost_row, old_barrier, repeated_rows, two_tellings
+from simulation.job import JOB
+from simulation.scenes import (
+    Scene,
+    beat_behind_a_barrier,
+    events_while_it_looked,
+    grown_again,
+    half_of_a_transaction,
+    late_row,
+    lost_row,
+    old_barrier,
+    repeated_rows,
+    source_grown_again,
+    two_tellings,
+    written_on,
+)
 
 
 @dataclass(frozen=True)
@@ -60,10 +85,13 @@ class Guard:
     """Histories from seeds in a climate in which it shows soon, or a scene where chance seldom comes."""
     anomalies: frozenset[str]
     """What the checker may call it, once the guard is gone."""
+    beside: Hole = nullcontext
+    """What is taken away with it and without it: another guard, which alone keeps the same away."""
 
 
 _ZOMBIES = {"zombies": True, "differs": False}
 _CRASHING = {"kill:view": 8.0, "lose-view": 1.0}
+_LOSING_OUTPUT = {f"lose-tail:{topics.output(JOB.name)}": 2.0, f"lose-tail:{topics.published(JOB.name)}": 1.0}
 _WRONG = frozenset({LOST_WRITE, ABORTED_READ, PARTIAL})
 
 GUARDS = (
@@ -148,12 +176,45 @@ GUARDS = (
         frozenset({INVERSION, FALSE_ALARM}),
     ),
     Guard(
+        "nothing newer under way",
+        "calling a milestone fresh behind the barrier of the next epoch, once drivers are not fenced",
+        "I1",
+        off(commit, "_heartbeat", fresh_behind_a_barrier),
+        beat_behind_a_barrier,
+        frozenset({STALE}),
+        unfenced_drivers,
+    ),
+    Guard(
+        "a heartbeat is of its epoch",
+        "calling what is shown as fresh as what is still to be read",
+        "I1",
+        off(View, "age_ms", age_by_any_heartbeat),
+        Climate({}, {"leap": 3.0}),
+        frozenset({STALE}),
+    ),
+    Guard(
+        "a heartbeat at the end of the source only",
+        "calling a job idle while events wait",
+        "I1",
+        off(Announcing, "_at_end", lambda *_args: True),
+        Climate({}, {"leap": 4.0, "events": 10.0}),
+        frozenset({STALE}),
+    ),
+    Guard(
+        "a heartbeat is of the time before it looked",
+        "calling a job idle at a time when events had come, by a driver that stood still",
+        "I1",
+        off(Announcing, "_say", of_now),
+        events_while_it_looked,
+        frozenset({STALE}),
+    ),
+    Guard(
         "cut bound of the view",
         "rows above the milestone that is shown",
         "I1",
         off(Range, "_below", everything),
         Climate({}, _CRASHING),
-        frozenset({ABORTED_READ}),
+        frozenset({ABORTED_READ, FALSE_ALARM}),
     ),
     Guard(
         "an end below the cut means wait",
@@ -224,7 +285,7 @@ GUARDS = (
         "half a milestone after a crash between two chunks",
         "I1",
         off(Store, "begin"),
-        Climate({"chunk_rows": 2}, {"kill:view": 6.0, "events": 14.0, "lose-view": 0.0}),
+        Climate({"chunk_rows": 2}, {"kill:view": 14.0, "run:view": 20.0, "events": 25.0, "lose-view": 0.0}),
         _WRONG,
     ),
     Guard(
@@ -258,6 +319,54 @@ GUARDS = (
         off(Grouping, "whole", any_end),
         Climate(),
         frozenset({PARTIAL, *_WRONG}),
+    ),
+    Guard(
+        "no row of whoever came later",
+        "a jump to a milestone below whose cut rows are lost, and later ones stand in their place",
+        "I2",
+        nobody_later,
+        written_on,
+        _WRONG,
+    ),
+    Guard(
+        "leaders at a jump",
+        "a jump to a milestone below whose cut rows are lost, and earlier ones stand in their place",
+        "I2",
+        off(Ranges, "require_kept"),
+        grown_again,
+        _WRONG,
+    ),
+    Guard(
+        "leaders at each epoch",
+        "epochs that go on behind a loss, and hide it",
+        "I2",
+        off(ProvedRows, "_require_kept"),
+        source_grown_again,
+        frozenset({UNNOTICED}),
+    ),
+    Guard(
+        "agreement of output and position",
+        "a gap in the output, or a milestone that is published again",
+        "I4",
+        off(output_writer, "require_agreement"),
+        Climate({}, _LOSING_OUTPUT),
+        frozenset({GAP, INVERSION, PARTIAL, FALSE_ALARM, STUCK}),
+    ),
+    Guard(
+        "rows in front of the last end marker",
+        "a transaction of the output whose beginning is lost, and its end marker is not",
+        "I4",
+        off(output_writer, "tail_of", end_alone),
+        half_of_a_transaction,
+        frozenset({PARTIAL}),
+    ),
+    Guard(
+        "leaders of the output",
+        "a gap in the output that its last milestone hides",
+        "I4",
+        off(OwnLog, "require"),
+        Climate({}, _LOSING_OUTPUT),
+        frozenset({GAP, INVERSION, PARTIAL, FALSE_ALARM, STUCK}),
     ),
     Guard(
         "count and digest",

@@ -10,7 +10,10 @@ from random import Random
 from typing import Any
 
 from cutwater.adapters import wire
+from cutwater.core import topics
 from simulation.checker import Anomaly
+from simulation.job import JOB
+from simulation.spark import CHANGELOG
 from simulation.world import SLOTS, STALLING, Profile, Services, Step, World
 
 STEPS = 150
@@ -28,6 +31,9 @@ _FAULTS = (
     "timeout",
     "age",
 )
+LOSING = (CHANGELOG, JOB.topic, *(one(JOB.name) for one in (topics.barriers, topics.milestones)))
+LOSING += (topics.output(JOB.name), topics.published(JOB.name))
+"""The topics that may lose their end."""
 
 
 def profile_of(random: Random) -> Profile:
@@ -58,6 +64,7 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
     for fault in _FAULTS:
         kinds[fault] = random.choice((0.0, 0.0, 0.7, 2.0))
     kinds["roll-back"] = random.choice((0.0, 0.0, 0.0, 0.5))
+    kinds["lose-tail"] = random.choice((0.0, 0.0, 0.0, 1.0))
     kinds |= climate.weights
     if kinds["stall"]:
         kinds["wake"] = 2 * kinds["stall"]
@@ -82,6 +89,8 @@ def _what(kind: str, random: Random) -> str:
         return kind.partition(":")[2]
     if kind in ("kill", "skew", "unknown"):
         return random.choice(SLOTS)
+    if kind == "lose-tail":
+        return random.choice(LOSING)
     if kind in ("stall", "wake"):
         return random.choice(STALLING)
     return random.choice(("consumer", "reader")) if kind == "forget" else ""

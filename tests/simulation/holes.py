@@ -12,17 +12,20 @@ from unittest.mock import patch
 from cutwater.commit_signal import service as signal_service
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core import commit, topics
+from cutwater.core.announcing import Announcing
 from cutwater.core.collection import Collector
 from cutwater.core.commit import SignalState
 from cutwater.core.grouping import Grouping
-from cutwater.core.records import Barrier, Committed
+from cutwater.core.output import End, Tail
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone
 from cutwater.core.restore import Step as Stepping
 from cutwater.publisher import writer as output_writer
-from cutwater.views import applier, updates
+from cutwater.views import applier, proving, updates
 from cutwater.views.applier import Applier
 from cutwater.views.proving import writer_of
 from cutwater.views.ranges import Range
 from cutwater.views.store import Store
+from cutwater.views.view import View
 
 Hole = Callable[[], AbstractContextManager[Any]]
 
@@ -61,6 +64,7 @@ _rows = Applier._rows
 _apply = Applier.apply
 _done = Range._done
 _step = commit.step
+_heartbeat = commit._heartbeat
 _read_state = CommitSignal._read_state
 _collect = Collector.collect
 
@@ -69,6 +73,11 @@ def everything(self: Range, partition: int, messages: list[Any]) -> list[Any]:
     """Records above the cut, too, as far as they came along."""
     _below(self, partition, messages)
     return messages
+
+
+def end_alone(_before: End | None, end: End, _rows: int) -> Tail:
+    """The last end marker of the output is believed: the rows in front of it are not counted."""
+    return Tail(end, 0)
 
 
 @contextmanager
@@ -80,8 +89,8 @@ def any_writer() -> Iterator[None]:
         stepping[0] = isinstance(plan, Stepping)
         return _apply(self, plan)
 
-    def rows(self: Applier, messages: Any, milestone: Any) -> Iterator[Any]:
-        for row in _rows(self, messages, milestone):
+    def rows(self: Applier, messages: Any, milestone: Any, jump: bool = False) -> Iterator[Any]:
+        for row in _rows(self, messages, milestone, jump):
             yield row._replace(writer=writer_of(milestone)) if stepping[0] else row
 
     with patch.object(Applier, "apply", apply), patch.object(Applier, "_rows", rows):
@@ -131,6 +140,33 @@ def unfenced_drivers() -> Iterator[None]:
 
     with own_ids("driver_id")(), patch.object(signal_service, "step", step):
         yield
+
+
+@contextmanager
+def nobody_later() -> Iterator[None]:
+    """Whose rows stand below a cut is not asked beyond their generation."""
+    with patch.object(proving, "breach", lambda *_args: ""), patch.object(proving, "overgrown", lambda *_args: ""):
+        yield
+
+
+def fresh_behind_a_barrier(state: SignalState, beat: Heartbeat, *args: Any) -> Any:
+    """The newest milestone is called fresh although a newer epoch is under way."""
+    under_way = state.prepared
+    if under_way is None or under_way.barrier.epoch == beat.epoch:
+        return _heartbeat(state, beat, *args)
+    state, written = _heartbeat(replace(state, prepared=None), beat, *args)
+    return replace(state, prepared=under_way), written
+
+
+def of_now(self: Announcing, kind: Any, barrier: Barrier, _at_ms: int) -> Any:
+    """A heartbeat says when it is written."""
+    return kind(barrier.job, barrier.generation, self._attempt, barrier.epoch, self._now_ms())
+
+
+def age_by_any_heartbeat(self: View, milestone: Milestone, now_ms: int) -> int:
+    """Whichever epoch was called fresh, what is shown is."""
+    beat = self._heartbeat
+    return now_ms - max(milestone.committed_ms, beat.at_ms if beat else 0)
 
 
 def read_once(self: CommitSignal, consumer: Any, parent: Any) -> Any:

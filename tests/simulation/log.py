@@ -1,7 +1,8 @@
 """A Kafka log in memory: partitions, transactions whose markers arrive one by one, compaction with a lag.
 
-What Kafka promises and no more: an acknowledged record stays, a decided transaction is finished some time, the
-last stable offset hides what follows an open transaction. Markers and compaction leave gaps in the offsets.
+What Kafka promises and no more: a decided transaction is finished some time, the last stable offset hides what
+follows an open transaction. Markers and compaction leave gaps in the offsets. An acknowledged record stays while
+one of its replicas keeps its disk; `lose_tail` is what happens else: another leader, whose log ends earlier.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
+
+from cutwater.core.leaders import Led
 
 Headers = list[tuple[str, bytes]]
 Place = tuple[str, int]
@@ -72,6 +75,26 @@ class Partition:
         self.first, self.end = 0, 0
         """The first offset that is kept, and the next one."""
         self.first_open: dict[Transaction, int] = {}
+        self.leaders: list[tuple[int, int]] = [(0, 0)]
+        """Each leader's epoch, and the offset that its log began at."""
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.leaders[-1][0]
+
+    def end_of(self, epoch: int) -> tuple[int, int]:
+        """The newest leader up to this one that wrote what stands here, and where that ends; (-1, -1) for none."""
+        if epoch > self.leader_epoch:
+            return -1, -1
+        ends = [first for _, first in self.leaders[1:]] + [self.end]
+        known = [(one, end) for (one, _), end in zip(self.leaders, ends, strict=True) if one <= epoch]
+        return known[-1] if known else (epoch, self.leaders[0][1])
+
+    def led(self, first: int, end: int) -> tuple[Led, ...]:
+        """Who wrote what stands, or stood, between two offsets."""
+        ends = [begun for _, begun in self.leaders[1:]] + [self.end]
+        spans = zip(self.leaders, ends, strict=True)
+        return tuple(Led(epoch, max(first, at)) for (epoch, at), to in spans if max(first, at) < min(end, to))
 
     @property
     def stable_end(self) -> int:
@@ -138,6 +161,8 @@ class Log:
     identities: dict[str, str] = field(default_factory=dict)
     """A topic that is made anew has another one."""
     made: int = 0
+    tells_leaders: bool = True
+    """Do brokers say which leader tells an end? Those before Kafka 2.4, and some services, do not."""
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> None:
         self.topics[topic] = [Partition() for _ in range(partitions)]
@@ -162,6 +187,27 @@ class Log:
         partition.first = max(partition.first, min(before, partition.end))
         partition.records = [one for one in partition.records if one.offset >= partition.first]
         self.version += 1
+
+    def lose_tail(self, place: Place, end: int) -> int:
+        """The leader is gone for good, and the next one's log ends earlier. Returns how many records are lost.
+
+        What it lacks of a transaction that is decided is not written again: without its marker it stays open.
+        """
+        partition = self.topics[place[0]][place[1]]
+        lost = [one for one in partition.records if one.offset >= end]
+        partition.records = [one for one in partition.records if one.offset < end]
+        partition.end = max(partition.first, min(partition.end, end))
+        following = partition.leader_epoch + 1
+        partition.leaders = [one for one in partition.leaders if one[1] <= partition.end] + [
+            (following, partition.end)
+        ]
+        ended = {one.transaction for one in partition.records if one.marker}
+        partition.first_open = {}
+        for one in partition.records:
+            if one.transaction is not None and not one.marker and one.transaction not in ended:
+                partition.first_open.setdefault(one.transaction, one.offset)
+        self.version += 1
+        return len(lost)
 
     def append(
         self,
@@ -224,8 +270,10 @@ class Log:
         """
         partition = self.topics[place[0]][place[1]]
         newest: dict[bytes, int] = {}
+        limit = partition.end  # nothing is touched from here on
         for record in partition.records:
             if record.offset >= partition.stable_end or self.now_ms - record.time_ms < lag_ms:
+                limit = record.offset
                 break
             if record.key is not None and not _aborted(record):
                 newest[record.key] = record.offset
@@ -234,6 +282,7 @@ class Log:
             one
             for one in partition.records
             if one.key is None
+            or one.offset >= limit
             or (one.offset >= newest.get(one.key, 0) and (one.value is not None or one.time_ms > forgotten_ms))
         ]
         gone = len(partition.records) - len(kept)

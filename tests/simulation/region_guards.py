@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -77,10 +77,10 @@ def source_alone(self: Arriving, topic: str) -> bool:
     return topic == self._source
 
 
-def never_waits(self: Ledger, cut: Cut, require: Any) -> Any:
+def never_waits(self: Ledger, cut: Cut, _told: Any, _require: Any) -> Any:
     """A copy that is behind the cut counts as far as it has come."""
     held = {place: min(at, self._copies[place].position.next) for place, at in cut if place in self._copies}
-    return _held(self, Cut.of(held), lambda *_args: None)
+    return _held(self, Cut.of(held), (), lambda *_args: None)
 
 
 _held = Ledger._held
@@ -360,7 +360,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "own events that count twice after a failback",
         "I2",
         off(failing_over, "begins_at", own_begins_anew),
-        Season({"claims": 4}, _BACK, 700, 95),
+        Season({"claims": 4}, _BACK, 700, 123),
         frozenset({REPEATED}),
     ),
     RegionGuard(
@@ -376,7 +376,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a lower bound above the loss",
         "I6",
         off(regions, "known_loss", all_behind),
-        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 44),
+        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 83),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -392,7 +392,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "milestones of the failback counted among what is lost",
         "I6",
         off(forking, "behind", to_the_end),
-        Season({"claims": 4}, _BACK, 700, 9),
+        Season({"claims": 4}, _BACK, 700, 123),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -416,7 +416,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "late events of a fork in the list of the line that goes on",
         "I2",
         off(Part, "holds", lambda *_args: True),
-        Season({"claims": 4}, {**_BACK, "old": 5.0, "age": 0.7}, 700, 23),
+        Season({"claims": 4}, {**_BACK, "old": 5.0, "age": 0.7}, 700, 41),
         frozenset({WRONG_LIST}),
     ),
     RegionGuard(
@@ -440,7 +440,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a driver or commit-signal that goes on beside what another region has begun since it asked",
         "I6",
         off(Returning, "again"),
-        Season({"claims": 1}, _COMES_BACK, first=25),
+        Season({"claims": 1}, _COMES_BACK, first=60),
         frozenset({FORKED}),
     ),
     RegionGuard(
@@ -488,7 +488,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "fewer lost than were brought since",
         "I6",
         off(forking, "later", lambda copy, since, end, read, _kept: later(copy, since, end, read)),
-        Season({"claims": 1}, {**_GOES_ON, "retention": 8.0}, first=36),
+        Season({"claims": 1}, {**_GOES_ON, "retention": 8.0}, first=71),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -496,7 +496,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a generation that begins in a copy that is given up",
         "I2",
         off(FailingOver, "_standing", lambda _self, found: found),
-        CLAIMED,
+        replace(CLAIMED, first=527),
         _UNFOUNDED,
     ),
 )

@@ -11,6 +11,7 @@ from simulation.checker import Anomaly
 from simulation.histories import _decoded_once, shrink
 from simulation.regions import Regions, Weather
 from simulation.threads import fibers
+from simulation.truncations import KINDS
 from simulation.world import Step
 
 STEPS = 500
@@ -29,11 +30,13 @@ class Season:
     steps: int = STEPS
     first: int = 0
     """The seed to begin with: those before it are known to show nothing."""
+    tails: bool = False
+    """May logs lose their tails?"""
 
 
 def history_of(seed: int, steps: int | None = None, season: Season | None = None) -> tuple[Weather, list[Step]]:
     """The same for the same seed, on any machine."""
-    random, season = Random(seed), season or Season()
+    random, season = Random(seed), season or Season(tails=True)
     steps = steps or season.steps
     weather = Weather(split=random.random() < 0.3, claims=random.choice((0, 1, 1, 2, 2, 3)))
     kinds = {"run": 60.0, "marker": 16.0, "events": 6.0, "failover": 1.5}
@@ -46,6 +49,8 @@ def history_of(seed: int, steps: int | None = None, season: Season | None = None
         weather = replace(weather, claims=4)
         kinds |= {"failover": 4.0, **dict.fromkeys(("leap", "link:cut", "link:slow", "kill", "stall"), 0.0)}
     weather = replace(weather, **season.weather)
+    if season.tails:
+        kinds |= _losing(Random((seed << 8) + 7))
     kinds |= season.weights
     kinds["link:well"] = 2 * (kinds["link:cut"] + kinds["link:slow"] + kinds.get("link:lags", 0.0))
     kinds["wake"] = 2 * kinds["stall"]
@@ -65,6 +70,14 @@ def _later(random: Random) -> dict[str, float]:
         "anew": random.choice((0.0, 0.0, 0.0, 0.5)),
         "prune": random.choice((0.0, 1.0)),
     }
+
+
+def _losing(random: Random) -> dict[str, float]:
+    """Tails of logs, of one kind of topics or of all."""
+    if random.random() < 0.7:
+        return {}
+    kinds = random.choice([KINDS, *((one,) for one in KINDS)])
+    return {f"lose-tail:{one}": random.choice((0.2, 0.6)) / len(kinds) for one in kinds}
 
 
 def _what(kind: str, random: Random) -> str:

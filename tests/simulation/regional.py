@@ -53,6 +53,8 @@ class KeptLog(Log):
         """Of sources that were made anew: what the milestones of before have read."""
         self.gone = 0
         """Grows whenever somebody deletes anything."""
+        self.cut: dict[Place, int] = {}
+        """What has lost its tail: at which version of the log, the last time."""
 
     def delete(self, topic: str) -> None:
         for number in range(len(self.topics[topic])):
@@ -71,6 +73,12 @@ class KeptLog(Log):
     def truncate(self, place: Place, before: int) -> None:
         super().truncate(place, before)
         self.gone += 1
+
+    def lose_tail(self, place: Place, end: int) -> int:
+        lost = super().lose_tail(place, end)
+        self.kept[place] = [one for one in self.kept[place] if one.offset < end]
+        self.cut[place] = self.version
+        return lost
 
     def append(
         self,
@@ -150,6 +158,11 @@ class Checkpoint(Disk):
     def __init__(self) -> None:
         super().__init__()
         self.seed: Seed | None = None
+        self.read_by: dict[tuple[Cut, Cut], dict[TopicPartition, list[Record]]] = {}
+        """What Spark read between two source cuts."""
+
+    def committed(self) -> set[Cut]:
+        return {self.plans[epoch].source_cut for epoch in self.commits}
 
     def read(self, place: TopicPartition) -> int:
         """What was committed is not read again; without a commit nothing is."""
@@ -173,6 +186,7 @@ class RegionDriver(Driver):
         self.generation, self.changelog = generation, topics.changelog(JOB.name, generation)
         self._disk, self._book = disk, book
         self._known: tuple[int, dict[Window, int]] = (-1, {})
+        self._read = set[tuple[Cut, Cut]]()
         self._log: KeptLog
         super().__init__(process, log, disk, [], Habits(), clock)
 
@@ -252,8 +266,15 @@ class RegionDriver(Driver):
         return self.origin.range(self._checkpoint.plan(epoch), before)
 
     def _of(self, range_: Range) -> dict[TopicPartition, list[Record]]:
-        """What an epoch reads."""
-        return {place: self._records(place, range_.before.offset(place), range_.cut) for place in self._places}
+        """What an epoch has read, though the log may have lost it since. Another attempt reads it anew."""
+        cuts = range_.before, range_.cut
+        known = cuts in self._disk.read_by and range_.cut in self._disk.committed()
+        if cuts not in self._read and not known:
+            self._read.add(cuts)
+            self._disk.read_by[cuts] = {
+                place: self._records(place, range_.before.offset(place), range_.cut) for place in self._places
+            }
+        return self._disk.read_by[cuts]
 
     def _late(self, range_: Range) -> list[LateEvent]:
         """What of it comes too late."""

@@ -21,6 +21,7 @@ from cutwater.adapters.retiring import Retiring
 from cutwater.client.changelog import from_changelog
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core import mirrored, topics
+from cutwater.core.announcing import HEARTBEAT_MS_MAX
 from cutwater.core.candidates import Candidates
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import (
@@ -40,7 +41,7 @@ from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from cutwater.mirror.resync import resync, withdraw
 from cutwater.mirror.service import Mirror
 from simulation.asking import Asking
-from simulation.checker import FALSE_ALARM, STUCK, Anomaly
+from simulation.checker import FALSE_ALARM, STUCK, UNNOTICED, Anomaly
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent
 from simulation.fetching import Link
@@ -49,6 +50,7 @@ from simulation.processes import Process, Several, SimEvent
 from simulation.regional import Book, Region, RegionDriver
 from simulation.regions_checker import Lines, Reader
 from simulation.spark import Event
+from simulation.truncations import Losses
 from simulation.world import START_MS, Step, _Silent
 
 HOME, AWAY = GENERATION.region, "west"
@@ -78,9 +80,8 @@ class _Counted(_Silent):
         if topic in self._world.disturbed.get(Process.running, ()):
             self._world.faults["stopped by a resync"] += 1
             return
-        if self._world.lines.is_gap(self._region, topic, cause) or topic in self._world.trodden.get(
-            self._region, ()
-        ):
+        rightly = self._world.lines.is_gap(self._region, topic, cause) or bool(self._world.losses)
+        if rightly or topic in self._world.trodden.get(self._region, ()):
             self._world.faults[f"stopped: {cause}"] += 1
             self._world.gaps.setdefault(self._region, set()).add(topic)
             return
@@ -91,7 +92,7 @@ class _Counted(_Silent):
         raise Anomaly(FALSE_ALARM, f"the mirror in {self._region} has stopped {topic}: {cause}")
 
     def safe(self, one: SafeTime) -> None:
-        if Process.running in self._world.disturbed:
+        if Process.running in self._world.disturbed or self._world.losses:
             return  # to it the arrivals of before are there
         self._world.faults["safe time"] += 1
         self._world.lines.look_at_safe_time(self._region, one)
@@ -135,7 +136,8 @@ class Regions(Several):
         self.shortened_ms = 0
         """When home was told to spare records for a shorter time; 0 before that."""
         self.event_ms = START_MS - START_MS % HOUR_MS
-        self.lines = Lines(self.by_name, self.book)
+        self.losses = Losses(self.by_name)
+        self.lines = Lines(self.by_name, self.book, self.losses)
         self.readers: dict[str, Reader] = {}
 
     @property
@@ -274,6 +276,19 @@ class Regions(Several):
         shortened = region is self.by_name[HOME] and 0 < self.shortened_ms <= self.now_ms - CLEANER_RESTS_MS
         return SHORT_LAG_MS if shortened else MIN_COMPACTION_LAG_MS
 
+    def _do_lose_tail(self, kind: str) -> None:
+        """A partition's leader is gone for good, and the next one lacks what was acknowledged last."""
+        name = (HOME, AWAY)[self.luck() % 2]
+        places = self.losses.places(name, kind)
+        if not places:
+            return
+        self.lines.look()
+        place = places[self.luck() % len(places)]
+        running = [*self.live.values(), *self.stalled.values()]
+        lost = self.losses.lose(name, place, 1 + self.luck() % 4, running)
+        self.lines.tail_lost(name, place)
+        self.faults[f"lost tail: {kind}"] += lost > 0
+
     def _do_leap(self, _what: str) -> None:
         self._pass((20_000, HOUR_MS, 13 * HOUR_MS, 30 * HOUR_MS)[self.luck() % 4])
 
@@ -327,7 +342,10 @@ class Regions(Several):
     def _do_anew(self, _what: str) -> None:
         """The first region's events are deleted, and another topic has their name: its own job is at its end."""
         home = self.by_name[HOME]
-        if home.log.former or not self.lines.arrived[AWAY] or self.luck() % 4:
+        # A copy that is begun anew would be of the one topic, and what has arrived of the other.
+        beginning = any(one.endswith(" resync") for one in (*self.live, *self.stalled))
+        renewed = beginning or AWAY in self.given_up or self._renewed(AWAY)
+        if home.log.former or renewed or not self.lines.arrived[AWAY] or self.luck() % 4:
             return
         for where in (self.live, self.stalled):
             for slot in [one for one in where if one.startswith((f"driver {HOME}", f"ask {HOME}"))]:
@@ -379,7 +397,7 @@ class Regions(Several):
     def _resynced(self, slot: str, error: BaseException | None) -> None:
         """Whoever comes to the end of it starts the mirror again."""
         name = slot.split()[1]
-        if error is None or isinstance(error, UsageError):
+        if error is None or isinstance(error, UsageError) or self.losses:
             self.given_up.pop(name, None)
         if error is None:
             self.faults["resync done"] += 1
@@ -419,14 +437,15 @@ class Regions(Several):
             self._resynced(slot, error)
         if error is None:
             self.faults[f"done {part}"] += 1
+        elif isinstance(error, CutwaterError) and self.losses.may_stop(error):
+            self._told(slot, error)
         elif isinstance(error, Concurrent | HeldUpError | UnavailableError):
             self.faults[f"{type(error).__name__} {part}"] += 1  # it is started again
         elif isinstance(error, Anomaly) or not isinstance(error, CutwaterError):
             raise error
-        elif slot in self.pruned:
-            self.faults[f"{type(error).__name__} {part} of a generation removed"] += 1
-        elif self._was_disturbed:
-            self.faults[f"{type(error).__name__} {part} beside a resync"] += 1
+        elif slot in self.pruned or self._was_disturbed:
+            why = "of a generation removed" if slot in self.pruned else "beside a resync"
+            self.faults[f"{type(error).__name__} {part} {why}"] += 1
         elif isinstance(error, FencedError | UsageError):
             self._left(slot, part, error, was_stalled)
         elif isinstance(error, DivergenceError) and part == "driver" and slot in self.foreign:
@@ -435,6 +454,12 @@ class Regions(Several):
                 self.left[slot] = str(error)
         else:
             raise Anomaly(FALSE_ALARM, f"{slot} has stopped: {error}")
+
+    def _told(self, slot: str, error: CutwaterError) -> None:
+        """Something is lost: whoever says so is not started again, but for whom somebody asks."""
+        self.faults[f"told {slot.split(maxsplit=1)[0]}"] += 1
+        if not slot.startswith("ask"):
+            self.left[slot] = str(error)
 
     @property
     def _was_disturbed(self) -> bool:
@@ -603,6 +628,30 @@ class Regions(Several):
 
     def drain(self) -> None:
         """No more faults: all is copied, what was committed has arrived or was passed over, losses add up."""
+        self._end_faults()
+        self._settle()  # what was decided is seen: somebody may have died behind the note of a resync
+        for name in self.by_name:
+            if self._renewed(name):
+                self._give_up_claims(name)
+            self._finish_resyncs(name)
+        self._mend_gaps()
+        for number in range(ROUNDS_MAX):
+            self._round(number)
+            trodden = any(self.gaps.get(name, set()) & topics for name, topics in self.trodden.items())
+            if trodden and number < ROUNDS_MAX // 2:  # a copy that is read stays
+                self._mend_gaps()
+            if number > 3 and self._quiet():
+                break
+        else:
+            raise Anomaly(STUCK, f"after {ROUNDS_MAX} rounds without a fault: {self.behind()[:5]}")
+        for slot in [one for one in self._slots() if one.startswith("mirror")]:
+            whole = not self.losses and JOB.topic not in self.gaps.get(slot.split()[1], ())
+            self.lines.look_at_copies(slot.split()[1], whole)
+        self._require_told()
+        if not self.losses:
+            self._losses()
+
+    def _end_faults(self) -> None:
         for slot in list(self.stalled):
             self.stalled.pop(slot).kill()
         for slot in [one for one in self.live if one.startswith("ask")]:
@@ -610,20 +659,16 @@ class Regions(Several):
         for link in self.links.values():
             link.cut = link.slow = False
             link.lags = ""
-        for name in self.by_name:
-            self._finish_resyncs(name)
-        self._mend_gaps()
-        for number in range(ROUNDS_MAX):
+
+    def _require_told(self) -> None:
+        """Whose cut a loss is below says so with its next heartbeat. Who waits for what is lost says nothing."""
+        for number in range(8 if self.losses.below else 0):
+            if number == 4:
+                self.losses.forgive()
+            self._pass(HEARTBEAT_MS_MAX)
             self._round(number)
-            if any(self.gaps.get(name, set()) & topics for name, topics in self.trodden.items()):
-                self._mend_gaps()
-            if number > 3 and self._quiet():
-                break
-        else:
-            raise Anomaly(STUCK, f"after {ROUNDS_MAX} rounds without a fault: {self.behind()[:5]}")
-        for slot in [one for one in self._slots() if one.startswith("mirror")]:
-            self.lines.look_at_copies(slot.split()[1], JOB.topic not in self.gaps.get(slot.split()[1], ()))
-        self._losses()
+        if untold := self.losses.untold(self.left):
+            raise Anomaly(UNNOTICED, f"{untold[0].text} is lost, and {untold[0].slot} goes on")
 
     def _mend_gaps(self) -> None:
         """Of a log that was cut a copy is begun anew, unless a generation here reads it: then it stays so."""
@@ -635,6 +680,23 @@ class Regions(Several):
             for topic in sorted(self.gaps.pop(name, ())):
                 self.given_up[name] = topic
                 self._finish_resync(name)
+
+    def _give_up_claims(self, name: str) -> None:
+        """A copy that is begun anew cannot be finished beside a claim that reads it, nor a claim be made of it."""
+        region, there = self.by_name[name], self.other(name)
+        process = self.live[f"ask {name} abort"] = Process(f"ask {name} abort", self.luck)
+        one = FailingOver(SimCluster(region.log, process), JOB, name, there.name, lambda: self.now_ms)
+        process.spawn(lambda: self._give_up(one))
+        for _ in range(ROUNDS_MAX):
+            self.go(self.live, f"ask {name} abort", 40)
+            self._settle()
+            if not process.alive:
+                break
+        for generation in [one for one, each in self.known(region).by_id.items() if not each.open]:
+            slot = f"driver {name} {generation}"
+            self.left[slot] = "it was given up"
+            if slot in self.live:
+                self.live.pop(slot).kill()
 
     def _finish_resyncs(self, name: str) -> None:
         """Of all topics: whoever stood still may have begun before, and behind, one that came to the end."""
@@ -665,6 +727,8 @@ class Regions(Several):
             while log.markers:
                 log.write_marker(0)
             self.go(self.live, f"ask {name} resync", 40)
+        if self.losses:
+            return  # it waits for what is lost
         raise Anomaly(STUCK, f"{name}: a resync of {self.given_up[name]} never ends")
 
     def _round(self, number: int) -> None:
@@ -689,7 +753,9 @@ class Regions(Several):
 
     def behind(self) -> list[str]:
         """What the mirrors have still to bring, or to announce."""
-        found = []
+        found: list[str] = []
+        if self.losses:
+            return found  # what is lost may keep anybody waiting
         for slot in [one for one in self._slots() if one.startswith("mirror")]:
             still = self.gaps.get(slot.split()[1], set())
             found += [one for one in self.lines.behind(slot.split()[1]) if one.split("/")[0] not in still]

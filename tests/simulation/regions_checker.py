@@ -51,6 +51,7 @@ from simulation.job import HOUR_MS, JOB, PARTITIONS
 from simulation.latelist import window_end_ms
 from simulation.log import Outcome, Place, Record
 from simulation.regional import Book, Region, Window, added, folded, window_of
+from simulation.truncations import Losses
 
 Names = frozenset[bytes]
 _late = protocol_codec("late")
@@ -92,8 +93,8 @@ class Reader:
 class Lines:
     """What both regions have promised, and what each has been brought of the other."""
 
-    def __init__(self, by_name: Mapping[str, Region], book: Book) -> None:
-        self._by_name, self._book = by_name, book
+    def __init__(self, by_name: Mapping[str, Region], book: Book, losses: Losses) -> None:
+        self._by_name, self._book, self._losses = by_name, book, losses
         self._seen: Counter[tuple[str, Place]] = Counter()
         self._listed: dict[str, set[Listing]] = defaultdict(set)
         """By region."""
@@ -105,6 +106,9 @@ class Lines:
         self._offsets: dict[str, list[int]] = defaultdict(list)
         """Where."""
         self._gone: Counter[str] = Counter()
+        self.withdrawn: dict[str, list[Told]] = defaultdict(list)
+        """By region what its commit stream has said, and lost since."""
+        self._broken: set[str] = set()
         self.astray: dict[object, str] = {}
         """By process: why it should not have gone on."""
 
@@ -130,7 +134,7 @@ class Lines:
             for one in self._new(region, topic):
                 decoded = wire.decode(one.value or b"")
                 if isinstance(decoded, Arrival) and one.offset >= first:
-                    self._arrival(region, decoded)
+                    self._arrival(region, decoded, one)
                     self._offsets[name].append(one.offset)
             self._require_standing(region)
 
@@ -139,6 +143,24 @@ class Lines:
         offsets = self._offsets[name]
         gone = bisect_left(offsets, first)
         del offsets[:gone], self.arrived[name][:gone]
+
+    def tail_lost(self, name: str, place: Place) -> None:
+        """What is not there any more has been looked at before."""
+        if self.streams[name]:
+            newest = self.streams[name][-1].milestone
+            cut = newest.source_cut.and_(newest.changelog_cut).as_dict().get(TopicPartition(*place), 0)
+            self._losses.must_say(name, newest.generation, place, cut, f"{newest.token}")
+        kept = self._by_name[name].log.kept[place]
+        self._seen[name, place] = min(self._seen[name, place], len(kept))
+        topic = place[0]
+        if topic == topics.milestones(JOB.name):
+            there = {one.value for one in kept}
+            self.withdrawn[name] += [one for one in self.streams[name] if one.record not in there]
+            self.streams[name] = [one for one in self.streams[name] if one.record in there]
+        elif topic == mirrored.arrivals(JOB.name, self.other(name).name):
+            offsets = self._offsets[name]
+            standing = bisect_left(offsets, kept[-1].offset + 1 if kept else 0)
+            del offsets[standing:], self.arrived[name][standing:]
 
     def _require_standing(self, region: Region) -> None:
         """What has arrived stays whole, whatever is deleted."""
@@ -149,7 +171,7 @@ class Lines:
             told = self.told[one.milestone_hash]
             who = f"arrival {one.token}, which stands in {region.name}"
             self._require_rows(who, region, one.changelog_cut, told)
-            self._require_events(who, region, one, told.milestone)
+            self._require_events(who, region, one, told)
 
     def _listings(self, region: Region) -> Iterator[Listing]:
         for number in range(PARTITIONS):
@@ -179,13 +201,28 @@ class Lines:
     def _milestone(self, name: str, one: Milestone, record: bytes) -> None:
         stream = self.streams[name]
         before = stream[-1] if stream else None
-        self._require_next(name, one, record, before)
+        if not self._follows(name, one, record, before):
+            return
         names = self._names(name, one, before)
         self._require_origin_cut(name, one, names)
         told = Told(one, record, name, names, self._late(name, one, before, names))
-        self._require_rows(f"{name} at {one.token}", self._by_name[name], one.changelog_cut, told)
+        if not self._losses.any_of(name, dict(one.changelog_cut)):  # or readers find it
+            self._require_rows(f"{name} at {one.token}", self._by_name[name], one.changelog_cut, told)
         stream.append(told)
         self.told[link(record)] = told
+
+    def _follows(self, name: str, one: Milestone, record: bytes, before: Told | None) -> bool:
+        """False once a stream that has lost its end contradicts itself: nobody may be shown any of that."""
+        if name in self._broken:
+            return False
+        try:
+            self._require_next(name, one, record, before)
+        except Anomaly:
+            if not self._losses.lost(name, topics.milestones(JOB.name)):
+                raise
+            self._broken.add(name)
+            return False
+        return True
 
     def _require_next(self, name: str, one: Milestone, record: bytes, before: Told | None) -> None:
         """One chain, of one promoted generation at a time."""
@@ -226,15 +263,27 @@ class Lines:
             if parent is None:
                 raise Anomaly(ABORTED_READ, f"{one.generation} goes on from a milestone that was never promoted")
             since, names = claim.source_cut, parent.names
-        read = [
-            event.value or b""
-            for place, end in one.source_cut
-            for event in self._by_name[name].log.committed(place, since.offset(place), end)
-        ]
+        read = list(self._read(name, one, since))
         again = names.intersection(read) or {event for event, times in Counter(read).items() if times > 1}
         if again:
             raise Anomaly(REPEATED, f"{name} at {one.token} has read {sorted(again)[:5]} twice")
         return names.union(read)
+
+    def _read(self, name: str, one: Milestone, since: Cut) -> Iterator[bytes]:
+        """The events between two cuts. What a log has lost its driver may have read before."""
+        region = self._by_name[name]
+        by_cuts = region.disks[one.generation].read_by
+        for place, end in one.source_cut:
+            if self._losses.any_of(name, [place]):
+                found = [
+                    each
+                    for (before, cut), read in by_cuts.items()
+                    if since.offset(place) <= before.offset(place) and cut.offset(place) <= end
+                    for each in read.get(place, ())
+                ]
+            else:
+                found = list(region.log.committed(place, since.offset(place), end))
+            yield from (each.value or b"" for each in found)
 
     def _late(self, name: str, one: Milestone, before: Told | None, names: Names) -> Mapping[bytes, str]:
         """What was too late is what its generation has listed, and what its parent's line had. A window that was
@@ -262,6 +311,8 @@ class Lines:
 
     def _require_origin_cut(self, name: str, one: Milestone, names: Names) -> None:
         """The same events, said in the offsets of the regions that they come from."""
+        if any(self._losses.lost(each, JOB.topic) for each in self._by_name):
+            return  # and of these an event was lost, or another one stands there
         due: set[bytes] = set()
         for place, end in one.source_cut:
             region = copied_region(JOB.topic, place.topic)
@@ -306,7 +357,8 @@ class Lines:
         """Milestones come in order and none is left out; with all that came it holds what the events add up to."""
         self.look()
         name, number = who.split()[1], one.token.sequence
-        told = next((each for each in self.streams[name] if each.milestone.token == one.token), None)
+        said = [*self.streams[name], *self.withdrawn[name]]
+        told = next((each for each in said if each.milestone.token == one.token), None)
         if told is None:
             raise Anomaly(ABORTED_READ, f"{who} is given {one.token}, which {name} has not promoted")
         if number <= reader.seen:
@@ -320,7 +372,7 @@ class Lines:
 
     # --- I5: arrivals
 
-    def _arrival(self, region: Region, one: Arrival) -> None:
+    def _arrival(self, region: Region, one: Arrival, record: Record) -> None:
         """What has arrived is whole: the milestone's bytes, its rows, and the events that it has read."""
         who, known = f"arrival {one.token} in {region.name}", self.arrived[region.name]
         told = self.told.get(one.milestone_hash)
@@ -328,6 +380,10 @@ class Lines:
             raise Anomaly(ABORTED_READ, f"{who}: its origin has promoted no such milestone")
         if known and one.stream_offset <= known[-1].stream_offset:
             raise Anomaly(INVERSION, f"{who} comes behind that of {known[-1].token}")
+        stream = TopicPartition(mirrored.milestones_from(JOB.name, one.origin), 0)
+        if self._losses.unaware(record, region.name, [stream, *dict(one.changelog_cut), *dict(one.source_cut)]):
+            known.append(one)
+            return
         copy = region.log.committed((mirrored.milestones_from(JOB.name, one.origin), 0), one.stream_offset)
         if next((each.value for each in copy), None) != told.record:
             raise Anomaly(DIVERGENCE, f"{who}: other bytes stand at {one.stream_offset}")
@@ -336,20 +392,28 @@ class Lines:
         # Who has stood still since he decided may be overtaken meanwhile: readers look by themselves.
         just_decided = region.log.now_ms - one.arrived_ms < MARGIN_MS
         self._require_rows(who, region, one.changelog_cut, told, just_decided)
-        self._require_events(who, region, one, told.milestone)
+        self._require_events(who, region, one, told)
         known.append(one)
 
-    def _require_events(self, who: str, region: Region, one: Arrival, milestone: Milestone) -> None:
-        due = [(place, end) for place, end in milestone.source_cut if place.topic == JOB.topic]
+    def _require_events(self, who: str, region: Region, one: Arrival, told: Told) -> None:
+        due = [(place, end) for place, end in told.milestone.source_cut if place.topic == JOB.topic]
         for place, end in due:
             here = TopicPartition(mirrored.from_origin(JOB.topic, one.origin), place.partition)
             records = list(region.log.committed(here, 0, one.source_cut.offset(here)))
             first = self._first(region.name, place, records)
             copied = [each.value or b"" for each in records]
+            if self._losses.any_of(one.origin, [place]):
+                self._require_counted(f"{who}: {here}", copied, told)
+                continue  # the origin cannot be asked for the same any more
             read = [each.value or b"" for each in self._by_name[one.origin].log.committed(place, first, end)]
             if copied != read:
                 kind = PARTIAL if len(copied) < len(read) else ABORTED_READ
                 raise Anomaly(kind, f"{who}: {here} holds {len(copied)} events below the cut, not {len(read)}")
+
+    def _require_counted(self, who: str, copied: list[bytes], told: Told) -> None:
+        """Nobody here would read what stands below the cut, and was not counted there."""
+        if left_out := set(copied) - told.names:
+            raise Anomaly(LOST_WRITE, f"{who} holds {sorted(left_out)[:5]}, which were never counted")
 
     def is_gap(self, name: str, topic: str, cause: str) -> bool:
         """Is there what a mirror has stopped for?"""
@@ -413,6 +477,8 @@ class Lines:
         """Each event of the other region is here once, and says where it stood; not `whole`: up to a gap."""
         there = self.other(name)
         for here in self._by_name[name].copy_places(there.name):
+            if self._losses.lost(there.name, JOB.topic) or self._losses.lost(name, here.topic):
+                continue
             place, records = (
                 TopicPartition(JOB.topic, here.partition),
                 list(self._by_name[name].log.committed(here)),

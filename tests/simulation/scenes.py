@@ -7,12 +7,13 @@ from contextlib import suppress
 
 from cutwater.adapters import wire
 from cutwater.core import topics
-from cutwater.core.proof import Writer
-from cutwater.core.records import Barrier, Committed, Milestone, Start
+from cutwater.core.proof import WRITER_HEADER, Writer
+from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
 from cutwater.core.topics import DELETE_RETENTION_MS
+from simulation.checker import UNNOTICED, Anomaly
 from simulation.job import GENERATION, HOUR_MS, JOB, key_bytes
 from simulation.log import Outcome, Record
-from simulation.spark import CHANGELOG, writer_of
+from simulation.spark import CHANGELOG, HEARTBEAT_MS, writer_of
 from simulation.world import Profile, Step, World
 
 MOST = 400
@@ -104,16 +105,52 @@ def old_barrier(luck: int) -> Scene:
     return scene
 
 
+def beat_behind_a_barrier(luck: int) -> Scene:
+    """A stalls when it is about to call its job idle; B tells epoch 1, and A wakes before Spark commits it."""
+    scene = Scene(Profile(hints=True), luck)
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 0, 1))
+    scene.run("signal", lambda: scene.milestones() == 1)
+    scene.world.log.now_ms += HEARTBEAT_MS
+    scene.run("driver", lambda: _before_transaction(scene, "driver"))
+    scene.stall("driver")
+    scene.events()
+    scene.run("driver", lambda: scene.told(Barrier, 1, 2))
+    if 1 in scene.world.disk.commits:
+        raise OtherwiseRun("B was too quick")
+    with suppress(OtherwiseRun):  # it ends without having said so, if it is fenced
+        scene.run("driver", lambda: scene.told(Heartbeat, 0, 1) or not scene.world.stalled, stalled=True)
+    return scene
+
+
+def events_while_it_looked(luck: int) -> Scene:
+    """The driver has seen the end of the source, and stands still for hours before it calls its job idle."""
+    scene = Scene(Profile(), luck)
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 0, 1))
+    scene.world.log.now_ms += HEARTBEAT_MS
+    scene.run("driver", lambda: _within(scene, "driver", "check_idle"))
+    scene.events()
+    scene.world.log.now_ms += 13 * HOUR_MS
+    scene.run("driver", lambda: scene.told(Heartbeat, 0, 1))
+    return scene
+
+
 def _before_transaction(scene: Scene, slot: str) -> bool:
     """Is the process about to commit a transaction?"""
-    return any(
-        fiber.gr_frame is not None and _in_commit(fiber.gr_frame) for fiber in scene.world.live[slot]._fibers
-    )
+    return _within(scene, slot, "commit_transaction")
 
 
-def _in_commit(frame: object) -> bool:
+def _within(scene: Scene, slot: str, function: str) -> bool:
+    """Does the process wait for an answer in that function, or in what it has called?"""
+    process = scene.world.live.get(slot)
+    fibers = process._fibers if process else ()
+    return any(fiber.gr_frame is not None and _calls(fiber.gr_frame, function) for fiber in fibers)
+
+
+def _calls(frame: object, function: str) -> bool:
     while frame is not None:
-        if frame.f_code.co_name == "commit_transaction":  # type: ignore[attr-defined]
+        if frame.f_code.co_name == function:  # type: ignore[attr-defined]
             return True
         frame = frame.f_back  # type: ignore[attr-defined]
     return False
@@ -185,6 +222,80 @@ def lost_row(luck: int) -> Scene:
     scene.world.rotten = True
     rows[0].records.pop()
     scene.run("view", lambda: scene.world.shown.get("view") == 2 or "view" in scene.world.stopped)
+    return scene
+
+
+def written_on(luck: int) -> Scene:
+    """As `grown_again`, by a row of an epoch that came later and was never proved; brokers tell no leaders."""
+    return grown_again(luck, Profile(leaders=False), later=True)
+
+
+def grown_again(luck: int, profile: Profile | None = None, later: bool = False) -> Scene:
+    """A partition in which the newest milestone wrote nothing loses its end; a zombie's repeat takes the place."""
+    scene = Scene(profile or Profile(), luck)
+    for epoch in (0, 1):
+        scene.events()
+        scene.events()
+        scene.run("driver", lambda: scene.told(Committed, epoch, 1))  # noqa: B023 - it is asked at once
+    scene.run("signal", lambda: scene.milestones() == 2)
+    log = scene.world.log
+    for partition in log.topics[CHANGELOG]:
+        keys = {record.key for record in partition.records}
+        if (
+            len(keys) > 1
+            and _newest_epoch(partition) == 0
+            and partition.records[0].key != partition.records[-1].key
+        ):
+            break
+    else:
+        raise OtherwiseRun("no partition of the kind")
+    scene.world.rotten = scene.world.foreign = True
+    number = log.topics[CHANGELOG].index(partition)
+    log.lose_tail((CHANGELOG, number), partition.end - 1)
+    again = partition.records[0]
+    headers = [(WRITER_HEADER, Writer(GENERATION, 1, 2).header)] if later else again.headers
+    log.append((CHANGELOG, number), again.key, again.value, headers)
+    scene.run("view", lambda: scene.world.shown.get("view") == 2 or "view" in scene.world.stopped)
+    return scene
+
+
+def source_grown_again(luck: int) -> Scene:
+    """The source loses an event that a milestone has counted; others take its place, and more come."""
+    scene = Scene(Profile(), luck)
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 0, 1))
+    scene.run("signal", lambda: scene.milestones() == 1)
+    world = scene.world
+    events = next(events for events in world.events if events)
+    number = world.events.index(events)
+    world.rotten = world.foreign = True
+    before = len(events)
+    world.log.lose_tail((JOB.topic, number), before - 1)
+    del events[-1]
+    while len(events) < before + 1:
+        scene.events()
+    scene.run("driver", lambda: _committed(scene, 1)() or "driver" in world.stopped)
+    if "driver" not in world.stopped:
+        raise Anomaly(UNNOTICED, f"{JOB.topic}/{number} has lost an event of epoch 0, and epoch 1 is written")
+    return scene
+
+
+def half_of_a_transaction(luck: int) -> Scene:
+    """The output loses the rows of an open transaction; its end marker is written behind the loss."""
+    scene = Scene(Profile(), luck)
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 0, 1))
+    scene.run("signal", lambda: scene.milestones() == 1)
+    world, output = scene.world, topics.output(JOB.name)
+    written = world.log.topics[output]
+    scene.run("publisher", lambda: any(partition.records for partition in written))
+    number = next(number for number, partition in enumerate(written) if partition.records)
+    if any(record.key is None for record in written[number].records):
+        raise OtherwiseRun("the end marker is written too")
+    world.rotten = True
+    world.log.lose_tail((output, number), 0)
+    scene.run("publisher", lambda: any(one.marker for one in written[number].records))
+    world.drain()
     return scene
 
 

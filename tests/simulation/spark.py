@@ -84,6 +84,7 @@ class Driver:
         self._process = process
         self._log = log
         self._events = events
+        self._was_read = disk.fetched
         self._habits = habits
         self._now_ms = clock
         self._cluster = SimCluster(log, process)
@@ -167,6 +168,7 @@ class Driver:
                 self._process.pause(ready)
                 assert plan[0] is not None
                 self._checkpoint.put_plan(epoch, plan[0])
+                self._was_read[epoch, plan[0].source_cut] = self._fetched(epoch)
             self._lock.acquire()
             try:
                 epochs.write(epoch, self._action, lambda epoch=epoch: self._seen(epoch))
@@ -196,6 +198,11 @@ class Driver:
         places = [TopicPartition(JOB.topic, number) for number in range(len(self._events))]
         return [(before.offset(place), cut.offset(place)) for place in places]
 
+    def _fetched(self, epoch: int) -> list[Event]:
+        """The events of an epoch, as they stand on the log now."""
+        bounds = zip(self._bounds(epoch), self._events, strict=True)
+        return [event for (first, end), events in bounds for event in events[first:end]]
+
     def _seen(self, epoch: int) -> Seen:
         return Seen(events=sum(end - first for first, end in self._bounds(epoch)))
 
@@ -203,12 +210,11 @@ class Driver:
         """Update mode: the rows that the epoch's own events changed, with all events so far in them."""
         totals: dict[tuple[str, int], int] = {}
         changed: dict[tuple[str, int], None] = {}
-        for (first, end), events in zip(self._bounds(epoch), self._events, strict=True):
-            for number in range(end):
-                key, at_ms, amount = events[number]
+        for one in range(epoch + 1):
+            for key, at_ms, amount in self._was_read[one, self._checkpoint.plan(one).source_cut]:
                 window = (key, at_ms - at_ms % HOUR_MS)
                 totals[window] = totals.get(window, 0) + amount
-                if number >= first:
+                if one == epoch:
                     changed[window] = None
         rows: list[list[tuple[bytes, bytes]]] = [[] for _ in range(PARTITIONS)]
         for window in changed:

@@ -29,10 +29,11 @@ def test_without_the_guard_a_history_goes_wrong_and_with_it_the_same_is_right(gu
 def _in_climate(guard: Guard, climate: Climate) -> Anomaly:
     for seed in range(SEEDS_MAX):
         profile, steps = history_of(seed, climate=climate)
-        with guard.hole():
+        with guard.beside(), guard.hole():
             found = anomaly_of(profile, steps)
         if found is not None:
-            assert anomaly_of(profile, steps) is None, f"seed {seed} fails with the guard, too"
+            with guard.beside():
+                assert anomaly_of(profile, steps) is None, f"seed {seed} fails with the guard, too"
             return found
     pytest.fail(f"{SEEDS_MAX} histories without '{guard.name}', and nothing went wrong")
 
@@ -42,8 +43,9 @@ def _in_scene(guard: Guard) -> Anomaly:
     assert not isinstance(guard.way, Climate)
     for luck in LUCKS:
         with suppress(OtherwiseRun):
-            ended(guard.way, luck)  # raises what goes wrong with the guard
-            with guard.hole():
+            with guard.beside():
+                ended(guard.way, luck)  # raises what goes wrong with the guard
+            with guard.beside(), guard.hole():
                 try:
                     ended(guard.way, luck)
                 except Anomaly as found:

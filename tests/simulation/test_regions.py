@@ -16,6 +16,8 @@ from simulation.processes import Luck, Process
 from simulation.region_guards import CLAIMED, REGION_GUARDS, RESYNCED, RegionGuard
 from simulation.region_histories import Season, anomaly_of, explain, history_of, play
 from simulation.running import run_seeds
+from simulation.tail_guards import TAIL_GUARDS
+from simulation.truncations import KINDS
 from simulation.world import START_MS
 
 SEEDS = int(os.environ.get("CUTWATER_REGION_SEEDS", "24"))
@@ -51,6 +53,8 @@ RARE = (
     "late elsewhere",
     "made anew",
     "stopped: lost",
+    *(f"lost tail: {kind}" for kind in KINDS),
+    *(f"told {part}" for part in ("ask", "driver", "mirror", "reader", "signal")),
     "stopped: anew",
 )
 """Among a few hundred seeds. Two of the guards are of failbacks."""
@@ -107,7 +111,7 @@ def test_a_fetcher_brings_nothing_of_another_topic_of_the_name() -> None:
         log.append(("events", 0), b"k", b"new")
 
 
-@pytest.mark.parametrize("guard", REGION_GUARDS, ids=lambda guard: guard.name.replace(" ", "-"))
+@pytest.mark.parametrize("guard", [*REGION_GUARDS, *TAIL_GUARDS], ids=lambda guard: guard.name.replace(" ", "-"))
 def test_without_the_guard_a_history_of_two_regions_goes_wrong(guard: RegionGuard) -> None:
     """The hole shows as an anomaly of the expected kind; with the guard the same history is right."""
     for seed in range(guard.way.first, guard.way.first + SEEDS_MAX):

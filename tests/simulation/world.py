@@ -17,7 +17,15 @@ from cutwater.client.output import from_output
 from cutwater.client.values import CommittedMilestone
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core import topics
-from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, UnavailableError
+from cutwater.core.cuts import TopicPartition
+from cutwater.core.errors import (
+    CutwaterError,
+    DivergenceError,
+    FencedError,
+    ProtocolError,
+    UnavailableError,
+    UsageError,
+)
 from cutwater.core.generations import Token
 from cutwater.core.records import Milestone
 from cutwater.core.restore import MARGIN_MS
@@ -32,7 +40,7 @@ from cutwater.views.ranges import Ranges
 from cutwater.views.store import Store
 from cutwater.views.updates import Updates
 from cutwater.views.view import State, View
-from simulation.checker import FALSE_ALARM, INVERSION, LOST_WRITE, STUCK, Anomaly, Checker
+from simulation.checker import FALSE_ALARM, INVERSION, LOST_WRITE, STUCK, UNNOTICED, Anomaly, Checker
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
@@ -68,6 +76,8 @@ class Profile:
     part_rows: int = 100_000
     evicts: bool = False
     """Does the view of all partitions evict windows, too? That of a part always does."""
+    leaders: bool = True
+    """Do brokers tell which leader a partition has?"""
 
 
 class _Silent:
@@ -104,7 +114,7 @@ class World:
         self.services = services or Services()
         self.faults: Counter[str] = Counter()
         self.luck = Luck()
-        self.log = Log(START_MS)
+        self.log = Log(START_MS, tells_leaders=profile.leaders)
         for topic, partitions in (
             (topics.barriers(JOB.name), 1),
             (topics.milestones(JOB.name), 1),
@@ -120,7 +130,7 @@ class World:
         self.disk = Disk()
         self.tables = {name: TableDisk() for name in VIEWS}
         self.habits = Habits(profile.retries, profile.zombies, profile.differs, profile.hints)
-        self.checker = Checker(self.log, self.disk, self.events, profile.differs)
+        self.checker = Checker(self.log, self.disk, profile.differs)
         self.live: dict[str, Process] = {}
         self.stalled: dict[str, Process] = {}
         self.stopped: dict[str, str] = {}
@@ -133,6 +143,8 @@ class World:
         """Has anything happened that may end the generation?"""
         self.rotten = False
         """Has the log lost what it had acknowledged?"""
+        self.lost_below = ""
+        """What it lost below a cut of the newest milestone then: the driver must say so."""
 
     # --- processes
 
@@ -148,7 +160,15 @@ class World:
             self.services.driver(process, self.log, self.disk, self.events, self.habits, clock)
         elif slot == "signal":
             # Its brokers are never away. Asked by the real clock, they would be asked in some runs of a seed only.
-            signal = self.services.signal(cluster, JOB.name, GENERATION, clock, _Silent(), clock_s=lambda: 0.0)
+            signal = self.services.signal(
+                cluster,
+                JOB.name,
+                GENERATION,
+                clock,
+                _Silent(),
+                clock_s=lambda: 0.0,
+                sleep=lambda _: process.pause(),
+            )
             process.spawn(signal.run)
         elif slot in VIEWS:
             process.spawn(lambda: self._view(process, cluster, slot, VIEWS[slot]))
@@ -207,6 +227,7 @@ class World:
             self.profile.part_rows,
             clock,
             pipeline=Pipeline(SimExecutor(process)),
+            sleep=lambda _: process.pause(),
         )
         publisher.run()
 
@@ -339,6 +360,25 @@ class World:
             self.faults["unknown outcome"] += 1
             self.live[slot].lose_next_answer = True
 
+    def _do_lose_tail(self, topic: str) -> None:
+        """A partition's leader is gone for good, and the next one lacks what was acknowledged last."""
+        number = self.luck() % len(self.log.topics[topic])
+        end = self.log.topics[topic][number].end
+        self.checker.look_at_stream()
+        lost = self.log.lose_tail((topic, number), max(0, end - 1 - self.luck() % 4))
+        if topic == topics.milestones(JOB.name):
+            self.checker.stream_lost()
+        if topic == JOB.topic:
+            del self.events[number][self.log.topics[topic][number].end :]
+        self.faults[f"lost tail of {topic}"] += lost > 0
+        if self.checker.truths:
+            newest = self.checker.truths[-1].milestone
+            cut = newest.source_cut.and_(newest.changelog_cut).as_dict().get(TopicPartition(topic, number), 0)
+            if cut > self.log.topics[topic][number].end:
+                self.lost_below = f"{topic}/{number} below the cut {cut} of {newest.token}"
+        self.rotten |= lost > 0
+        self.foreign |= lost > 0
+
     # --- what follows a step
 
     def _resume(self, where: dict[str, Process], slot: str, most: int) -> bool:
@@ -357,6 +397,9 @@ class World:
 
     def _ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
         """A process has ended by itself: may it?"""
+        if self.rotten and isinstance(error, UnavailableError) and "a transaction is open" in str(error):
+            self.stopped[slot] = str(error)  # it says so at each start: its end marker is lost
+            return
         if error is None or isinstance(error, UnavailableError | Concurrent | FencedError):
             self.faults[f"{type(error).__name__} {slot}"] += 1
             return
@@ -369,7 +412,7 @@ class World:
                 raise Anomaly(FALSE_ALARM, f"the driver has ended a sound generation: {error}")
             self.faults["generation ended"] += 1
             self.stopped[slot] = str(error)
-        elif self.rotten and isinstance(error, DivergenceError):
+        elif self.rotten and isinstance(error, ProtocolError | UsageError):
             self.stopped[slot] = str(error)
         elif slot == "signal" and self.profile.differs and self.foreign:
             self.faults["told differently"] += 1
@@ -382,6 +425,9 @@ class World:
             return  # its store is still being opened
         view, _ = self.views[name]
         milestone = view.milestone
+        if milestone is not None:
+            far_ms = self.log.now_ms + MARGIN_MS
+            self.checker.look_at_age(name, milestone, far_ms - view.age_ms(milestone, far_ms))
         if milestone is None or (milestone.sequence == self.shown.get(name, 0) and not again):
             return
         if milestone.sequence < self.shown.get(name, 0):
@@ -401,12 +447,19 @@ class World:
         for slot in list(self.stalled):
             self.stalled.pop(slot).kill()
         self._settle()
+        if self.rotten:  # who waits for what is lost gives up after a bounded time, and is started again
+            for slot in list(self.live):
+                self.live.pop(slot).kill()
+            self._settle()
         for _ in range(2):  # time for a heartbeat, and for one of the driver that takes over from a fenced one
             self.log.now_ms += 10 * HOUR_MS // 60
             self._settle()
         self.checker.look_at_stream()
-        self.checker.look_at_output()
+        if not (self.rotten and "publisher" in self.stopped):  # it has said so
+            self.checker.look_at_output()
         self.checker.look_at_barriers(self.habits.began)
+        if not self.rotten:
+            self.checker.look_at_freshness(MARGIN_MS // 3)
         self._restored()
         self._require_everything()
         self.faults["tombstone"] += self.habits.buried
@@ -447,6 +500,8 @@ class World:
         if "signal" in self.stopped:
             return
         committed = max(self.disk.commits, default=-1)
+        if self.lost_below and "driver" not in self.stopped:
+            raise Anomaly(UNNOTICED, f"{self.lost_below} is lost, and the driver goes on")
         if "driver" not in self.stopped:
             ends = {number: len(events) for number, events in enumerate(self.events)}
             cut = self.checker.truths[-1].milestone.source_cut if last else ()
@@ -468,6 +523,17 @@ class World:
             return
         reached = {name: self.shown.get(name, 0) for name in (*VIEWS, "restored")}
         reached |= {name: client.seen for name, client in self.clients.items()}
-        late = {name: at for name, at in reached.items() if at != last}
+        late = {name: at for name, at in reached.items() if at != last and name not in self.stopped}
         if late:
+            if self._waits_in_vain(newest):
+                return
             raise Anomaly(STUCK, f"the stream ends at sequence {last}, and {late} came no further")
+
+    def _waits_in_vain(self, newest: Milestone) -> bool:
+        """Does a log end below the cut? Its readers give up after a bounded time, and say what is lost.
+
+        And who has told of a loss writes no more.
+        """
+        changelog = self.log.topics[CHANGELOG]
+        short = any(offset > changelog[place.partition].end for place, offset in newest.changelog_cut)
+        return self.rotten and (short or "publisher" in self.stopped)

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from cutwater.local.jars import jars
 from cutwater.local.spark_runtime import spark_environment
+from cutwater_spark.session import REPEATED_NAMES
 
 CLASSES = os.environ.get("CUTWATER_SPARK_CLASSES", "")
 
@@ -36,3 +37,12 @@ def spark() -> Iterator[SparkSession]:
         made = builder.getOrCreate()
     yield made
     made.stop()
+
+
+@pytest.fixture
+def as_in_a_driver(spark: SparkSession) -> Iterator[None]:
+    """The session as a driver has it for JSON: whether a name stands twice is asked in the query."""
+    before = spark.conf.get(REPEATED_NAMES)
+    spark.conf.set(REPEATED_NAMES, "true")
+    yield
+    spark.conf.set(REPEATED_NAMES, before or "false")

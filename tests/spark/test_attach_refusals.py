@@ -56,7 +56,15 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
     """By the words of the refusal."""
     found, no_watermark = totals(spark), events(spark).groupBy(F.window("at", "10 minutes"), "region")
     marked = events(spark).withWatermark("at", "1 hour")
+    received = events(spark).withColumn("received", F.current_timestamp()).withWatermark("received", "1 hour")
+    slid = received.groupBy(F.window("at", "10 minutes", "5 minutes"), "region")
+    derived = marked.groupBy(F.window(F.expr("at + interval 1 second"), "10 minutes"), "region")
     return {
+        "watermark stands on 'received', and 'window' is a window of 'at'": received.groupBy(
+            F.window("at", "10 minutes"), "region"
+        ).agg(*values()),
+        "watermark stands on 'received', and 'window' is a window of 'at': ": slid.agg(*values()),
+        "watermark stands on 'at', and 'window' is a window of 'cast\\(at [+] ": derived.agg(*values()),
         "not streaming": spark.range(3).toDF("region"),
         "no window column": marked.groupBy("region").agg(*values()),
         "no watermark": no_watermark.agg(*values()),
@@ -78,6 +86,21 @@ def test_a_query_that_does_not_fit_is_refused(spark: SparkSession) -> None:
             attach(frame, EXAMPLE / "orders.yaml")
 
 
+def test_a_watermark_that_went_a_long_way_is_still_the_windows(spark: SparkSession) -> None:
+    """Renamed, through a union, below a window of its own name: what Spark closes windows by is not refused."""
+    job = load_job(EXAMPLE / "orders.yaml")
+    assert job.attached is not None
+    marked = events(spark).withWatermark("at", "1 hour")
+    for frame in (
+        marked.withColumnRenamed("at", "moment").groupBy(F.window("moment", "10 minutes"), "region"),
+        marked.union(marked).groupBy(F.window("at", "10 minutes"), "region"),
+        marked.withColumn("window", F.window("at", "10 minutes")).groupBy("window", "region"),
+        events(spark).withWatermark("at", "1 hour").dropDuplicates(["region", "at"])
+        .groupBy(F.window("at", "10 minutes", "5 minutes"), "region"),
+    ):  # fmt: skip
+        rows(frame.agg(*values(), F.count("*").alias("large")), job, job.attached)
+
+
 def test_the_session_is_made_fit(spark: SparkSession) -> None:
     """Kafka leaves the list of V1 sources, and Spark's default state store gives way to RocksDB."""
     spark.conf.unset("spark.sql.sources.useV1SourceList")
@@ -96,7 +119,17 @@ def test_a_wrong_window_or_a_null_key_ends_the_query_with_its_reason(spark: Spar
     nameless = marked.withColumn("region", F.lit(None).cast("string")).groupBy(
         F.window("at", "10 minutes"), "region"
     )
-    for number, (said, grouped) in enumerate((("windows of 600000 ms", hours), ("region is null", nameless))):
+    damaged = marked.withColumn("region", F.expr("cast(X'FF31' as string)"))
+    huge = marked.withColumn("region", F.expr("repeat('k', 5000)"))
+    ten = F.window("at", "10 minutes")
+    for number, (said, grouped) in enumerate(
+        (
+            ("windows of 600000 ms", hours),
+            ("region is null", nameless),
+            ("not UTF-8", damaged.groupBy(ten, "region")),
+            ("more than 4096 bytes", huge.groupBy(ten, "region")),
+        )
+    ):
         made = rows(grouped.agg(*values(), F.count("*").alias("large")), job, job.attached)
         query = made.writeStream.outputMode("update").format("noop")
         started = query.option("checkpointLocation", str(tmp_path / str(number))).start()

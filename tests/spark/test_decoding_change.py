@@ -24,7 +24,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
-    text = readings.job_text(unique("decoding"), sliding=False)
+    text = readings.job_text(unique("decoding"), sliding=False) + readings.BEFORE_1970
     with flow(broker.cluster, text, tmp_path, json.dumps(readings.SCHEMA)) as made:
         yield made
 

@@ -68,6 +68,7 @@ def run_once(job: Flow) -> None:
     wait_until(lambda: not scratches(job), "the working files to be deleted")
 
 
+@pytest.mark.slow
 def test_kill_9_of_the_driver_loses_and_repeats_nothing(job: Flow) -> None:
     """After kill -9 in the middle of the backlog the next attempt goes on; state and stream are exact.
 
@@ -246,6 +247,9 @@ def test_milestones_come_without_hints(job: Flow) -> None:
     assert figures["cutwater_driver_epoch"] == milestone.epoch
     assert figures["cutwater_driver_attempt"] == 1
     assert figures["cutwater_driver_heartbeats_total"] >= 1
+    assert 0 < figures["cutwater_driver_jvm_heap_used_bytes"] <= figures["cutwater_driver_jvm_heap_max_bytes"]
+    assert figures["cutwater_driver_jvm_gc_collections_total"] > 0
+    assert figures["process_resident_memory_bytes"] > 0
     assert job.state(milestone) == counting.expected(made)
     assert milestone.epoch >= 3
     assert not any(isinstance(one, Committed) for one in barriers(job))

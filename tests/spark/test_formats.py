@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import wide
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.eventschemas import event_encoder, known_schemas
-from cutwater.core.formats import WriterSchema, confluent_header
+from cutwater.core.formats import JSON_SCHEMA, OTHER_FORMAT, WriterSchema, confluent_header
 from cutwater.core.job import Job
 from cutwater.core.jsonevents import encode, json_fields
 from cutwater.core.rejection import NO_VALUE, UNDECODABLE, UNKNOWN_SCHEMA
@@ -104,6 +104,26 @@ def test_what_is_no_event_has_a_reason(spark: SparkSession, tmp_path: Path) -> N
     values = [stranger, stranger[:10], good[:-1], good[:10], good + b"\0", good[:9], b"not avro", b"", None]
     found = decoded(spark, job, values, known_schemas(job, None))
     assert found == [UNKNOWN_SCHEMA] * 2 + [UNDECODABLE] * 6 + [NO_VALUE]
+
+
+@pytest.mark.parametrize("kind", ["avro", "confluent", "json"])
+def test_an_event_in_another_format_says_in_which(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """And one that JSON Schema's serializer wrote says that nobody reads it: its schema is no Avro."""
+    registry = ", registry: 'http://127.0.0.1:1'" if kind == "confluent" else ""
+    job = versions(tmp_path, f"format: {kind}{registry}")
+    event = {**PLACE, "total": 0.5, "unit": None, "rank": 1}
+    plain = encode(event, json_fields(NEWEST))
+    single = Codec(NEWEST).encode(event)
+    framed = confluent_header(7) + Codec(NEWEST).body(event)
+    values = {"avro": single, "confluent": framed, "json": plain}
+    others = [one for name, one in values.items() if name != kind]
+    known = [WriterSchema(single[:10], NEWEST, "v1"), WriterSchema(confluent_header(7), NEWEST, "7")]
+    known = [one for one in known if (one.header[0] == 0) == (kind == "confluent")]
+    rows = [(at, bytearray(one)) for at, one in enumerate([values[kind], *others, confluent_header(9) + plain])]
+    frame = with_events(spark.createDataFrame(rows, "number int, value binary").coalesce(1), job, known, True)
+    found = [(row["__reason"], row["__flaw"] and row["__flaw"]["rule"]) for row in frame.sort("number").collect()]
+    said = [OTHER_FORMAT.format(name, kind) for name in values if name != kind]
+    assert found == [(None, None), *[(UNDECODABLE, one) for one in [*said, JSON_SCHEMA]]]
 
 
 def test_an_event_of_nulls_is_an_event(spark: SparkSession, tmp_path: Path) -> None:

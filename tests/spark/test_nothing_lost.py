@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
@@ -22,6 +23,7 @@ from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.lists import dead_letters, late_pairs
 from cutwater.core import rejection, topics
 from cutwater.core.errors import UsageError
+from cutwater.local.ports import free_ports
 from harness import Flow, flow, kill_session, wait_until
 
 pytestmark = pytest.mark.spark
@@ -92,16 +94,22 @@ def test_each_reason_is_listed_with_the_bytes_of_its_event(job: Flow) -> None:
         (b"\xc3\x01" + bytes(8) + good[10:], rejection.UNKNOWN_SCHEMA),
         (huge, rejection.TOO_LARGE),
         (readings.encode(None, readings.START_MS), rejection.NO_KEY),
+        (readings.encode("k" * (rejection.MAX_KEY_BYTES + 1), readings.START_MS), rejection.KEY_TOO_LARGE),
+        (readings.encode("ü" * rejection.MAX_KEY_BYTES, None), rejection.KEY_TOO_LARGE),  # bytes, not letters
         (readings.encode("k1", None), rejection.NO_EVENT_TIME),
         (readings.encode("k1", now + 2 * DAY_MS), rejection.TOO_FAR_AHEAD),
         (readings.encode("k1", 2**62), rejection.UNDECODABLE),  # a time that no clock says
         (readings.encode("k1", -(2**62)), rejection.UNDECODABLE),
         (readings.encode("k1", -62_135_596_800_000), rejection.UNDECODABLE),
+        (readings.encode("k1", readings.START_MS // 1_000), rejection.TOO_FAR_BEHIND),  # seconds
+        (good.replace(b"k1", b"\xff\xfe"), rejection.UNDECODABLE),  # a key that no reader could take back
     ]
     readings.produce_raw(job, [value for value, _ in wanted], partition=1, key=None)
-    readings.produce_raw(job, [good] * 5)
+    longest = "ü" * (rejection.MAX_KEY_BYTES // 2)
+    readings.produce_raw(job, [good] * 4 + [readings.encode(longest, readings.START_MS)])
     job.signal()
-    job.driver()
+    port = free_ports(1)[0]
+    job.driver(CUTWATER_DRIVER_PORT=str(port))
     milestone = job.wait_committed()
     found = dead_letters(job.cluster, job.job.name)
     assert found.problems == []
@@ -109,7 +117,18 @@ def test_each_reason_is_listed_with_the_bytes_of_its_event(job: Flow) -> None:
         enumerate(reason for _, reason in wanted)
     )
     assert {one.event.partition for one in found.entries} == {1}
-    elsewhere = {rejection.NO_SOURCE_OFFSET}  # of copies alone: test_sources.py
+    flaws = {one.event.offset: (one.field, one.rule) for one in found.entries}
+    assert all(rule for _, rule in flaws.values())
+    assert flaws[len(wanted) - 1] == ("key", "is not UTF-8")
+    assert {field for field, _ in flaws.values()} == {None, "key", "at"}
+    assert {one.head for one in found.entries} == {
+        value[:200] if value is not None else None for value, _ in wanted
+    }
+    # of copies alone: test_sources.py; of sums of decimals: test_measure_ranges.py; of time: test_jumps_held.py
+    elsewhere = {rejection.NO_SOURCE_OFFSET, rejection.NO_ROOM, rejection.JUMPS_AHEAD}
+    told = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=20).text
+    for reason, count in Counter(reason for _, reason in wanted).items():
+        assert f'cutwater_driver_rejected_by_reason_total{{reason="{reason}"}} {count}.0' in told
     assert {*rejection.REASONS} - elsewhere == {one.reason for one in found.entries}, "each reason is in this test"
     for (_, offset), letter in letters_whole(job).items():
         assert letter["event_value"] == wanted[offset][0]
@@ -117,6 +136,7 @@ def test_each_reason_is_listed_with_the_bytes_of_its_event(job: Flow) -> None:
         assert letter["event_headers"] == [{"key": "trace", "value": b"7f"}]
         assert abs(letter["event_written_ms"] - now) < 600_000
         assert (letter["attempt"], letter["replayed"]) == (1, None)
+    assert sum(count for (key, *_), count in served(job).items() if key == longest) == 3
     assert sum(served(job).values()) == 5 * 3, "five events in three windows each"
     assert sum(one.rejected for one in milestones(job)) == len(wanted)
     assert milestone.late == 0
@@ -170,7 +190,7 @@ def test_a_record_dated_in_microseconds_stops_nothing(job: Flow) -> None:
 def test_late_pairs_are_exact(broker: Any, tmp_path: Path, unique: Callable[[str], str], kind: str) -> None:
     """State and late list together are the source, pair by pair; under sliding windows events are late in part."""
     sliding = kind == "sliding"
-    text = readings.job_text(unique("late"), sliding)
+    text = readings.job_text(unique("late"), sliding) + readings.BEFORE_1970
     with flow(broker.cluster, text, tmp_path, json.dumps(readings.SCHEMA)) as job:
         # Before 1970: closed for Spark from the beginning.
         early = [{"key": "k0", "at": at, "value": 0} for at in (-1, -readings.SIZE_MS, 1, -(10**9))]
@@ -237,7 +257,7 @@ def test_what_only_a_killed_attempt_rejected_is_not_listed(job: Flow) -> None:
 
     The epoch had lists and no row, so nothing binds the next attempt to the settings that it was begun with.
     """
-    text = job.job_file.read_text()
+    text = job.job_file.read_text() + readings.BEFORE_1970
     job.job_file.write_text(text + "max_event_bytes: 20\n")
     job.produce([{"key": "k" * 30, "at": readings.START_MS, "value": 1}])
     readings.produce_raw(job, [b"bad", readings.encode("k1", -readings.SIZE_MS)])

@@ -23,7 +23,7 @@ from cutwater.adapters.reaching import made
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.topic_check import FoundTopic, differences
-from cutwater.core.topics import TopicSpec
+from cutwater.core.topics import UNCLEAN, TopicSpec
 
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 _UNWANTED = (KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG)
@@ -99,7 +99,9 @@ def _until(awaited: Callable[[], Collection[str]], doing: str) -> None:
 
 def _new_topic(spec: TopicSpec, replication: Replication) -> NewTopic:
     # Left to the broker where one copy is asked for: the embedded one has its own idea of it.
-    copies = {"min.insync.replicas": str(replication.min_insync)} if replication.factor > 1 else {}
+    copies = (
+        {"min.insync.replicas": str(replication.min_insync), UNCLEAN: "false"} if replication.factor > 1 else {}
+    )
     return NewTopic(spec.name, spec.partitions, replication.factor, config={**dict(spec.config), **copies})
 
 

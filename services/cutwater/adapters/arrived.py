@@ -27,7 +27,12 @@ class Arrived:
     def here(self) -> Milestone:
         """The same milestone with the cuts of the topics here."""
         arrival = self.arrival
-        return replace(self.milestone, source_cut=arrival.source_cut, changelog_cut=arrival.changelog_cut)
+        return replace(
+            self.milestone,
+            source_cut=arrival.source_cut,
+            changelog_cut=arrival.changelog_cut,
+            evidence=arrival.evidence,
+        )
 
 
 def find(cluster: Cluster, job: str, origin: str, token: Token | None = None) -> Arrived:

@@ -44,6 +44,7 @@ def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job
         measures=measures,
         # The bounds of a source and the query's partitions are the user's business: none is set here.
         max_ahead_ms=MAX_DURATION_MS,
+        max_behind_ms=MAX_DURATION_MS,
         max_event_bytes=LISTED_BYTES_MAX,
         max_events_per_epoch=MAX_EVENTS_PER_EPOCH,
         shuffle_partitions=1,

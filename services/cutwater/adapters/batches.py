@@ -19,9 +19,10 @@ from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.memory_records import MemoryRecords
 
 from cutwater.core.errors import ProtocolError, UnavailableError
+from cutwater.core.leaders import Led
 
-_HEAD = Struct(">qi4xb")
-"""Of every batch: the first offset, how many bytes follow the length, and the format."""
+_HEAD = Struct(">qiib")
+"""Of every batch: the first offset, how many bytes follow the length, which leader wrote it, and the format."""
 _LOG_OVERHEAD = 12
 """Bytes of first offset and length."""
 _COUNT = Struct(">57xI")
@@ -80,6 +81,8 @@ class Chunk(NamedTuple):
     """Topic and partition, for people."""
     end: int = -1
     """Where the log ended when this was answered, open transactions included; -1 where it is not known."""
+    leaders: tuple[Led, ...] = ()
+    """Who wrote the batches that have come, those of aborted transactions too; empty where none has."""
 
 
 def chunk(
@@ -90,9 +93,9 @@ def chunk(
     `aborted`: producer and first offset of each aborted transaction in it; `end`: as it said. Raises
     UnavailableError where the answer is damaged, as far as it tells.
     """
-    seen, following = [], first
+    seen, following, leaders = [], first, list[Led]()
     ahead, aborting = deque(sorted(aborted or (), key=lambda one: one[1])), set()
-    for batch, stored in _sound(place, raw, first):
+    for batch, stored, epoch in _sound(place, raw, first):
         while ahead and ahead[0][1] <= batch.base_offset:
             aborting.add(ahead.popleft()[0])
         if batch.is_control_batch:
@@ -102,11 +105,15 @@ def chunk(
         elif not (batch.is_transactional and batch.producer_id in aborting):
             seen.append(Batch(batch, stored))
         following = batch.next_offset
-    return Chunk(first, following, seen, len(raw), place, end)
+        if not leaders or leaders[-1].epoch != epoch:
+            leaders.append(Led(epoch, batch.base_offset))
+    return Chunk(first, following, seen, len(raw), place, end, tuple(leaders))
 
 
-def _sound(place: str, raw: bytes, first: int) -> Iterator[tuple[Any, memoryview]]:
-    """Each whole batch, parsed and as it is stored; the last one may be cut off. Raises UnavailableError.
+def _sound(place: str, raw: bytes, first: int) -> Iterator[tuple[Any, memoryview, int]]:
+    """Each whole batch, parsed and as it is stored, and who wrote it; the last one may be cut off.
+
+    Raises UnavailableError.
 
     The checksum leaves out a batch's first offset, length and format. They are held to what a broker answers: the
     first batch is the one with `first` in it or behind it, and none begins below the end of the one before.
@@ -115,7 +122,7 @@ def _sound(place: str, raw: bytes, first: int) -> Iterator[tuple[Any, memoryview
     try:
         memory = MemoryRecords(raw)
         while memory.has_next():
-            began, offset, length, written = at, *_HEAD.unpack_from(raw, at)
+            began, offset, length, epoch, written = at, *_HEAD.unpack_from(raw, at)
             if written != _FORMAT:  # the parser of older ones takes what is damaged for sizes
                 raise _damaged(place, f"the batch at offset {offset} is of format {written}, not {_FORMAT}")
             at += _LOG_OVERHEAD + length
@@ -124,7 +131,7 @@ def _sound(place: str, raw: bytes, first: int) -> Iterator[tuple[Any, memoryview
                 raise _damaged(place, f"the checksum of the batch at offset {offset} is wrong")
             if batch.next_offset <= following or (began and offset < following):
                 raise _damaged(place, f"the batch at offset {offset} is not one that comes at {following}")
-            yield batch, bytes_[began:at]
+            yield batch, bytes_[began:at], epoch
             following = batch.next_offset
     except ClientError as error:
         raise _damaged(place, f"the batch at byte {at} of an answer cannot be read ({error!r})") from None
@@ -149,8 +156,10 @@ def split(one: Chunk, offsets: int, stored: float = inf) -> tuple[Chunk, Chunk |
         bytes_ += len(batch.raw)
         if following - one.first >= offsets or bytes_ >= stored:
             size = one.size * count // len(one.batches)
-            head = Chunk(one.first, following, one.batches[:count], size, one.place)
-            return head, one._replace(first=following, batches=one.batches[count:], size=one.size - size)
+            led = sum(leader.first < following for leader in one.leaders)
+            head = Chunk(one.first, following, one.batches[:count], size, one.place, leaders=one.leaders[:led])
+            rest = one._replace(first=following, batches=one.batches[count:], size=one.size - size)
+            return head, rest._replace(leaders=one.leaders[max(led - 1, 0) :])
     return one, None
 
 

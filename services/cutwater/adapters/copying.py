@@ -22,6 +22,8 @@ _LEFT_OVER = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 """The client drops the others of a transaction when one is not taken, and may tell of them first."""
 _REASON_S = 3.0
 """How long it may tell only of records that it dropped, before they are written once more to learn why."""
+_TRIES = 3
+"""How often they are written to learn why: on a busy machine it may tell too late once more."""
 Headers = list[tuple[str, bytes | None]]
 
 
@@ -93,13 +95,13 @@ class CopyingWriter(TransactionalWriter):
         Where `proof` raises DivergenceError nothing is committed; neither where a topic does not take its records,
         which raises NotTakenError. Raises as `write_all` does.
         """
-        try:
-            self._copy_once(copies, proof)
-        except _UntoldError:  # which record it was comes to light when they are written once more
+        for left in reversed(range(_TRIES)):
             try:
                 self._copy_once(copies, proof)
-            except _UntoldError as error:
-                raise UnavailableError(str(error)) from None
+                return
+            except _UntoldError as error:  # which record it was comes to light when they are written once more
+                if not left:
+                    raise UnavailableError(str(error)) from None
 
     def _copy_once(self, copies: Sequence[Copies], proof: Callable[[], Sequence[Batch]]) -> None:
         self._reports = Reports()  # another one's records may still be told of

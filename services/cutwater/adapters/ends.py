@@ -4,93 +4,123 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Asked
-from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import TIMEOUT_S, failure, patiently
-from cutwater.adapters.reaching import another, made
+from cutwater.adapters.kafka import ANSWER_S, TIMEOUT_S, make_consumer, patiently
+from cutwater.adapters.reaching import another
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError
+from cutwater.core.evidence import UNKNOWN, Standing
+
+WRITTEN, COMMITTED = "read_uncommitted", "read_committed"
+_UNANSWERED = (
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,  # nothing was sent: there was no connection yet
+    KafkaError._TRANSPORT,
+    KafkaError._DESTROY_BROKER,
+)
+"""By a leader that has died, as far as this client knows: the next one may answer."""
 
 
 class Ends:
     """Asks for ends, over connections of its own that stay. Any thread may ask; they are answered one by one.
 
-    Each question raises UnavailableError when the brokers do not answer, or nobody leads a partition; UsageError
-    where a topic is not known for all of `patience_s`.
+    A consumer is asked, never an admin client: in librdkafka 2.16 a leader that becomes known just when the time
+    of `list_offsets` is over, or beside another such question, ends the process. Each question raises
+    UnavailableError when the brokers do not answer, or nobody leads a partition; UsageError where a topic is not
+    known for all of `patience_s`.
     """
 
     def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
-        self._patience_s = patience_s
-        self._make = partial(made, cluster, AdminClient, {})
-        self._admin: AdminClient = self._make()
-        # In librdkafka 2.16 two questions at once can end the process: what a client learns of the leaders of one
-        # question's partitions answers the other, and frees what that one's thread still sets up.
+        self._patience_s, self._answer_s = patience_s, min(patience_s, ANSWER_S)
+        self._make = {
+            isolation: partial(make_consumer, cluster, **{"isolation.level": isolation})
+            for isolation in (WRITTEN, COMMITTED)
+        }
+        self._consumers: dict[str, Consumer] = {}
+        """By what of open transactions they see; made once they are needed."""
         self._one_asks = threading.Lock()
 
     def of(self, topic: str, partitions: int) -> dict[int, int]:
         """The next offset of each partition: what has been written, in open transactions too."""
         places = [TopicPartition(topic, number) for number in range(partitions)]
-        found = self._patiently(places, IsolationLevel.READ_UNCOMMITTED)
+        found = self._patiently(places, WRITTEN)
         return {place.partition: end for place, end in found.items()}
 
     def written(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset of each: what has been written, in open transactions too."""
-        return self._patiently(places, IsolationLevel.READ_UNCOMMITTED) if places else {}
+        return self._patiently(places, WRITTEN) if places else {}
 
     def committed(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The end of each as `read_committed` sees it: an open transaction hides what follows it."""
-        return self._patiently(places, IsolationLevel.READ_COMMITTED) if places else {}
+        return self._patiently(places, COMMITTED) if places else {}
 
     def kept(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """First offset and end of each partition, open transactions included."""
         places = [TopicPartition(topic, number) for number in partitions]
-        starts = self._patiently(places, IsolationLevel.READ_UNCOMMITTED, OffsetSpec.earliest())
-        ends = self._patiently(places, IsolationLevel.READ_UNCOMMITTED)
+        starts = self._patiently(places, WRITTEN, OFFSET_BEGINNING)
+        ends = self._patiently(places, WRITTEN)
         return {place.partition: (starts[place], ends[place]) for place in places}
 
+    def standing(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Standing]:
+        """The next offset of each, open transactions included, and which leader told it."""
+        return self._told(places, WRITTEN) if places else {}
+
     def _patiently(
-        self, places: Sequence[TopicPartition], isolation: IsolationLevel, of: OffsetSpec | None = None
+        self, places: Sequence[TopicPartition], isolation: str, at: int = OFFSET_END
     ) -> dict[TopicPartition, int]:
+        return {place: one.end for place, one in self._told(places, isolation, at).items()}
+
+    def _told(
+        self, places: Sequence[TopicPartition], isolation: str, at: int = OFFSET_END
+    ) -> dict[TopicPartition, Standing]:
         named = sorted({place.topic for place in places})
+        with self._one_asks:
+            if isolation not in self._consumers:
+                self._consumers[isolation] = self._make[isolation]()
 
         def look() -> None:
             for topic in named:
                 with self._one_asks:
-                    self._admin.list_topics(topic, timeout=self._patience_s)
+                    self._consumers[isolation].list_topics(topic, timeout=self._answer_s)
 
         doing = f"reading the ends of {', '.join(named)}"
-        spec = of or OffsetSpec.latest()
         try:
-            return patiently(doing, lambda: self._ask(places, isolation, spec), look, self._patience_s)
+            return patiently(doing, lambda: self._ask(places, isolation, at), look, self._patience_s)
         except UnavailableError:
             with self._one_asks:
-                self._admin = another(self._admin, self._make)
+                self._consumers[isolation] = another(self._consumers[isolation], self._make[isolation])
             raise
 
-    def _ask(
-        self, places: Sequence[TopicPartition], isolation: IsolationLevel, of: OffsetSpec
-    ) -> dict[TopicPartition, int]:
+    def _ask(self, places: Sequence[TopicPartition], isolation: str, at: int) -> dict[TopicPartition, Standing]:
         with self._one_asks:
-            self._admin.poll(0)  # what it has said since the last question; nobody else asks it for that
-            asked = self._admin.list_offsets(
-                {Asked(*place): of for place in places},
-                isolation_level=isolation,
-                request_timeout=self._patience_s,
-            )
-            answers = {at: self._offset(at.topic, future) for at, future in asked.items()}
-        if unknown := [at for at, end in answers.items() if end < 0]:
-            # Seen on connections that break in the middle of an answer: no error, and no offset. Ask again.
-            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset is told of {unknown[0]}"))
-        return {TopicPartition(at.topic, at.partition): end for at, end in answers.items()}
+            consumer = self._consumers[isolation]
+            consumer.poll(0)  # what it has said since the last question; nobody else asks it for that
+            answers = self._answers(consumer, [Asked(*place, at) for place in places])
+        for one in answers:
+            if one.error is not None:
+                raise KafkaException(_passing(one.error))
+            if one.offset < 0:
+                # Seen on connections that break in the middle of an answer: no error, and no offset. Ask again.
+                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset is told of {one}"))
+        return {TopicPartition(one.topic, one.partition): _standing(one) for one in answers}
 
-    def _offset(self, topic: str, future: Future[Any]) -> int:
-        if (error := failure(future, f"reading the ends of {topic}", 2 * self._patience_s)) is not None:
-            raise error
-        return int(future.result(self._patience_s).offset)
+    def _answers(self, consumer: Consumer, asked: list[Asked]) -> list[Asked]:
+        try:
+            return list(consumer.offsets_for_times(asked, self._answer_s))
+        except KafkaException as error:
+            raise KafkaException(_passing(error.args[0])) from None
+
+
+def _passing(error: KafkaError) -> KafkaError:
+    """The error of a leader that does not answer is one of a leader that is not known: the next one may answer."""
+    return KafkaError(KafkaError.LEADER_NOT_AVAILABLE, error.str()) if error.code() in _UNANSWERED else error
+
+
+def _standing(told: Any) -> Standing:
+    return Standing(told.offset, UNKNOWN if told.leader_epoch is None else told.leader_epoch)

@@ -7,7 +7,7 @@ from typing import Any
 
 from cutwater.adapters.avro import MARKER, Codec, crc64
 from cutwater.adapters.registry import Registry
-from cutwater.core.compatibility import obstacles
+from cutwater.core.compatibility import reading
 from cutwater.core.errors import UsageError
 from cutwater.core.formats import AVRO, CONFLUENT, JSON, WriterSchema, confluent_header
 from cutwater.core.job import Job
@@ -32,10 +32,12 @@ def known_schemas(job: Job, registry: Registry | None) -> tuple[WriterSchema, ..
 
 
 def unreadable(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
-    """Known schemas whose events the job's own schema cannot read, and why: those events are undecodable."""
+    """Known schemas of whose events some or all are undecodable, and why: the query decides by the same."""
     lines = []
     for one in known:
-        lines += [f"schema {one.name}: {problem}" for problem in obstacles(one.schema, job.event_schema)]
+        found = reading(one.schema, job.event_schema)
+        lines += [f"schema {one.name}: {problem}; none of its events is taken" for problem in found.otherwise]
+        lines += [f"schema {one.name}: {problem}; events that hold it are not taken" for problem in found.unfit]
     return lines
 
 

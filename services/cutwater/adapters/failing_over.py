@@ -20,6 +20,7 @@ from cutwater.core.candidates import PARENT_DIGITS, Candidates
 from cutwater.core.chain import link
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.evidence import of_topics
 from cutwater.core.failover import (
     Again,
     Joined,
@@ -83,8 +84,12 @@ class FailingOver:
         self._now_ms = now_ms
         self.claims = Claims(cluster, job, region, now_ms)
 
-    def look(self) -> Found:
-        """What stands here. Raises UsageError where nothing has arrived, UnavailableError as `require_settled`."""
+    def look(self, patience_s: float | None = None) -> Found:
+        """What stands here. Raises UsageError where nothing has arrived, UnavailableError as `require_settled`.
+
+        `patience_s`: so long it waits for an open transaction of the mirror, which may be stuck beside dead ones:
+        how far the source is copied may be too low then. Once the mirror is fenced there is none.
+        """
         cluster, job, origin = self._cluster, self._job.name, self._origin
         arrival = self.arrival()
         if arrival is None:
@@ -97,7 +102,9 @@ class FailingOver:
         milestone = milestone_in(parent)
         newest = replicas.newest_milestone(cluster, job, origin) or milestone
         heard_ms = max(newest.committed_ms, replicas.last_heard_ms(cluster, job, origin))
-        return Found(arrival, parent, milestone, newest, heard_ms, self._copied(), self.released(), self._region)
+        return Found(
+            arrival, parent, milestone, newest, heard_ms, self._copied(patience_s), self.released(), self._region
+        )
 
     def arrival(self) -> Arrival | None:
         """The newest one. Raises UsageError where no mirror has run."""
@@ -170,13 +177,16 @@ class FailingOver:
             origin=self._origin,
             source_cut=begins_at(found.arrival, found.milestone, source, self._region, self._firsts(source)),
             changelog_cut=found.arrival.changelog_cut,
+            evidence=of_topics(found.arrival.evidence, {place.topic for place, _ in found.arrival.changelog_cut}),
             origin_cut=copied_up_to(found.copied, source, self._origin),
         )
 
     def prepare(self, copies: Replication) -> None:
         """The topics of the job in this region, its own source among them, with as many partitions as the copy."""
         count = partition_count(self._cluster, mirrored.from_origin(self._job.topic, self._origin))
-        specs = topics.owned(self._job.name, Generation(1, self._region), count, self._job.output)
+        specs = topics.owned(
+            self._job.name, Generation(1, self._region), count, self._job.output, self._job.lists_retention_ms
+        )
         own = [one for one in specs if not one.name.startswith(topics.changelog_prefix(self._job.name))]
         source = [] if self._exists(self._job.topic) else [topics.events(self._job.topic, count)]
         admin.ensure_topics(self._cluster, own + source, copies)
@@ -211,8 +221,9 @@ class FailingOver:
         require_placed(newest, mirrored.milestones_from(self._job.name, self._origin), targets)
         return found._replace(copied=copied)
 
-    def _copied(self) -> list[Mirrored]:
-        return list(replicas.positions(self._cluster, self._job.name).copies.get(self._origin, {}).values())
+    def _copied(self, patience_s: float | None = None) -> list[Mirrored]:
+        found = replicas.positions(self._cluster, self._job.name, patience_s)
+        return list(found.copies.get(self._origin, {}).values())
 
     def _last(self) -> Milestone | None:
         """The newest milestone of this region; None also where only a mirror has run here."""

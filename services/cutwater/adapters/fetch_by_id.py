@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from typing import Any
+from struct import Struct
+from typing import Any, NamedTuple
 
 from aiokafka.protocol.api import RequestStruct, Response
 from aiokafka.protocol.types import (
@@ -26,6 +27,10 @@ from aiokafka.protocol.types import (
 
 from cutwater.core.errors import UsageError
 
+_DIVERGING = 0
+"""The tag of it."""
+_EPOCH_AND_END = Struct(">iq")
+
 
 class _Uuid:
     @staticmethod
@@ -35,6 +40,14 @@ class _Uuid:
     @staticmethod
     def decode(data: BytesIO) -> bytes:
         return data.read(16)
+
+
+class Diverging(NamedTuple):
+    """Where the log of now leaves the one that was read (KIP-595)."""
+
+    epoch: int
+    end: int
+    """What the leaders up to that epoch wrote ends here."""
 
 
 class _Tagged(Schema):  # type: ignore[misc]
@@ -49,8 +62,17 @@ class _Tagged(Schema):  # type: ignore[misc]
         return tuple(found)
 
 
-def _array(*fields: tuple[str, Any]) -> Any:
-    return CompactArray(_Tagged(*fields))
+class _Partition(_Tagged):
+    """Of an answer. If the log has lost what was read, `Diverging` comes before the records."""
+
+    def decode(self, data: BytesIO) -> tuple[Any, ...]:
+        *found, records = Schema.decode(self, data)
+        told = TaggedFields.decode(data).get(_DIVERGING)
+        return (*found, *([Diverging(*_EPOCH_AND_END.unpack_from(told))] if told else []), records)
+
+
+def _array(*fields: tuple[str, Any], of: type[_Tagged] = _Tagged) -> Any:
+    return CompactArray(of(*fields))
 
 
 class Answer(Response):  # type: ignore[misc]
@@ -74,6 +96,7 @@ class Answer(Response):  # type: ignore[misc]
                         ("aborted_transactions", _array(("producer_id", Int64), ("first_offset", Int64))),
                         ("preferred_read_replica", Int32),
                         ("message_set", CompactBytes),
+                        of=_Partition,
                     ),
                 ),
             ),
@@ -125,13 +148,16 @@ class FetchById:
         max_bytes: int,
         isolation_level: int,
         topic_id: str,
-        partitions: Sequence[tuple[int, int, int]],
+        partitions: Sequence[tuple[int, int, int, int]],
     ) -> None:
-        """`topic_id`: as confluent-kafka writes it. `partitions`: each with its offset and the most bytes."""
+        """`topic_id`: as confluent-kafka writes it.
+
+        `partitions`: each with its offset, the epoch of the leader that wrote what lies below, and the most bytes.
+        """
         self._bounds = max_wait_ms, min_bytes, max_bytes, isolation_level
         self._topic_id = base64.b64decode(f"{topic_id}==", validate=True)
         # Of the leader nothing is known, and the reader is no replica.
-        self._partitions = [(number, -1, first, -1, -1, most) for number, first, most in partitions]
+        self._partitions = [(number, -1, first, epoch, -1, most) for number, first, epoch, most in partitions]
 
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> Question:
         """For a broker that takes these versions. Raises UsageError where it is too old."""

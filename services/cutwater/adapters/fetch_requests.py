@@ -10,10 +10,11 @@ from confluent_kafka import KafkaError
 
 from cutwater.adapters import batches
 from cutwater.adapters.batches import Chunk
-from cutwater.adapters.fetch_by_id import FetchById
+from cutwater.adapters.fetch_by_id import Diverging, FetchById
 from cutwater.adapters.fetch_way import Way
 from cutwater.adapters.kafka import TIMEOUT_S, raise_read_error
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import ProtocolError, UnavailableError
+from cutwater.core.evidence import UNKNOWN
 
 QUEUED_BYTES = 16 << 20
 """Kept ahead of the reader, of all partitions together and as stored; besides, one answer of each broker."""
@@ -24,20 +25,28 @@ _WAIT_MS = 50
 _READ_COMMITTED = 1
 
 
+def lost_tail(place: str, position: int, epoch: int, end: int) -> ProtocolError:
+    """What was read below the position is not there any more, or something else is."""
+    return ProtocolError(
+        f"{place} has lost its end: up to offset {position} was read, of the leader of epoch {epoch}, and of that "
+        f"one nothing stands from offset {end} on. Acknowledged records are gone, or others are in their place"
+    )
+
+
 class Requests:
     """Those for one topic; with its identity, if any, for that very one."""
 
     def __init__(self, topic: str, topic_id: str) -> None:
         self._topic, self._topic_id = topic, topic_id
 
-    def made(self, asked: Mapping[int, int]) -> FetchRequest | FetchById:
-        """For these partitions, each from an offset on."""
+    def made(self, asked: Mapping[int, int], epochs: Mapping[int, int]) -> FetchRequest | FetchById:
+        """For these partitions, each from an offset on, below which the leader of an epoch has written last."""
         most = min(PARTITION_BYTES, QUEUED_BYTES // len(asked))
-        partitions = [(partition, first, most) for partition, first in asked.items()]
         bounds = _WAIT_MS, 1, QUEUED_BYTES, _READ_COMMITTED
         if self._topic_id:
-            return FetchById(*bounds, self._topic_id, partitions)
-        return FetchRequest(*bounds, [(self._topic, partitions)])
+            known = [(one, first, epochs.get(one, UNKNOWN), most) for one, first in asked.items()]
+            return FetchById(*bounds, self._topic_id, known)
+        return FetchRequest(*bounds, [(self._topic, [(one, first, most) for one, first in asked.items()])])
 
     def told(self, answer: tuple[Any, ...], asked: int, way: Way, now_s: float) -> Chunk | None:
         """What a broker says of one partition; None where somebody else may know, or the same one soon.
@@ -50,6 +59,8 @@ class Requests:
             return None
         # Since version 5 the start of the log stands before the aborted ones, since 11 a replica behind.
         aborted = next((one for one in more if isinstance(one, list)), None)
+        if diverging := next((one for one in more if isinstance(one, Diverging)), None):
+            raise lost_tail(f"{self._topic}/{partition}", asked, way.epoch, diverging.end)
         return batches.chunk(f"{self._topic}/{partition}", raw, asked, aborted, high)
 
     def unknown(self, partition: int, why: str) -> UnavailableError:

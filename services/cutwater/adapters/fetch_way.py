@@ -9,6 +9,8 @@ from math import inf
 from cutwater.adapters import batches
 from cutwater.adapters.batches import Chunk
 from cutwater.adapters.kafka import TIMEOUT_S
+from cutwater.core.evidence import UNKNOWN
+from cutwater.core.leaders import joined
 
 PIECE = 2_000
 """Offsets of a partition that are made records at a time, and what the batch has besides."""
@@ -19,6 +21,8 @@ class Way:
     """One partition's. Each has clocks of its own: what others are answered says nothing about it."""
 
     position: int
+    epoch: int = UNKNOWN
+    """Of the leader that wrote the last batch below the position, as far as one has come."""
     paused: bool = False
     chunks: deque[Chunk] = field(default_factory=deque)
     size: int = 0
@@ -29,11 +33,14 @@ class Way:
 
     def put(self, one: Chunk) -> None:
         self.position = one.following
+        self.epoch = one.leaders[-1].epoch if one.leaders else self.epoch
         if one.batches or not self.chunks:
             self.chunks.append(one)
             self.size += one.size
         else:  # one answer after the other may hold nothing: the queue must not grow by them
-            self.chunks[-1] = self.chunks[-1]._replace(following=one.following, end=one.end)
+            last = self.chunks[-1]
+            leaders = joined(last.leaders, one.leaders)
+            self.chunks[-1] = last._replace(following=one.following, end=one.end, leaders=leaders)
 
     def take(self, bytes_max: float = inf) -> Chunk:
         one, rest = batches.split(self.chunks.popleft(), PIECE, bytes_max)

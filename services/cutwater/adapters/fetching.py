@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
+from types import MappingProxyType
 from typing import Any
 
 from aiokafka.errors import KafkaError as ClientError
@@ -23,6 +24,7 @@ from cutwater.adapters.fetch_client import CLOSE_S, PAUSE_S, Clients, ReadingCli
 from cutwater.adapters.fetch_requests import QUEUED_BYTES, Requests
 from cutwater.adapters.fetch_way import Way
 from cutwater.core.errors import CutwaterError, UsageError
+from cutwater.core.evidence import UNKNOWN
 
 ANSWER_S = 40.0
 """For a connection, and for an answer: one may be of QUEUED_BYTES, over a thin line between two regions."""
@@ -62,10 +64,14 @@ class Fetcher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._nudge = asyncio.Event()
 
-    def assign(self, firsts: Mapping[int, int]) -> None:
-        """Read these partitions from these offsets on; what came of others, or before, is forgotten."""
+    def assign(self, firsts: Mapping[int, int], epochs: Mapping[int, int] = MappingProxyType({})) -> None:
+        """Read these partitions from these offsets on; what came of others, or before, is forgotten.
+
+        `epochs`: of the leader that wrote what lies below the offset, where that is known and the topic's identity
+        is given. A log that has lost some of it since is told by `take`.
+        """
         with self._changed:
-            self._ways = {partition: Way(first) for partition, first in firsts.items()}
+            self._ways = {one: Way(first, epochs.get(one, UNKNOWN)) for one, first in firsts.items()}
             self._failure = None
         if self._thread is None:
             self._thread = threading.Thread(target=self._live, name=f"fetch {self._topic}", daemon=True)
@@ -83,10 +89,10 @@ class Fetcher:
 
         `bytes_max`: as stored, about: a batch may come on top.
 
-        Raises ProtocolError where an offset is no longer kept; UsageError where we may not read; UnavailableError
-        where the topic is gone, or what came is damaged. Nothing is lost by it: the next call hands out what has
-        come, and what failed is asked for again, from where it stood. Brokers that are away raise nothing: it goes
-        on when they are back.
+        Raises ProtocolError where an offset is no longer kept, or what was read below it is lost; UsageError where
+        we may not read; UnavailableError where the topic is gone, or what came is damaged. Nothing is lost by it:
+        the next call hands out what has come, and what failed is asked for again, from where it stood. Brokers
+        that are away raise nothing: it goes on when they are back.
         """
         with self._changed:
             self._changed.wait_for(lambda: self.told, timeout_s)
@@ -212,8 +218,9 @@ class Fetcher:
 
     async def _fetch(self, client: ReadingClient, node: int, ways: Mapping[int, Way]) -> None:
         asked = {partition: way.position for partition, way in ways.items()}
+        epochs = {partition: way.epoch for partition, way in ways.items()}
         try:
-            answer = await client.send(node, self._requests.made(asked))
+            answer = await client.send(node, self._requests.made(asked, epochs))
             if code := getattr(answer, "error_code", 0):  # of the whole answer, since version 7
                 raise for_code(code)
         except UsageError as error:

@@ -74,7 +74,13 @@ def parent_of(claim: Claim) -> Milestone:
     if not claim.origin:
         return record
     # Nothing of that region's barriers was copied: the candidate's signaller begins with its own.
-    return replace(record, source_cut=claim.source_cut, changelog_cut=claim.changelog_cut, barriers_position=0)
+    return replace(
+        record,
+        source_cut=claim.source_cut,
+        changelog_cut=claim.changelog_cut,
+        barriers_position=0,
+        evidence=claim.evidence,
+    )
 
 
 def parents_needed(cluster: Cluster, job: str, generation: Generation) -> frozenset[int]:

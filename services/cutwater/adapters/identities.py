@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from functools import partial
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import TIMEOUT_S, explain, failure
+from cutwater.adapters.kafka import ANSWER_S, TIMEOUT_S, explain, failure
 from cutwater.adapters.reaching import another, made
 from cutwater.core.errors import UnavailableError
 
@@ -26,7 +27,7 @@ class Identities:
     """Asks for identities, over connections that stay."""
 
     def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
-        self._patience_s = patience_s
+        self._patience_s, self._answer_s = patience_s, min(patience_s, ANSWER_S)
         # A connection that answers nothing is given up a little later than the question: not after a minute.
         settings = {"log_level": 5, "socket.timeout.ms": int(2_000 * patience_s)}
         self._make = partial(made, cluster, AdminClient, settings)
@@ -36,21 +37,24 @@ class Identities:
         """Those that exist. Raises UnavailableError where the brokers do not answer."""
         if not names:
             return {}
-        try:
-            return self._ask(names)
-        except UnavailableError:
-            self._admin = another(self._admin, self._make)
-            raise
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return self._ask(names)
+            except UnavailableError:
+                self._admin = another(self._admin, self._make)  # the old one may wait for a broker that has died
+                if time.monotonic() > deadline:
+                    raise
 
     def _ask(self, names: Collection[str]) -> dict[str, Identity]:
         admin = self._admin  # another thread may replace it meanwhile
         admin.poll(0)
-        asked = admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._patience_s)
+        asked = admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._answer_s)
         found = {}
         for name, future in asked.items():
-            error = failure(future, f"describing topic {name}", 2 * self._patience_s)
+            error = failure(future, f"describing topic {name}", 2 * self._answer_s)
             if error is None:
-                one = future.result(self._patience_s)
+                one = future.result(self._answer_s)
                 found[name] = Identity(str(one.topic_id), len(one.partitions))
             elif error.args[0].code() not in _ABSENT:
                 raise explain(error, f"describing topic {name}")

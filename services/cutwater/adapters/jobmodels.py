@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from cutwater.core.formats import CONFLUENT
 from cutwater.core.hints import shown
-from cutwater.core.rejection import MAX_EVENT_BYTES
+from cutwater.core.rejection import MAX_BEHIND_MS, MAX_EVENT_BYTES
 from cutwater.core.shards import MAX_SHARDS
 from cutwater.core.topics import LISTED_BYTES_MAX
 
@@ -116,6 +116,12 @@ class SourceModel(Model):
         "", max_length=300, description="confluent: the subject of the events' schemas; default `<topic>-value`."
     )
 
+    repeated_names: Literal["last", "reject"] = Field(
+        "last",
+        description="json: of a name that stands twice in an object the last value counts (last), or the event "
+        "is rejected (reject).",
+    )
+
     @property
     def subject_of_topic(self) -> str:
         """The subject, where there is one to look in."""
@@ -208,6 +214,22 @@ class JobModel(Model):
         86_400_000,
         description="An event time further ahead of its Kafka record's timestamp is rejected; default 1d.",
     )
+    max_behind: Duration = Field(
+        MAX_BEHIND_MS,
+        description="An event time further behind its Kafka record's timestamp is rejected; default 14600d, forty "
+        "years, which finds seconds in a field of milliseconds. Not asked of records dated after 2286.",
+    )
+    max_jump: Duration | None = Field(
+        None,
+        description="An event time further than this ahead of all others is rejected, and closes no window: one "
+        "with a gap of more than this between it and all that were there. Set it longer than the source is ever "
+        "silent, or nothing behind that is used. With it each epoch is read twice; by default none is held.",
+    )
+    lists_retention: Duration | None = Field(
+        None,
+        description="How long the lists of dead letters and late events keep an entry; by default for ever. "
+        "Longer than you take to replay dead letters.",
+    )
     max_event_bytes: Count = Field(
         MAX_EVENT_BYTES, le=LISTED_BYTES_MAX, description="An event with a larger value is rejected."
     )
@@ -223,7 +245,7 @@ class JobModel(Model):
         100_000, le=MAX_EVENTS_PER_EPOCH, description="At most so many events in one epoch."
     )
     shuffle_partitions: Count = Field(
-        2, le=10_000, description="Spark's state partitions: fixed by the first epoch."
+        2, le=10_000, description="Spark's state partitions: fixed for a generation by its first epoch."
     )
 
 

@@ -12,6 +12,7 @@ from cutwater.core.compatibility import obstacles
 from cutwater.core.errors import UsageError
 from cutwater.core.formats import AVRO, JSON, EventFormat
 from cutwater.core.hints import closest, listed, shown
+from cutwater.core.inference import alike_but_for_case
 from cutwater.core.jsonevents import json_fields
 from cutwater.core.measures import TIMES, FieldType
 
@@ -58,6 +59,12 @@ def field_types(schema: Mapping[str, Any]) -> dict[str, FieldType]:
     reserved = sorted(field["name"] for field in schema["fields"] if field["name"].startswith("__"))
     if reserved:
         raise UsageError(f"the schema's fields {listed(reserved)} begin with two underscores, as ours do")
+    if alike := alike_but_for_case(field["name"] for field in schema["fields"]):
+        raise UsageError(
+            f"the schema's fields {listed(alike)} differ in case alone, and Spark does not tell them apart: leave "
+            "all but one out of the schema (fields that it does not name are passed over), or rename them there "
+            "with an alias"
+        )
     return {field["name"]: _field_type(field["type"]) for field in schema["fields"]}
 
 

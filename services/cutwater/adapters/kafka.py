@@ -34,6 +34,7 @@ from cutwater.core.errors import (
     UnavailableError,
     UsageError,
 )
+from cutwater.core.topics import ROW_BYTES_MAX
 
 T = TypeVar("T")
 TIMEOUT_S = 20.0
@@ -48,7 +49,7 @@ _NOT_ALLOWED = frozenset(
 )
 
 _UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
-_PASSING = _UNKNOWN | {
+PASSING = _UNKNOWN | {
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.FENCED_LEADER_EPOCH,
@@ -64,6 +65,9 @@ _FIRST_AND_END = (OFFSET_BEGINNING, OFFSET_END)
 _PAUSE_S, _PAUSE_S_MAX = 0.1, 0.4
 _LOOK_S, _ANEW_S = 1.0, 5.0
 _ASK_S = 3.0
+ANSWER_S = 4.0
+"""So long one answer is waited for where another client, or another leader, may give it: one that has died never
+does."""
 
 
 class Batch(NamedTuple):
@@ -111,24 +115,29 @@ def patiently(doing: str, ask: Callable[[], T], look: Callable[[], Any], patienc
     """The answer to a question; asked again, for a bounded time, where the leader of a partition is not known yet.
 
     `look` lets the client learn of the topic anew: librdkafka goes on for minutes with what it was told in such a
-    moment. Raises as `explain` does: UsageError for a topic that is unknown for all that time.
+    moment. Raises as `explain` does: UsageError for a topic that is unknown for all that time. Where nobody
+    answers `look` either, that is said: a client without brokers knows of no topic.
     """
     deadline, pause_s = time.monotonic() + patience_s, _PAUSE_S
+    unheard: KafkaException | None = None
     while True:
         try:
             return ask()
         except KafkaException as error:
-            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
-                raise explain(error, doing) from None
+            if error.args[0].code() not in PASSING or time.monotonic() > deadline:
+                raise explain(unheard or error, doing) from None
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
-            _look(look)
+            unheard = _look(look)
 
 
-def _look(ask: Callable[[], Any]) -> None:
-    """Have the client learn of a topic. Where the brokers are away, what follows finds that out."""
-    with suppress(KafkaException):
+def _look(ask: Callable[[], Any]) -> KafkaException | None:
+    """Have the client learn of a topic. Where the brokers are away, the error."""
+    try:
         ask()
+    except KafkaException as error:
+        return error
+    return None
 
 
 def wait_for_broker(cluster: Cluster, timeout_s: float) -> None:
@@ -327,6 +336,7 @@ class TransactionalWriter:
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "acks": "all",
                 "linger.ms": 0,
+                "message.max.bytes": ROW_BYTES_MAX,
                 # It lies idle between two writes; and a line that comes while the client raises a fatal error
                 # makes CPython report a SystemError instead of it: who is fenced would not be told so.
                 **QUIET,

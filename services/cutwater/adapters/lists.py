@@ -21,7 +21,18 @@ from cutwater.core import topics
 from cutwater.core.ancestry import Accounts, Ancestry
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.listing import Choice, LatePair, Letter, Listed, Place, carried, choose
+from cutwater.core.listing import (
+    FIELD_HEADER,
+    HEAD_BYTES,
+    RULE_HEADER,
+    Choice,
+    LatePair,
+    Letter,
+    Listed,
+    Place,
+    carried,
+    choose,
+)
 from cutwater.core.records import Claim, Milestone
 
 ENTRIES_MAX = 2_000_000
@@ -37,23 +48,32 @@ def dead_letters(cluster: Cluster, job: str, generation: Generation | None = Non
 
     Raises UsageError for a generation that the job does not have.
     """
-    entries, accounts = _read(
-        cluster, job, generation, topics.dead_letters(job), "dead_letter", lambda one: one.rejected, _letter
-    )
+    topic = topics.dead_letters(job)
+    entries, accounts = _read(cluster, job, generation, topic, "dead_letter", lambda one: one.rejected, _letter)
     marks = {one.event: one.replayed for _, one in entries if one.replayed}
-    found = _counted(entries, accounts)
+    found = _counted(entries, accounts, _forgetful(cluster, topic))
     return replace(found, entries=carried(found.entries, marks))
 
 
 def late_pairs(cluster: Cluster, job: str, generation: Generation | None = None) -> Choice[LatePair]:
     """The late (event, window) pairs that the milestones of a generation's line account for; as `dead_letters`."""
     topic = topics.late(job)
-    return _counted(*_read(cluster, job, generation, topic, "late", lambda one: one.late, _late_pair))
+    found = _read(cluster, job, generation, topic, "late", lambda one: one.late, _late_pair)
+    return _counted(*found, _forgetful(cluster, topic))
 
 
-def _counted(entries: list[tuple[Listed, T]], accounts: Accounts) -> Choice[T]:
-    found = choose(entries, accounts.told)
-    return Choice(found.entries, [*accounts.problems, *found.problems], accounts.elsewhere)
+def _counted(entries: list[tuple[Listed, T]], accounts: Accounts, forgetful: bool) -> Choice[T]:
+    found = choose(entries, accounts.told, forgetful)
+    return Choice(found.entries, [*accounts.problems, *found.problems], [*accounts.elsewhere, *found.elsewhere])
+
+
+def _forgetful(cluster: Cluster, topic: str) -> bool:
+    """Has its retention deleted records? Asked once it was read: what goes meanwhile is not called missing."""
+    consumer = make_consumer(cluster)
+    try:
+        return any(bounds(consumer, topic, one)[0] > 0 for one in range(partition_count(cluster, topic)))
+    finally:
+        consumer.close()
 
 
 def _read(
@@ -108,6 +128,7 @@ def place_of(record: Record) -> Place:
 
 def _letter(message: Message, key: Record, value: Record, by: Listed) -> Letter:
     event = value["event_value"]
+    flaw = {name: bytes(one or b"").decode("utf-8", "replace") for name, one in message.headers() or ()}
     return Letter(
         event=place_of(key),
         by=by,
@@ -117,6 +138,9 @@ def _letter(message: Message, key: Record, value: Record, by: Listed) -> Letter:
         written_ms=value["event_written_ms"],
         replayed=place_of(value["replayed"]) if value["replayed"] else None,
         at=(message.partition(), message.offset()),
+        field=flaw.get(FIELD_HEADER),
+        rule=flaw.get(RULE_HEADER),
+        head=None if event is None else bytes(event[:HEAD_BYTES]),
     )
 
 

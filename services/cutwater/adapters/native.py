@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cutwater.adapters.batches import Section
 
-INTERFACE = 1
+INTERFACE = 2
 """What is called here; a module of another one is not used."""
 
 
@@ -46,11 +46,9 @@ def usable() -> bool:
     return _module() is not None
 
 
-def new_rows(
-    key_header: bytes, value_header: bytes, writers: bytes, own: bytes, rows_max: int, bytes_max: int
-) -> Rows:
+def new_rows(key_header: bytes, value_header: bytes, own: bytes, rows_max: int, bytes_max: int) -> Rows:
     """Only where it is usable."""
-    rows: Rows = _module().Rows(key_header, value_header, writers, own, rows_max, bytes_max)
+    rows: Rows = _module().Rows(key_header, value_header, own, rows_max, bytes_max)
     return rows
 
 

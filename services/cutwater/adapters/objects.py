@@ -22,7 +22,7 @@ from obstore.store import LocalStore, from_url
 
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import CutwaterError, MachineError, UnavailableError, UsageError
-from cutwater.core.snapshots import Stored
+from cutwater.core.snapshots import Stored, Unusable
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 CHUNK_BYTES = 8 << 20
@@ -86,7 +86,7 @@ class Objects:
         return True
 
     def read(self, name: str, bytes_max: int) -> bytes | None:
-        """A small object; None where there is none. Raises UnavailableError for one that is too large."""
+        """A small object; None where there is none. Raises Unusable for one that is too large."""
         with self._told(f"reading {name}"):
             try:
                 found = obstore.get(self._store, name)
@@ -95,9 +95,7 @@ class Objects:
                     raise
                 return None
             if found.meta["size"] > bytes_max:
-                raise UnavailableError(
-                    f"{self.place}: {name} is larger than anything of ours: {found.meta['size']}"
-                )
+                raise Unusable(f"{name} is larger than anything of ours: {found.meta['size']:,} bytes")
             return bytes(found.bytes())
 
     def size(self, name: str) -> int | None:

@@ -10,6 +10,7 @@ from cutwater.adapters.clientlog import QUIET
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.kafka import make_consumer, read_range
+from cutwater.adapters.witness import Witness
 from cutwater.core import topics
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import UsageError
@@ -26,7 +27,7 @@ def unheld(cluster: Cluster, job: str, parent: Milestone, region: str, now_ms: C
         kept = kept_behind(cluster, parent.changelog_cut)
     except UsageError as error:  # it was asked for long enough
         return f"its changelog is not here ({error})"
-    if why := lost(parent, kept):
+    if why := lost(parent, kept) or "; ".join(Witness(cluster).lost(parent.evidence, parent.changelog_cut)):
         return why
     if not may_be_overtaken(parent, now_ms()):
         return ""

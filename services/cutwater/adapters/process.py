@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,9 +17,11 @@ from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.logs import configure
 from cutwater.adapters.settings import Settings, load_settings
 from cutwater.adapters.waiting import await_brokers
-from cutwater.core.errors import CutwaterError, UsageError
+from cutwater.core.errors import CutwaterError, UnexpectedError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.printable import printable_lines
+
+_NOT_OTHERS = 0o007
 
 
 class Service(Protocol):
@@ -53,12 +57,25 @@ def promoted_job(job: Job, settings: Settings, log: Any) -> tuple[Job, Settings]
     return working_for(job, settings)
 
 
-def run_service(name: str, build: Build, found: WorkingFor = promoted_job) -> int:
+def keep_private() -> None:
+    """What this process writes from now on holds rows, logs and offsets: nothing for everybody on the machine."""
+    os.umask(os.umask(_NOT_OTHERS) | _NOT_OTHERS)
+
+
+def run_service(
+    name: str,
+    build: Build,
+    found: WorkingFor = promoted_job,
+    foreseen: tuple[type[Exception], ...] = (),
+) -> int:
     """Build a service for the job file on the command line and run it until SIGTERM or Ctrl-C.
 
-    Returns the exit code; an error is one line on standard error, or of the log where that is JSON.
+    Returns the exit code; an error is one line on standard error, or of the log where that is JSON. Of one that
+    is no CutwaterError all is told, since it is a fault of ours. `foreseen`: those of a library that the caller
+    tells, and that are raised.
     """
     told: Any = None
+    keep_private()
     try:
         if len(sys.argv) != 2:
             raise UsageError("give exactly one argument: the job file")
@@ -76,4 +93,13 @@ def run_service(name: str, build: Build, found: WorkingFor = promoted_job) -> in
         else:
             told.error("ended", error=str(error), exit_code=error.exit_code)
         return error.exit_code
+    except foreseen:
+        raise
+    except Exception as error:
+        code = UnexpectedError.exit_code
+        if told is None:
+            traceback.print_exc()
+        else:
+            told.error("ended", error=repr(error), exit_code=code, traceback=traceback.format_exc())
+        return code
     return 0

@@ -13,11 +13,10 @@ import fastavro
 from cutwater.adapters.avro import HEADER_BYTES, MARKER, Codec, load_schema, schema_folder
 from cutwater.adapters.sampling import Sample
 from cutwater.core.errors import UsageError
+from cutwater.core.formats import AVRO, CONFLUENT, CONFLUENT_HEADER_BYTES, JSON, JSON_SCHEMA, confluent_numbers
 from cutwater.core.inference import parse_event
 from cutwater.core.proposal import Row
 
-AVRO, CONFLUENT, JSON = "avro", "confluent", "json"
-_CONFLUENT_HEADER_BYTES = 5
 _SCHEMA_FILES_MAX = 1_000
 
 
@@ -45,6 +44,8 @@ def recognise(samples: Sequence[Sample], topic: str, schema: Path | None, folder
     format_ = _most(_format(value) for value in values)
     if format_ == JSON:
         return _decoded(JSON, samples, parse_event, None, None)
+    if format_ == JSON_SCHEMA:
+        raise UsageError(f"topic {topic}, schemas {_numbers(samples)} of a registry: a record {JSON_SCHEMA}")
     if format_ == CONFLUENT:
         return _confluent(samples, topic, schema)
     if format_ == AVRO:
@@ -59,8 +60,8 @@ def recognise(samples: Sequence[Sample], topic: str, schema: Path | None, folder
 def _format(value: bytes) -> str:
     if value.startswith(MARKER):
         return AVRO
-    if value[:1] == b"\x00" and len(value) > _CONFLUENT_HEADER_BYTES:
-        return CONFLUENT
+    if value[:1] == b"\x00" and len(value) > CONFLUENT_HEADER_BYTES:
+        return JSON_SCHEMA if parse_event(value[CONFLUENT_HEADER_BYTES:]) is not None else CONFLUENT
     return JSON if parse_event(value) is not None else ""
 
 
@@ -95,18 +96,22 @@ def _files(folder: Path) -> list[Path]:
 
 def _confluent(samples: Sequence[Sample], topic: str, schema: Path | None) -> Recognised:
     if schema is None:
-        numbers = sorted({int.from_bytes(one.value[1:5], "big") for one in samples if one.value})[:5]
         raise UsageError(
-            f"topic {topic} has a schema registry's framing (schemas {', '.join(map(str, numbers))}): give the "
+            f"topic {topic} has a schema registry's framing (schemas {_numbers(samples)}): give the "
             "newest schema of its subject with --schema FILE"
         )
     found = load_schema(schema)
     parsed = fastavro.parse_schema(found)
 
     def decode(value: bytes) -> Any:
-        return fastavro.schemaless_reader(io.BytesIO(value[_CONFLUENT_HEADER_BYTES:]), parsed, None)
+        return fastavro.schemaless_reader(io.BytesIO(value[CONFLUENT_HEADER_BYTES:]), parsed, None)
 
     return _decoded(CONFLUENT, samples, _safely(decode), found, schema)
+
+
+def _numbers(samples: Sequence[Sample]) -> str:
+    """Of the first few schemas."""
+    return ", ".join(map(str, sorted(confluent_numbers(one.value for one in samples))[:5]))
 
 
 def _safely(decode: Callable[[bytes], Any]) -> Callable[[bytes], dict[str, Any] | None]:

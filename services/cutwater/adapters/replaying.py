@@ -84,7 +84,8 @@ class Replayer:
             for letter, record in records:
                 mark = {**gone[letter.event]._asdict(), "at_ms": at_ms}
                 value = self._codec.encode({**self._codec.decode(record.value()), "replayed": mark})
-                self._producer.produce(self._topic, key=record.key(), value=value, partition=letter.at[0])
+                at = {"partition": letter.at[0], "headers": record.headers() or []}
+                self._producer.produce(self._topic, key=record.key(), value=value, **at)
         except BaseException:
             self._producer.abort_transaction(TIMEOUT_S)
             raise

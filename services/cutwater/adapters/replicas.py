@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 
 from cutwater.adapters import streams, wire
@@ -15,6 +16,8 @@ from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import DivergenceError
 from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering, place_of, renewed
 from cutwater.core.records import Milestone, Release
+
+_LOOK_S = 0.1
 
 
 class Positions:
@@ -59,23 +62,34 @@ class Positions:
         self.copies.get(origin, {}).pop(place, None)
 
 
-def records(cluster: Cluster, job: str) -> Iterator[tuple[bytes, bytes | None]]:
-    """Key and value of everything on the positions topic."""
+def records(cluster: Cluster, job: str, patience_s: float | None = None) -> Iterator[tuple[bytes, bytes | None]]:
+    """Key and value of everything on the positions topic.
+
+    Waits for an open transaction to end, which a mirror beside dead brokers holds for as long as Kafka lets it;
+    with `patience_s` no longer than that, and then what is behind it is left out.
+    """
     topic, consumer = mirrored.positions(job), make_consumer(cluster)
     try:
-        low, _ = bounds(consumer, topic, 0)
+        low, seen = bounds(consumer, topic, 0)
         # Not as far as committed records are seen: another slot's open transaction hides those that follow it.
         high = Ends(cluster).of(topic, 1)[0]
+        until_s = None if patience_s is None else time.monotonic() + patience_s
+        while until_s is not None and seen < high:
+            if time.monotonic() >= until_s:
+                high = seen
+                break
+            time.sleep(_LOOK_S)
+            _, seen = bounds(consumer, topic, 0)
         for message in read_range(consumer, topic, 0, low, high) if low < high else ():
             yield bytes(message.key() or b""), message.value()
     finally:
         consumer.close()
 
 
-def positions(cluster: Cluster, job: str) -> Positions:
-    """As they are now."""
+def positions(cluster: Cluster, job: str, patience_s: float | None = None) -> Positions:
+    """As they are now; `patience_s` as in `records`."""
     found = Positions()
-    for key, value in records(cluster, job):
+    for key, value in records(cluster, job, patience_s):
         found.take(key, value)
     return found
 

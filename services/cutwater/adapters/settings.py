@@ -222,10 +222,26 @@ class Settings(BaseSettings):
         300_000,
         ge=1_000,
         le=86_400_000,
-        description="How far back dead letters, skew, growing drift and fenced writers are looked at, ms.",
+        description="How far back dead letters, late events, skew, growing drift and fenced writers count, ms.",
     )
     watch_dead_letters: int = Field(
         10, ge=1, le=10**9, description="So many dead letters within the window raise an alert."
+    )
+    show_payloads: bool = Field(
+        True,
+        description="Whether lists of dead letters show the first 200 bytes of each event; 0 where they may not.",
+    )
+    watch_late: int = Field(
+        1_000,
+        ge=1,
+        le=10**12,
+        description="So many (event, window) pairs that came too late within the window raise an alert.",
+    )
+    watch_late_share: float = Field(
+        0.01,
+        gt=0,
+        le=1,
+        description="And so does this share of all pairs, if they are ten at least.",
     )
     watch_view_url: str = Field(
         "",
@@ -241,6 +257,21 @@ class Settings(BaseSettings):
     )
     api_token: SecretStr = Field(
         SecretStr(""), description="Token that the HTTP API asks for (Authorization: Bearer); none where empty."
+    )
+    metrics_token: SecretStr = Field(
+        SecretStr(""),
+        description="Token that the metrics ports ask for (Authorization: Bearer), and that the HTTP API's "
+        "/metrics takes, too; none where empty.",
+    )
+    api_hosts: str = Field(
+        "",
+        description="Names, comma separated, by which an HTTP port that asks for no token may be asked beside its "
+        "addresses and localhost: a proxy's in front of it.",
+    )
+    api_by_proxy: bool = Field(
+        False,
+        description="Reach the HTTP API through the proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY name. It sees "
+        "the token.",
     )
     spark_master: str = Field("local[*]", description="Spark master of the driver.")
     spark_jars: str = Field("", description="The connectors' jars, comma separated; 'cutwater up' fills it in.")
@@ -319,7 +350,7 @@ class Settings(BaseSettings):
     registry_password: SecretStr = Field(SecretStr(""), description="Password for the schema registry.")
     log_json: bool = Field(False, description="Logs as JSON lines, on standard output.")
 
-    @field_validator("api_token")
+    @field_validator("api_token", "metrics_token")
     @classmethod
     def _fits_a_header(cls, value: SecretStr) -> SecretStr:
         if value.get_secret_value() and not TOKEN.fullmatch(value.get_secret_value()):
@@ -336,6 +367,11 @@ class Settings(BaseSettings):
         """What a client of the HTTP API sends."""
         token = self.api_token.get_secret_value()
         return {"Authorization": f"Bearer {token}"} if token else {}
+
+    @property
+    def api_names(self) -> frozenset[str]:
+        """By which the HTTP ports are known, beside their addresses."""
+        return frozenset(one.strip() for one in self.api_hosts.split(",") if one.strip())
 
     @property
     def shares(self) -> Shares:

@@ -59,6 +59,9 @@ def limits_of(job: Job, settings: Settings) -> Limits:
         stuck_ms=settings.watch_stuck_ms,
         window_ms=settings.watch_window_ms,
         dead_letters=settings.watch_dead_letters,
+        late=settings.watch_late,
+        late_share=settings.watch_late_share,
+        windows_of_event=job.window.per_event_max,
         lateness_ms=job.lateness_ms,
         publishes=publishes(job),
     )
@@ -128,6 +131,17 @@ def news(cluster: Cluster, job: Job, state: Watched) -> list[Read]:
     return found
 
 
+class OpenTransaction(NamedTuple):
+    """The first one that is open in a partition."""
+
+    topic: str
+    partition: int
+    offset: int
+    """Of its first record."""
+    records: int
+    """Offsets from there on, whoever wrote them: committed ones behind it are not read either."""
+
+
 class SourceEnds:
     """Asks for the ends of a job's source, all partitions at once."""
 
@@ -139,6 +153,16 @@ class SourceEnds:
     def ask(self, state: Watched) -> Cut:
         """The ends now, as `read_committed` sees them. Raises UnavailableError or UsageError."""
         return Cut.of(self._ends.committed(list(self._places(state))))
+
+    def open_transactions(self, state: Watched) -> list[OpenTransaction]:
+        """Where one is open, and hides what is behind it. Raises as `ask`."""
+        places = list(self._places(state))
+        written, seen = self._ends.written(places), self._ends.committed(places)
+        return [
+            OpenTransaction(*place, seen[place], written[place] - seen[place])
+            for place in sorted(places)
+            if written[place] > seen[place]
+        ]
 
     def _places(self, state: Watched) -> Iterator[TopicPartition]:
         if state.processed and state.processed.source_cut:

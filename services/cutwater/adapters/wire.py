@@ -11,6 +11,7 @@ from cutwater.core.alerts import Alert
 from cutwater.core.chain import link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import ProtocolError
+from cutwater.core.evidence import TopicEvidence
 from cutwater.core.generations import Generation
 from cutwater.core.mirrored import Arrival, Mirrored, Renewal, Steering
 from cutwater.core.output import End, Published
@@ -94,6 +95,8 @@ def hash_of(milestone: Milestone) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, Generation):
         return str(value)
+    if isinstance(value, tuple) and value and isinstance(value[0], TopicEvidence):
+        return [one._asdict() for one in value]
     if isinstance(value, Cut):
         return [{"topic": at.topic, "partition": at.partition, "offset": offset} for at, offset in value]
     return value
@@ -104,6 +107,8 @@ def _rich(field: str, value: Any) -> Any:
         return Generation.parse(value)
     if field.endswith("_cut") or field == "progress":
         return Cut.of({TopicPartition(one["topic"], one["partition"]): one["offset"] for one in value})
+    if field == "evidence":
+        return tuple(TopicEvidence(one["topic"], one["topic_id"], tuple(one["leader_epochs"])) for one in value)
     if isinstance(value, list):
         return tuple(value)
     if isinstance(value, datetime):

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from cutwater.adapters.claiming import Claims, Planned, Words, copies_of
-from cutwater.adapters.generations import parent_of
+from cutwater.adapters.generations import parent_of, promoted
+from cutwater.adapters.parents import kept_behind
 from cutwater.adapters.process import now_ms
+from cutwater.adapters.provable import newest_provable
+from cutwater.adapters.startable import kept_definition, require_may_start
+from cutwater.adapters.witness import Witness
 from cutwater.cli.options import Place
 from cutwater.cli.output import iso, out, print_json
 from cutwater.cli.seeds import SeedSource, seed_source
 from cutwater.core.errors import UsageError
-from cutwater.core.records import Claim
+from cutwater.core.generations import Token
+from cutwater.core.origins import require_kept, require_same_rows
+from cutwater.core.records import Claim, Milestone
 
 
 def claims_of(place: Place) -> Claims:
@@ -23,8 +31,10 @@ def claim(place: Place, words: Words, dry_run: bool, as_json: bool) -> Claim:
     def require(planned: Planned) -> None:
         if planned.begun or planned.done:
             return
-        store = place.stack.snapshots if place.stack else settings.snapshots
+        parent = parent_of(planned.claim)
         try:
+            _require_works(place, parent)
+            store = place.stack.snapshots if place.stack else settings.snapshots
             sources.append(seed_source(place.cluster, place.job, settings, planned.claim, store))
         except UsageError as error:
             raise UsageError(f"{error}{_claimed_before(planned)}") from None
@@ -37,8 +47,20 @@ def claim(place: Place, words: Words, dry_run: bool, as_json: bool) -> Claim:
         # The embedded broker is alone; settings say otherwise only for a user's own.
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
         planned = claims.ask(words, copies, require)
-    _say_claim(planned, sources[-1] if sources else None, dry_run, as_json)
+    _say_claim(planned, sources[-1] if sources else None, _undone(place, planned), dry_run, as_json)
     return planned.claim
+
+
+def _require_works(place: Place, parent: Milestone) -> None:
+    """Raise UsageError where its driver could never begin: that stood in the driver's log alone."""
+    require_may_start(place.cluster, place.job, parent)
+    require_kept(parent, kept_behind(place.cluster, parent.source_cut))
+    if found := Witness(place.cluster).lost(parent.evidence, parent.source_cut):
+        advice = newest_provable(place.cluster, place.job.name).advice
+        raise UsageError(f"below the cut of {parent.token} {'; '.join(found)}. {advice}")
+    kept = kept_definition(place.settings, place.job.name, parent.generation)
+    if kept is not None:
+        require_same_rows(place.job, kept, parent)
 
 
 def _claimed_before(planned: Planned) -> str:
@@ -50,7 +72,30 @@ def _claimed_before(planned: Planned) -> str:
     )
 
 
-def _say_claim(planned: Planned, source: SeedSource | None, dry_run: bool, as_json: bool) -> None:
+class Undone(NamedTuple):
+    """What a rollback goes back behind."""
+
+    milestones: int
+    events: int
+    newest: Token
+
+    def __str__(self) -> str:
+        return f"{self.milestones:,} milestones behind it up to {self.newest}; the {self.events:,} events"
+
+
+def _undone(place: Place, planned: Planned) -> Undone | None:
+    """None for what is no rollback, or is promoted."""
+    last = promoted(place.cluster, place.job.name)
+    if not planned.claim.rewinds_to or planned.done or last is None:
+        return None
+    parent = parent_of(planned.claim)
+    events = sum(max(0, offset - parent.source_cut.offset(at)) for at, offset in last.source_cut)
+    return Undone(last.sequence - parent.sequence, events, last.token)
+
+
+def _say_claim(
+    planned: Planned, source: SeedSource | None, undone: Undone | None, dry_run: bool, as_json: bool
+) -> None:
     made = planned.claim
     parent = parent_of(made).token
     if as_json:
@@ -63,6 +108,7 @@ def _say_claim(planned: Planned, source: SeedSource | None, dry_run: bool, as_js
             "again": planned.again,
             "promoted": planned.done,
             "seed": source.as_object() if source else None,
+            "undone": {**undone._asdict(), "newest": str(undone.newest)} if undone else None,
         }
         print_json(told)
         return
@@ -74,3 +120,5 @@ def _say_claim(planned: Planned, source: SeedSource | None, dry_run: bool, as_js
         line = f"{made.generation} {'would be claimed' if dry_run else 'is claimed'}"
     out.print(f"{line}: from {parent}, {made.partitions} partitions")
     out.print(str(source) if source else "its state is read")
+    if undone is not None:
+        out.print(f"{'would be' if dry_run else 'is'} undone: {undone} in them are read again")

@@ -116,7 +116,7 @@ def _topics(cluster: Cluster, facts: ClusterFacts, job: Job, settings: Settings)
     except CutwaterError as wrong:
         yield error("generation", str(wrong), "until then the first generation's topics are checked")
     copies = replication.decide(facts.brokers, settings.replication_factor, settings.min_insync_replicas)
-    specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output)
+    specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output, job.lists_retention_ms)
     facts = cluster_facts.look(cluster, facts, job.topic, specs, copies)
     if job.attached:
         yield skipped("source", "the query is your own", "look after the topics that it reads yourself")

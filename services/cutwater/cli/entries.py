@@ -61,8 +61,11 @@ def letter_json(one: Letter) -> dict[str, Any]:
     return {
         **one.event._asdict(),
         "reason": one.reason,
+        "field": one.field,
+        "rule": one.rule,
         "key": _text(one.key),
         "value_bytes": one.value_bytes,
+        "head": _text(one.head),
         "written_ms": one.written_ms,
         **_by(one),
         "replayed": place_json(one.replayed),
@@ -87,7 +90,17 @@ def _told_by(one: T) -> tuple[str, int]:
 
 def _letter_row(one: Letter) -> tuple[object, ...]:
     key = _text(one.key)
-    return one.event, one.reason, key, one.value_bytes, iso(one.written_ms), *_told_by(one), one.replayed
+    why = (one.reason, one.field, one.rule)
+    return (
+        one.event,
+        *why,
+        key,
+        one.value_bytes,
+        iso(one.written_ms),
+        *_told_by(one),
+        _text(one.head),
+        one.replayed,
+    )
 
 
 def _late_row(one: LatePair) -> tuple[object, ...]:
@@ -97,8 +110,9 @@ def _late_row(one: LatePair) -> tuple[object, ...]:
 
 LETTER = Form(
     (
-        *("event", "reason", "key", Column("bytes", 4), Column("written", 1)),
-        *(Column("by", 3), Column("epoch", 2), Column("produced again as", below=True)),
+        *("event", "reason", "field", Column("rule", below=True), "key", Column("bytes", 4), Column("written", 1)),
+        *(Column("by", 3), Column("epoch", 2), Column("begins with", below=True)),
+        Column("produced again as", below=True),
     ),
     _letter_row,
     letter_json,

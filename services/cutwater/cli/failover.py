@@ -28,6 +28,8 @@ from cutwater.core.records import Claim, Milestone, Release
 
 LOOK_S = 0.5
 WAIT_S = 600.0
+PATIENCE_S = 2.0
+"""With a mirror that still holds a transaction open. It is fenced next, and then looked at once more."""
 
 JobArgument = Annotated[Path, typer.Argument(help="The job file.")]
 OriginOption = Annotated[str | None, typer.Option(help="The region to go on from; else CUTWATER_ORIGIN_REGION.")]
@@ -64,8 +66,10 @@ def failover(
     settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
     one, steps = _failing_over(settings, job, origin), Steps()
     with steps.step("looking at what has arrived"):
-        found = one.look()
+        found = one.look(PATIENCE_S)
         again = one.claimed(found)
+        if again is not None:  # fenced by that try, and its loss is told by all that was copied
+            found = one.look()
     if again is not None and again.done:
         GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Any
 
 import typer
@@ -11,16 +10,16 @@ from cutwater.adapters.claiming import Words
 from cutwater.adapters.generations import parent_of, promoted
 from cutwater.cli.claiming import claim, claims_of
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, WideOption, place_of
-from cutwater.cli.output import err, handled, iso, out, print_json, say, table
+from cutwater.cli.output import handled, iso, out, print_json, say, table
+from cutwater.cli.promotion import await_promotion, behind, say_promotion
 from cutwater.cli.retire import prune
 from cutwater.core.approaching import approach
-from cutwater.core.candidates import Candidate, delayed
-from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.candidates import Candidate
 from cutwater.core.generations import Generation
+from cutwater.core.origins import claimed
 from cutwater.core.records import Milestone
 from cutwater.core.text_tables import Column
 
-LOOK_S = 0.5
 PROMOTE_S = 600.0
 
 _COLUMNS = (
@@ -108,10 +107,10 @@ def rollback(
     """
     place = place_of(job_file, bootstrap_servers, data_dir)
     words = Words(to, partitions, True, reason or f"rollback to {to}", another)
-    claimed = claim(place, words, dry_run, as_json)
+    made = claim(place, words, dry_run, as_json)
     if not dry_run:
-        claims_of(place).promote(claimed.generation)
-        _await_promotion(place, claimed.generation, wait)
+        claims_of(place).promote(made.generation)
+        await_promotion(place, made.generation, wait)
 
 
 @group.command("promote")
@@ -139,10 +138,10 @@ def promote(
     place = place_of(job_file, bootstrap_servers, data_dir)
     wanted = Generation.parse(generation)
     if dry_run:
-        _say_promotion(place, wanted)
+        say_promotion(place, wanted)
     else:
         claims_of(place).promote(wanted)
-        _await_promotion(place, wanted, wait)
+        await_promotion(place, wanted, wait)
     _show(place, [claims_of(place).known().require(wanted)], as_json)
 
 
@@ -184,64 +183,47 @@ def list_(
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
-    """Show every generation that was claimed, and how far each candidate is behind.
+    """Show the job's first generation, every one that was claimed, and how far each candidate is behind.
 
     Once a candidate has two milestones: how fast it reads, too, and about how long it will take.
 
     Examples:  cutwater generation list  ·  cutwater generation list --json
     """
     place = place_of(job_file, bootstrap_servers, data_dir)
-    _show(place, list(claims_of(place).known().by_id.values()), as_json)
+    found = list(claims_of(place).known().by_id.values())
+    _show(place, found, as_json, _first(found, promoted(place.cluster, place.job.name)))
 
 
-def _say_promotion(place: Place, generation: Generation) -> None:
-    """What `promote` would do, after the same checks. Raises as that does."""
+def _show(
+    place: Place, found: list[Candidate], as_json: bool, unclaimed: dict[Generation, int] | None = None
+) -> None:
+    """`unclaimed`: generations that nobody claimed, with their partitions."""
     last = promoted(place.cluster, place.job.name)
-    if claims_of(place).to_promote(generation):
-        say(f"the promotion of {generation} would be asked for")
-    elif last is not None and last.generation == generation:
-        say(f"{generation} is promoted already")
-    else:
-        say(f"the promotion of {generation} was asked for already")
-
-
-def _await_promotion(place: Place, generation: Generation, wait_s: float) -> None:
-    """Raises UnavailableError where it is not promoted within the time."""
-    deadline = time.monotonic() + wait_s
-    with err.status(f"promoting {generation}") as status:
-        while (last := promoted(place.cluster, place.job.name)) is None or last.generation != generation:
-            candidate = claims_of(place).known().require(generation)
-            why = _behind(candidate, last) if last else "there is no milestone"
-            if candidate.withdrawn is not None:
-                raise UsageError(f"{generation} was given up: {candidate.withdrawn}")
-            if last is not None and last.generation.number > generation.number:
-                raise UsageError(
-                    f"{last.token} is of a later generation, which was promoted: {generation} is past"
-                )
-            if wait_s == 0:
-                return
-            if time.monotonic() > deadline:
-                raise UnavailableError(
-                    f"{generation} is not promoted yet: {why or 'its commit-signal has not done it; does it run?'}"
-                )
-            status.update(f"promoting {generation}: {why or 'it has caught up'}")
-            time.sleep(LOOK_S)
-
-
-def _show(place: Place, found: list[Candidate], as_json: bool) -> None:
-    last = promoted(place.cluster, place.job.name)
-    told = [_told(one, last) for one in found]
+    told = [_unclaimed(*one, last) for one in (unclaimed or {}).items()] + [_told(one, last) for one in found]
     if as_json:
         print_json(told)
         return
     rows = [[one[column.name] for column in _COLUMNS] for one in told]
-    out.table(table(f"generations of {place.job.name}: {len(told)} claimed", _COLUMNS, rows))
+    out.table(table(f"generations of {place.job.name}: {len(found)} claimed", _COLUMNS, rows))
 
 
-def _behind(one: Candidate, last: Milestone) -> str | None:
-    """Why it cannot be promoted yet, and how long that will be, where a rate is known."""
-    why, nearer = delayed(one.newest, one.claim, last), approach(one, parent_of(one.claim), last)
-    return f"{why}; {nearer}" if why and nearer else why
+def _first(found: list[Candidate], last: Milestone | None) -> dict[Generation, int]:
+    """The job's first generation, and with copies of other regions theirs, as claims and milestones tell."""
+    told = [parent_of(one.claim) for one in found] + ([last] if last else [])
+    return {one.generation: len(one.changelog_cut) for one in told if not claimed(one.generation)}
+
+
+def _unclaimed(generation: Generation, partitions: int, last: Milestone | None) -> dict[str, Any]:
+    at_work = last is not None and last.generation == generation
+    nothing = dict.fromkeys(("from", "claimed", "epoch", "behind", "events_left", "events_per_s", "seconds_left"))
+    return {
+        **nothing,
+        "generation": str(generation),
+        "state": "promoted" if at_work else "past",
+        "partitions": partitions,
+        "rewinds_to": 0,
+        "reason": "the job's first one",
+    }
 
 
 def _told(one: Candidate, last: Milestone | None) -> dict[str, Any]:
@@ -257,7 +239,7 @@ def _told(one: Candidate, last: Milestone | None) -> dict[str, Any]:
         "claimed": iso(claim.at_ms),
         "reason": one.withdrawn if one.withdrawn is not None else claim.reason,
         "epoch": one.newest.epoch if one.newest else None,
-        "behind": _behind(one, follows) if follows else None,
+        "behind": behind(one, follows) if follows else None,
         "events_left": nearer.events if nearer else None,
         "events_per_s": round(nearer.reads_per_s, 1) if nearer else None,
         "seconds_left": round(nearer.left_s, 1) if nearer and nearer.left_s is not None else None,

@@ -6,7 +6,6 @@ Each kind of value is named here. Anything else is a mistake in the verb, and ra
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -15,6 +14,7 @@ from typing import Any
 
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.generations import Generation, Token
+from cutwater.core.jsonevents import float_plain
 
 _TEXTS = (Generation, Token, Path)
 
@@ -36,7 +36,7 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else _not_finite(value)
+        return float_plain(value)
     if isinstance(value, _TEXTS):
         return str(value)
     if isinstance(value, bytes):
@@ -73,7 +73,3 @@ def _name(name: Any) -> str:
 def _printable(line: str) -> str:
     """Return the line with what a terminal could obey, or what is no text, as JSON escapes it."""
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in line)
-
-
-def _not_finite(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

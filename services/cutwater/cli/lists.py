@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,13 @@ from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.lists import dead_letters, late_pairs
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.replaying import Replayer
+from cutwater.adapters.settings import Settings
 from cutwater.cli.entries import LATE, LETTER, age, letter_json, place_json, say_problems, show
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import err, handled, out, print_json, say
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
-from cutwater.core.listing import Letter, Place
+from cutwater.core.listing import Choice, Letter, Place
 from cutwater.core.rejection import REASONS
 from cutwater.local import running
 
@@ -64,8 +66,9 @@ def list_letters(
     Examples:  cutwater dead-letters list --limit 10  ·  cutwater dead-letters list --reason "no key" --json
     ·  cutwater dead-letters list --generation g2-local-5f0c21aa
     """
-    stack = running.require(settings_for(data_dir).data_dir)
-    found = dead_letters(stack.cluster, stack.job, _parsed(generation))
+    settings = settings_for(data_dir)
+    stack = running.require(settings.data_dir)
+    found = _letters(stack, settings, _parsed(generation))
     _note(found.elsewhere)
     chosen = [one for one in _with_reason(found.entries, reason) if epoch is None or one.by.epoch == epoch]
     chosen = [one for one in chosen if not (unreplayed and one.replayed)]
@@ -92,11 +95,12 @@ def replay(
 
     Examples:  cutwater dead-letters replay --dry-run  ·  cutwater dead-letters replay --reason "unknown schema"
     """
-    stack = running.require(settings_for(data_dir).data_dir)
+    settings = settings_for(data_dir)
+    stack = running.require(settings.data_dir)
     # First the fence, then the marks: what another replay has done is known, and it does nothing more.
     replayer = None if dry_run else _replayer(stack)
     try:
-        found = dead_letters(stack.cluster, stack.job)
+        found = _letters(stack, settings)
         open_letters = [one for one in _with_reason(found.entries, reason) if one.replayed is None]
         chosen = sorted(open_letters, key=age)[:limit]
         gone = _replay(replayer, chosen, quiet=as_json) if replayer else {}
@@ -138,6 +142,16 @@ def list_late(
     _note(found.elsewhere)
     chosen = [one for one in found.entries if key in (None, one.key) and epoch in (None, one.by.epoch)]
     return show(f"late (event, window) pairs of {stack.job}", chosen, found.problems, LATE, limit, as_json)
+
+
+def _letters(
+    stack: running.RunningStack, settings: Settings, generation: Generation | None = None
+) -> Choice[Letter]:
+    """The dead letters; without the events' first bytes where those are not to be shown."""
+    found = dead_letters(stack.cluster, stack.job, generation)
+    if settings.show_payloads:
+        return found
+    return replace(found, entries=[replace(one, head=None) for one in found.entries])
 
 
 def _note(elsewhere: Sequence[str]) -> None:

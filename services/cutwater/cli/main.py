@@ -7,13 +7,16 @@ from typing import Annotated
 import typer
 
 from cutwater.cli.verbs import LazyVerbs
+from cutwater.core.errors import UnexpectedError
 
 EXIT_CODES = (
     "Exit codes: 0 fine · 1 a check found differences, or an alert is on · 2 wrong input · "
     "3 the machine lacks something · "
     "4 a broker or service does not answer · 5 the protocol forbids it · 6 fenced by a newer owner · "
-    "7 records that must be equal differ · 8 foreign rows have ended the generation."
+    "7 records that must be equal differ · 8 foreign rows have ended the generation · "
+    "70 a fault of Cutwater, with its traceback."
 )
+UNEXPECTED = UnexpectedError.exit_code
 PACKAGES = ("pyspark", "confluent-kafka", "rocksdict", "faust-streaming")
 """Whose versions decide what is possible: `--version` names those that are installed."""
 
@@ -54,7 +57,14 @@ def _root(
 
 
 def main() -> None:
-    app()
+    """Entry point. What no verb foresees is a fault of ours, and no finding of a check."""
+    try:
+        app()
+    except Exception:
+        from traceback import print_exc
+
+        print_exc()
+        raise SystemExit(UNEXPECTED) from None
 
 
 if __name__ == "__main__":

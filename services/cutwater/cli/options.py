@@ -79,6 +79,23 @@ def settings_for(data_dir: Path | None, bootstrap: str | None = None) -> Setting
     return load_settings().model_copy(update={name: value for name, value in said.items() if value})
 
 
+def settings_beside(job: str, data_dir: Path | None, bootstrap: str | None) -> Settings:
+    """As `settings_for`, for a verb whose data folder need not be a stack's: the brokers of a job that runs here.
+
+    Of the command line, else of the stack on the folder, else of that on the environment's folder; a stack counts
+    if it runs this job. Else of the environment.
+    """
+    settings = settings_for(data_dir, bootstrap)
+    if bootstrap is None:
+        for folder in (settings.data_dir, load_settings().data_dir):
+            stack = running.find(folder)
+            if stack is not None and stack.job == job:
+                cluster = stack.cluster
+                said = {"bootstrap_servers": cluster.bootstrap}
+                return settings.model_copy(update={**said, "kafka_security_protocol": cluster.security.protocol})
+    return settings
+
+
 def cluster_for(settings: Settings, bootstrap: str | None) -> Cluster | None:
     """The cluster to look at: of the command line, else of the running stack, else of the environment.
 

@@ -11,19 +11,23 @@ import httpx
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.http_access import OPEN_PATHS
+from cutwater.adapters.http_server import HttpMetrics
 from cutwater.adapters.metering import DriverMetrics
 from cutwater.adapters.sketches import HllSketches
+from cutwater.adapters.trail import Trail
 from cutwater.commit_signal.metrics import Metrics as SignalMetrics
 from cutwater.core.cuts import Cut
 from cutwater.core.generations import Generation
 from cutwater.core.lineage import Lineage
 from cutwater.core.measures import build
 from cutwater.core.records import Milestone
+from cutwater.core.rejection import MAX_KEY_BYTES
 from cutwater.core.shards import ShardMap
 from cutwater.core.sizes import Tally
 from cutwater.mirror.metrics import Metrics as MirrorMetrics
 from cutwater.publisher.metrics import Metrics as PublisherMetrics
-from cutwater.rehydrator.access import OPEN_PATHS
 from cutwater.rehydrator.answers import WHY, WHY_UNGUARDED
 from cutwater.rehydrator.api import create_app
 from cutwater.rehydrator.census import SizeMetrics, sizes_plain
@@ -56,6 +60,7 @@ _MILESTONE = Milestone(
     digest=0,
     events=1,
     rejected=0,
+    no_value=0,
     late=0,
     skew_ms=0,
     schema_fingerprint="",
@@ -73,6 +78,23 @@ _EXAMPLES = {
     "/v1/sizes": "/v1/sizes",
     "/healthz": "/healthz",
 }
+_KEYS_OF_ANY_KIND = f"""## Keys of any kind
+
+Every key that is written can be asked for: it has {MAX_KEY_BYTES:,} bytes of UTF-8 at most
+([FORMAT.md](FORMAT.md#dead-letters-and-late-events)). In a path each byte but letters, digits, `-`, `_` and `~` is
+escaped as `%2E`, dots too: `..` is the folder above to clients and proxies, and slashes are changed by some. In a
+query, `GET /v1/state?key=`, they are not; `key64=` names the key in base64.
+An address whose `%` signs stand for no UTF-8 is 400. A URL has 65,000 bytes at most (400
+behind it), and many proxies take 8,192. Longer keys, which only versions without a bound have written, are asked
+for by `POST /v1/keys`.
+"""
+_PORT = {
+    403: "a page in a browser asks, or by a name that is not this port's, and no token is set "
+    "([SECURITY.md](SECURITY.md#pages-in-a-browser))",
+    408: "head or body of the request did not come whole in time ([SECURITY.md](SECURITY.md#clients-that-stall))",
+    431: "the request's head is too large",
+}
+"""What the port itself answers, in front of the application."""
 _BODIES = {"/v1/keys": '{"keys": ["EWR", "JFK"], "from": "2013-01-02T11:00:00Z", "limit": 1, "rows": 1}'}
 """What is posted with an example; the others are asked for."""
 
@@ -132,6 +154,7 @@ def http_page(generated: str) -> str:
         "With `CUTWATER_API_TOKEN` set, a request needs the header `Authorization: Bearer <token>`; only "
         f"{' and '.join(f'`{one}`' for one in sorted(OPEN_PATHS))} answer without.\n"
     ]
+    parts.append(_KEYS_OF_ANY_KIND)
     for path, methods in app.openapi()["paths"].items():
         for method, told in methods.items():
             parts += _route(method, path, told, app)
@@ -205,7 +228,13 @@ def _parameter(one: dict[str, Any]) -> str:
 
 
 def _status() -> str:
-    told = {200: "the answer", 202: "a snapshot was taken, and is being uploaded", 401: WHY_UNGUARDED, **WHY}
+    told = {
+        200: "the answer",
+        202: "a snapshot was taken, and is being uploaded",
+        401: WHY_UNGUARDED,
+        **WHY,
+        **_PORT,
+    }
     rows = "\n".join(f"| {code} | {told[code]} |" for code in sorted(told))
     shape = 'Each but 410 and 412 has `{"detail": text}`.'
     return f"## Status codes\n\n{shape}\n\n| code | means |\n|---|---|\n{rows}\n"
@@ -218,7 +247,7 @@ def registries() -> dict[str, CollectorRegistry]:
     view.registry.register(StoreMetrics(lambda: None))
     view.registry.register(SizeMetrics(lambda: None))
     view.watch_changes(lambda: Changes(lambda: None))
-    return {
+    found = {
         "driver": DriverMetrics().registry,
         "commit_signal": SignalMetrics().registry,
         "rehydrator": view.registry,
@@ -226,6 +255,11 @@ def registries() -> dict[str, CollectorRegistry]:
         "watch": WatchMetrics().registry,
         "mirror": MirrorMetrics().registry,
     }
+    for name in ("rehydrator", "publisher"):  # of the account of their start
+        Trail(Cluster(""), None, found[name])
+    for registry in found.values():
+        HttpMetrics(registry)  # of its port
+    return found
 
 
 _WHERE = {

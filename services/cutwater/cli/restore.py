@@ -13,9 +13,9 @@ from cutwater.adapters.generations import working_for
 from cutwater.adapters.holding import Holding, holding_of, selected
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.native import usable
-from cutwater.adapters.process import now_ms
+from cutwater.adapters.process import keep_private, now_ms
 from cutwater.adapters.settings import Settings
-from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_beside
 from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.core.bulk import Done
 from cutwater.core.job import Job
@@ -65,6 +65,7 @@ def restore(
 
     For a rehydrator that shall start warm, and for a look at an older milestone; while none serves from there. The
     folder is DATA_DIR/views/JOB/GENERATION. Broken off at any moment, the same command goes on where it was.
+    Without --bootstrap-servers the brokers of the stack that runs the job are asked, wherever the folder is.
     What compaction has overtaken and no snapshot holds is refused with the list of those that can be had.
 
     With --keys, --prefix or --since the folder holds just that part, for a rehydrator with the same selection
@@ -76,10 +77,12 @@ def restore(
     ·  cutwater restore job.yaml --to 2026-01-31T08:00:00Z --partitions 0,2 --json
     ·  cutwater restore job.yaml --prefix EW --since 2026-01-31T00:00:00Z --data-dir look
     """
-    settings, target = settings_for(data_dir, bootstrap_servers), Target.of(to)
+    keep_private()
+    target, job = Target.of(to), load_job(job_file)
+    settings = settings_beside(job.name, data_dir, bootstrap_servers)
     if target.token:
         settings = settings.model_copy(update={"generation": target.token.generation})
-    job, settings = working_for(load_job(job_file), settings)
+    job, settings = working_for(job, settings)
     asked = (partitions or "", keys, prefix, since)
     holding = selected(job.shards, *asked) if any(asked) else holding_of(settings, job.shards)[0]
     wanted, selection = holding.partitions, holding.selection

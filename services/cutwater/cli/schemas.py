@@ -19,6 +19,7 @@ from cutwater.core.compatibility import BACKWARD
 from cutwater.core.errors import UsageError
 from cutwater.core.job import WINDOW_KEY_SCHEMA
 from cutwater.core.versions import SchemaFile, changes_problems, problems
+from cutwater.local import running
 
 JobFile = Annotated[Path, typer.Argument(help="The job file.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -69,12 +70,17 @@ def _before(folder: Path, against: str) -> list[SchemaFile]:
 
 @app.command()
 @handled
-def show(job_file: JobFile) -> None:
+def show(
+    job_file: Annotated[Path | None, typer.Argument(help="The job file; else the running stack's.")] = None,
+    data_dir: DataDirOption = None,
+) -> None:
     """Print, as JSON, a job's schemas and fingerprints: events (all versions), state key, state, output.
+
+    Exit 2: the job file is wrong, or none is named and no stack runs.
 
     Examples:  cutwater schemas show deploy/jobs/flights.yaml
     """
-    job = load_job(job_file)
+    job = load_job(job_file or Path(running.require(settings_for(data_dir).data_dir).job_file))
     print_json(
         {
             "job": job.name,

@@ -13,6 +13,7 @@ import typer
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from cutwater.adapters.api_client import straight
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import parents_needed
 from cutwater.adapters.jobfile import load_job
@@ -342,7 +343,7 @@ def _row(one: _Found) -> tuple[Any, ...]:
 
 def _ask(method: str, url: str, settings: Settings) -> dict[str, Any]:
     try:
-        answer = httpx.request(method, url, headers=settings.api_headers, timeout=ASK_S)
+        answer = httpx.request(method, url, headers=settings.api_headers, timeout=ASK_S, **straight(url))
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise UnavailableError(f"the rehydrator at {url} does not answer ({error}); see its log") from None
     if answer.status_code == 401:

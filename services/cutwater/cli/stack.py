@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -15,8 +14,11 @@ import httpx
 import typer
 
 from cutwater.adapters import streams
+from cutwater.adapters.api_client import straight
 from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.process import keep_private
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.watching import limits_of
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, say, table
 from cutwater.cli.standing import show, standing
@@ -24,7 +26,9 @@ from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.records import Milestone
 from cutwater.core.rejection import skew_warning
 from cutwater.core.text_tables import Styled, number_text
+from cutwater.core.verdicts import late_warning
 from cutwater.local import running
+from cutwater.local.disk import FOLDER_MODE
 from cutwater.local.running import RunningStack
 from cutwater.local.stack import Stack, run_stack
 from cutwater.local.supervisor import stop_on_signals
@@ -62,6 +66,7 @@ def up(
     Examples:  cutwater up deploy/jobs/flights.yaml  ·  cutwater up --detach --json
     ·  cutwater up job.yaml --bootstrap-servers kafka-1:9092,kafka-2:9092
     """
+    keep_private()
     settings = settings_for(data_dir, bootstrap_servers)
     if detach:
         _show(_start_detached(job_file, settings, bootstrap_servers), as_json)
@@ -79,7 +84,8 @@ def _start_detached(job_file: Path, settings: Settings, bootstrap_servers: str |
     if running.find(settings.data_dir):
         raise UsageError(f"a stack runs on {settings.data_dir} already; 'cutwater down' ends it")
     log = settings.data_dir / "logs" / "up.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    log.parent.mkdir(exist_ok=True)
     arguments = [sys.executable, "-m", "cutwater.cli.main", "up", str(job_file)]
     arguments += ["--data-dir", str(settings.data_dir)]
     arguments += ["--bootstrap-servers", bootstrap_servers] if bootstrap_servers else []
@@ -120,8 +126,10 @@ def _wait_until_ready(process: subprocess.Popen[bytes], data_dir: Path, log: Pat
 
 
 def _last_error(log: Path) -> str:
+    """What the process said when it ended: behind the last line that begins so. Lines of logs are indented."""
     text = log.read_text(encoding="utf-8", errors="replace").strip()
-    return text[text.rfind("error:") + len("error:") :].strip() if "error:" in text else text[-2000:]
+    _, found, error = f"\n{text}".rpartition("\nerror:")
+    return error.strip() if found else text[-2000:]
 
 
 def _show(stack: RunningStack, as_json: bool) -> None:
@@ -132,6 +140,7 @@ def _show(stack: RunningStack, as_json: bool) -> None:
         ("Kafka", stack.bootstrap_servers),
         ("API", stack.api_url),
         ("metrics of the watch", stack.watch_url),
+        *((f"metrics of {name}", url) for name, url in stack.metrics.items()),
         ("Spark UI", stack.spark_ui_url or "your program's"),
         ("data", stack.data_dir),
         *((f"log of {name}", path) for name, path in stack.logs.items()),
@@ -163,14 +172,14 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: Wi
     stack = running.require(settings.data_dir)
     newest = streams.milestones(stack.cluster, stack.job, limit=1)
     if newest:  # the file says what the stack began with
-        stack = replace(stack, generation=str(newest[-1][0].generation))
+        stack = stack.of(str(newest[-1][0].generation))
     view = _view(stack, settings)
     published = _published(stack)
     found_now = standing(stack, settings, view)
     code = 1 if found_now["alerts"] else 0
     if as_json:
         newest_json = milestone_json(newest[-1][0]) if newest else None
-        warnings = _warnings(stack, newest[-1][0]) if newest else []
+        warnings = _warnings(stack, settings, newest[-1][0]) if newest else []
         found = {"stack": stack.__dict__, "milestone": newest_json, "view": view, "published": published}
         print_json({**found, **found_now, "warnings": warnings})
         return code
@@ -179,7 +188,7 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: Wi
         one = newest[-1][0]
         told = f": epoch {number_text(one.epoch)}, watermark {iso(one.watermark_ms)}"
         out.print("newest milestone ", Styled(str(one.token), "bold"), told)
-        for warning in _warnings(stack, one):
+        for warning in _warnings(stack, settings, one):
             out.print(Styled("warning:", "yellow"), f" {warning}", whole=True)
     out.print(f"view: {view.get('token') or view.get('detail') or 'nothing yet'}")
     out.print(f"published: {published or 'nothing'}")
@@ -187,10 +196,12 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: Wi
     return code
 
 
-def _warnings(stack: RunningStack, newest: Milestone) -> list[str]:
+def _warnings(stack: RunningStack, settings: Settings, newest: Milestone) -> list[str]:
     """What the newest milestone says that somebody should look into."""
-    warning = skew_warning(newest.skew_ms, load_job(Path(stack.job_file)).lateness_ms)
-    return [f"{warning} (cutwater late list)"] if warning else []
+    limits = limits_of(load_job(Path(stack.job_file)), settings)
+    skewed = skew_warning(newest.skew_ms, limits.lateness_ms)
+    late = late_warning(newest.late, newest.events - newest.rejected, limits)
+    return [f"{one} (cutwater late list)" for one in (skewed, late) if one]
 
 
 def _published(stack: RunningStack) -> str | None:
@@ -204,7 +215,9 @@ def _published(stack: RunningStack) -> str | None:
 def _view(stack: RunningStack, settings: Settings) -> dict[str, object]:
     try:
         url = f"{stack.api_url}/v1/milestone"
-        answer: dict[str, object] = httpx.get(url, headers=settings.api_headers, timeout=5.0).json()
+        answer: dict[str, object] = httpx.get(
+            url, headers=settings.api_headers, timeout=5.0, **straight(url)
+        ).json()
     except (httpx.HTTPError, ValueError) as error:
         return {"detail": f"the API does not answer: {error}"}
     return answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,16 @@ def standing(stack: RunningStack, settings: Settings, view: dict[str, object]) -
     state = watching.recover(stack.cluster, job, Generation.parse(stack.generation), limits.window_ms)
     now = now_ms()
     ends = SourceEnds(stack.cluster, job.topic, patience_s=TIMEOUT_S)
+    # Before the end: what is committed meanwhile is then missing from neither.
+    open_ = ends.open_transactions(state)
     state = observe_end(state, ends.ask(state), now, limits.window_ms)
+    state = replace(state, hidden=sum(one.records for one in open_))
     if token := view.get("token"):
         state = observe_view(state, Token.parse(str(token)).sequence, now)
     return {
-        "parts": parts(state, limits),
+        "parts": parts(state, limits, now),
         "drift": asdict(drift(state)),
+        "open_transactions": [one._asdict() for one in open_],
         "alerts": [plain(one) for one in on(state.alerts)],
     }
 
@@ -55,6 +59,16 @@ def show(found: dict[str, Any]) -> None:
         ("committed, not published", f"{far['unpublished']:,} milestones"),
     ]
     out.table(table("where things are", ("part", "state"), rows))
+    for one in found["open_transactions"]:
+        _show_open(**one)
     for one in found["alerts"]:
         about = f" {one['kind']} ({one['part']}) since {one['raised']}: {one['text']}"
         out.print(Styled("alert:", "red"), about, whole=True)
+
+
+def _show_open(topic: str, partition: int, offset: int, records: int) -> None:
+    about = f" {topic}/{partition}: a transaction is open at offset {offset}. {records:,} offsets behind it are "
+    end = "read by nobody until it ends. If it stays, and its writer is gone:"
+    out.print(Styled("held up:", "yellow"), about + end)
+    where = f"--topic {topic} --partition {partition} --start-offset {offset}"
+    out.print(f"  kafka-transactions.sh --bootstrap-server … abort {where}", whole=True)

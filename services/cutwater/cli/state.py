@@ -6,15 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
+from cutwater.adapters.api_client import straight
 from cutwater.cli.key_command import KeyCommand
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import handled, out, print_json, table
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.key_path import path_of
+from cutwater.core.key_path import KEY_ROUTE, key_query
 from cutwater.core.text_tables import Column, ranked
 from cutwater.local import running
 
 TIMEOUT_S = 40.0
+NO_WINDOWS = 1
 _NAMES = ("key", "window_start", "window_end")
 """Columns of a row that are no measures."""
 
@@ -31,8 +33,11 @@ def get(
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
-) -> None:
+) -> int:
     """Show the windows of one key, and the milestone they belong to.
+
+    Exit 1: the key has no windows at that milestone, or none within --from and --to. 2: no stack runs, or an
+    argument is wrong. 4: the view does not answer, or does not come to --at-least in time.
 
     Examples:  cutwater get JFK --limit 5  ·  cutwater get JFK --from 2013-01-02T00:00:00Z --json
     """
@@ -40,11 +45,12 @@ def get(
     stack = running.require(settings.data_dir)
     wanted = {"from": start, "to": end, "at_least": at_least, "limit": limit}
     query = {name: value for name, value in wanted.items() if value is not None}
-    answer = _ask(f"{stack.api_url}{_path(key)}", query, settings.api_headers)
+    answer = _ask(f"{stack.api_url}{KEY_ROUTE}", {**_named(key), **query}, settings.api_headers)
     if as_json:
         print_json(answer)
-        return
-    _show(key, answer, within=f" {_within(start, end)}" if start or end else "")
+    else:
+        _show(key, answer, within=f" {_within(start, end)}" if start or end else "")
+    return 0 if answer["rows"] else NO_WINDOWS
 
 
 def _show(key: str, answer: dict[str, Any], within: str) -> None:
@@ -63,9 +69,10 @@ def _within(start: str | None, end: str | None) -> str:
     return " ".join(f"{word} {moment}" for word, moment in (("from", start), ("before", end)) if moment)
 
 
-def _path(key: str) -> str:
+def _named(key: str) -> dict[str, str]:
+    """A query, not a path: there nothing on the way takes `..` for a folder, or changes slashes."""
     try:
-        return path_of(key)
+        return key_query(key)
     except UnicodeEncodeError:
         raise UsageError(f"the key {key!r} is no UTF-8: no event has such a key") from None
 
@@ -74,7 +81,9 @@ def _ask(url: str, query: dict[str, Any], headers: dict[str, str]) -> dict[str, 
     import httpx  # a tenth of a second, which nobody waits for where no stack runs
 
     try:
-        answer = httpx.get(url, params=query, headers=headers, timeout=TIMEOUT_S)
+        answer = httpx.get(url, params=query, headers=headers, timeout=TIMEOUT_S, **straight(url))
+    except httpx.InvalidURL:
+        raise UsageError("the key is too long for a URL, and for an event: POST /v1/keys answers for it") from None
     except httpx.HTTPError as error:
         raise UnavailableError(f"the rehydrator at {url} does not answer ({error}); see its log") from None
     if answer.is_success:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cutwater.adapters import streams
+from cutwater.adapters.provable import provable
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, say, table
 from cutwater.core.chain import breaks, link
@@ -28,9 +29,11 @@ def milestones(
     """List the newest milestones, or check that all are chained, plausible, and as their barriers say.
 
     Checked: sequences and hashes; epochs, attempts, cuts, watermarks and positions that never go back; rows and
-    events that fit their cuts; each barrier that is still kept. The newest milestones --limit names are listed.
+    events that fit their cuts; each barrier that is still kept; that source and changelog have lost nothing below
+    the cuts of the newest milestone. The newest milestones --limit names are listed.
 
-    Exit 1: something is broken, and is named by its sequence. 2: no stack runs. 4: no broker answers.
+    Exit 1: something is broken, or lost; it is named, and so is the newest milestone that can still be proved.
+    2: no stack runs. 4: no broker answers.
 
     Examples:  cutwater milestones --limit 5  ·  cutwater milestones --check  ·  cutwater milestones --json
     """
@@ -39,17 +42,25 @@ def milestones(
         found = streams.milestones(stack.cluster, stack.job, None if check else limit)
         # Barriers last: every milestone that was read is of a barrier that is there by now, or pruned.
         broken = check_stream(found, streams.barriers(stack.cluster, stack.job)) if check else list(breaks(found))
+        proved = provable(stack.cluster, [one for one, _ in found]) if check else None
     shown = found[-limit:]
     if as_json:
         print_json([{**milestone_json(one), "hash": link(value).hex()} for one, value in shown])
     else:
         columns = (
-            *("token", Column("epoch", 3), Column("attempt", 5), Column("rows", 4), Column("events", 2)),
+            *(
+                "token",
+                Column("epoch", 3),
+                Column("attempt", 5),
+                Column("rows", 4),
+                Column("events", 2),
+                Column("late", 3),
+            ),
             *(Column("watermark", 6), Column("committed", 1), Column("hash", 7), Column("parent", 8)),
         )
         rows = (
             (
-                *(one.token, one.epoch, one.attempt, one.rows, one.events),
+                *(one.token, one.epoch, one.attempt, one.rows, one.events, one.late),
                 *(iso(one.watermark_ms), iso(one.committed_ms), link(value).hex()[:8], one.parent_hash.hex()[:8]),
             )
             for one, value in shown
@@ -57,9 +68,14 @@ def milestones(
         out.table(table(f"commit stream of {stack.job}", columns, rows))
     for one in broken:
         say(f"broken at sequence {one.sequence}: {one.reason}")
-    if check and not broken and not as_json:
-        out.print(f"{len(found)} milestones: contiguous and chained, and as their barriers say")
-    return 1 if broken else 0
+    lost = proved.lost if proved else []
+    for what in lost:
+        say(f"lost below the cuts of {found[-1][0].token}: {what}")
+    if proved and lost:
+        say(proved.advice)
+    if check and not broken and not lost and not as_json:
+        out.print(f"{len(found)} milestones: contiguous and chained, as their barriers say, and nothing is lost")
+    return 1 if broken or lost else 0
 
 
 def register(app: typer.Typer) -> None:

@@ -68,6 +68,7 @@ def as_object(milestone: CommittedMilestone) -> dict[str, Any]:
         "sequence": milestone.token.sequence,
         "watermark": iso(milestone.watermark_ms),
         "committed_ms": milestone.committed_ms,
+        "rewinds_to": milestone.rewinds_to,
         "changes": [
             {
                 "key": change.key,
@@ -84,7 +85,8 @@ def as_object(milestone: CommittedMilestone) -> dict[str, Any]:
 def _show(milestone: CommittedMilestone, most: int) -> None:
     token, changes = milestone.token, milestone.changes
     several = f" (from sequence {milestone.first_sequence})" if milestone.first_sequence < token.sequence else ""
-    title = f"{token}{several}: {len(changes):,} rows, watermark {iso(milestone.watermark_ms)}"
+    back = f" (goes back to {milestone.rewinds_to})" if milestone.rewinds_to else ""
+    title = f"{token}{several}{back}: {len(changes):,} rows, watermark {iso(milestone.watermark_ms)}"
     if not changes or not most:
         out.print(title)
         return

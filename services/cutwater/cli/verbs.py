@@ -38,7 +38,7 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "verify": (
         "verify",
-        "Compare, at one milestone, what the changelog, the view, Spark's state and the output hold, row by row.",
+        "Compare, at one milestone, what the changelog, the view and the output hold, row by row.",
     ),
     "history": (
         "history",

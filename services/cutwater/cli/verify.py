@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
@@ -19,17 +19,28 @@ from cutwater.cli.options import (
     WideOption,
     place_of,
 )
-from cutwater.cli.output import err, handled, milestone_json, out, print_json, table
+from cutwater.cli.output import err, handled, milestone_json, out, print_json, say, table
 from cutwater.cli.verified import DIFFERENCE, difference_json, difference_row, sum_json
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
 from cutwater.core.text_tables import Column, Styled
-from cutwater.core.verification import CHANGELOG, PLACES, STATE, Answer, Verdict, exit_code
+from cutwater.core.verification import (
+    CHANGELOG,
+    PLACES,
+    STATE,
+    Answer,
+    Verdict,
+    exit_code,
+    next_steps,
+    view_can_be_rebuilt,
+)
 from cutwater.local.jars import connectors
 from cutwater.local.spark_runtime import spark_environment
 from cutwater.verify.run import Request, Result
 from cutwater.verify.run import verify as run_verification
 
+DEFAULT_PLACES = tuple(one for one in PLACES if one != STATE)
+"""Spark's state takes a Spark process: whoever wants it says so."""
 _COLOURS = {Verdict.EQUAL: "green", Verdict.DIFFERENT: "red", Verdict.UNKNOWN: "yellow", Verdict.SKIPPED: "dim"}
 
 
@@ -46,6 +57,14 @@ def verify(
     rows_max: Annotated[
         int, typer.Option(min=1, max=10**9, help="Most rows of one place; they lie on disk meanwhile.")
     ] = 5_000_000,
+    state: Annotated[
+        bool, typer.Option("--state", help="Spark's own state too: takes a Spark process, 20 s and more.")
+    ] = False,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Where the view differs: say how it is built anew; with --yes do it."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --repair: do it.")] = False,
     api_url: Annotated[str | None, typer.Option(help="The rehydrator, with --bootstrap-servers.")] = None,
     region: Annotated[
         str | None,
@@ -65,11 +84,16 @@ def verify(
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
-    """Compare, at one milestone, what the changelog, the view, Spark's state and the output hold, row by row.
+    """Compare, at one milestone, what the changelog, the view and the output hold, row by row.
 
     Nothing is written and nothing is stopped. The changelog is the reference, since milestones prove its rows; of
-    a row that differs, the places that most others contradict are named. Spark's state has open windows only.
-    It is read by a Spark process of its own, from the checkpoint that the settings name; that keeps 100 epochs.
+    a row that differs, the places that most others contradict are named, and the next step. With --state (or
+    --place state) Spark's state is compared too, which has open windows only. It is read by a Spark process of its
+    own, from the checkpoint that the settings name; that keeps 100 epochs.
+
+    With --repair a view that differs from a proved changelog is built anew: its process ends as by a crash, starts
+    again, removes the folder and reads the changelog, no snapshot. Until then it answers 503. Without --yes it
+    only says so. Afterwards it is compared again, and the exit code is of that.
 
     With --region the copy here is compared with what it was copied from, at a milestone that has arrived: digests
     by shard, and rows of the shards that differ.
@@ -82,8 +106,9 @@ def verify(
     ·  cutwater verify --at g1-local-00000000:42 --limit 100  ·  cutwater verify job.yaml --region us --every 60s
     """
     if region is not None:
-        if place or api_url or data_dir:
-            raise UsageError("--region compares changelogs: without --place, --api-url and --data-dir")
+        if place or api_url or data_dir or state or repair:
+            refused = "--place, --state, --repair, --api-url and --data-dir"
+            raise UsageError(f"--region compares changelogs: without {refused}")
         asked = verify_regions.request(job_file, region, bootstrap_servers, at, limit, rows_max)
         return verify_regions.run(asked, bytes_per_s, every, as_json)
     if bytes_per_s or every:
@@ -92,14 +117,32 @@ def verify(
     if unknown:
         raise UsageError(f"'{unknown[0]}' is no place; they are: {', '.join(PLACES)}")
     found = place_of(job_file, bootstrap_servers, data_dir)
-    request = _request(found, api_url, place or PLACES, at, limit, rows_max)
-    with err.status("verifying") as status:
-        result = run_verification(request, lambda where, rows: status.update(f"reading {where}: {rows:,} rows"))
+    wanted = {*(place or DEFAULT_PLACES), *([STATE] if state else [])}
+    request = _request(found, api_url, wanted, at, limit, rows_max)
+    result, repaired = _verified(request), None
+    if repair and view_can_be_rebuilt(result.answers):
+        from cutwater.cli.repair import Repair  # RocksDB and an HTTP client, which a comparison may do without
+
+        view = Repair.of(found)
+        repaired = view.plan
+        if yes:
+            if not as_json:
+                _show(result)
+            with err.status("building the view anew"):
+                repaired = view.run()
+            result = _verified(replace(request, at=None))
     if as_json:
-        print_json(as_object(result))
+        print_json(as_object(result, repaired))
     else:
         _show(result)
+        for line in [repaired] if repaired else next_steps(result.answers):
+            say(line)
     return exit_code(result.answers)
+
+
+def _verified(request: Request) -> Result:
+    with err.status("verifying") as status:
+        return run_verification(request, lambda where, rows: status.update(f"reading {where}: {rows:,} rows"))
 
 
 def _request(
@@ -141,13 +184,15 @@ def _request(
     )
 
 
-def as_object(result: Result) -> dict[str, Any]:
-    """A verification as JSON tells it."""
+def as_object(result: Result, repaired: str | None = None) -> dict[str, Any]:
+    """A verification as JSON tells it. `repaired`: what was done about the view, or would be."""
     return {
         "milestone": milestone_json(result.milestone),
         "places": [_answer_json(one) for one in result.answers],
         "differing_rows": result.differing_rows,
         "differences": [difference_json(one) for one in result.differences],
+        "next_steps": next_steps(result.answers),
+        "repair": repaired,
     }
 
 

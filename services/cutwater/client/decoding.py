@@ -43,15 +43,24 @@ class AvroDecoder:
         return _change(self._codec.decode(value), wire.millis)
 
 
+_BEFORE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+"""What versions before wrote for floats that are no numbers."""
+
+
 class JsonDecoder:
     def __init__(self, job: Job) -> None:
         self._job = job.name
+        self._floats = [one.name for one in job.measures if one.output in ("float", "double")]
 
     def end(self, value: bytes) -> End:
         return end_of(self._job, _object(value))
 
     def change(self, value: bytes) -> Change:
-        return _change(_object(value), from_iso)
+        fields = _object(value)
+        for name in self._floats:
+            if isinstance(fields.get(name), str):
+                fields[name] = _BEFORE.get(fields[name], fields[name])
+        return _change(fields, from_iso)
 
 
 class ConfluentDecoder:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from cutwater.adapters.api_client import straight
 from cutwater.client.ahead import Ahead
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.views.layout import Window
@@ -45,7 +46,9 @@ def exported(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
     url = f"{api_url}/v1/export"
     with ExitStack() as stack:
         with answering(url):
-            answer = stack.enter_context(httpx.stream("GET", url, headers=dict(headers), timeout=API_TIMEOUT_S))
+            answer = stack.enter_context(
+                httpx.stream("GET", url, headers=dict(headers), timeout=API_TIMEOUT_S, **straight(url))
+            )
             require_success(answer)
             ahead = stack.enter_context(closing(Ahead(answer.iter_bytes())))
             lines = map(json.loads, _lines(ahead))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import httpx
 
+from cutwater.adapters.api_client import straight
 from cutwater.client.exported import API_TIMEOUT_S, answering, require_success
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations import Token
@@ -70,7 +71,7 @@ def _reached(holders: Holders, headers: Mapping[str, str], token: Token, deadlin
 def _answer(url: str, headers: Mapping[str, str], timeout_s: float, but: int | None = None) -> httpx.Response:
     """Any success, or an answer of the status `but`. Raises UnavailableError and UsageError."""
     with answering(url):
-        answer = httpx.get(url, headers=dict(headers), timeout=timeout_s)
+        answer = httpx.get(url, headers=dict(headers), timeout=timeout_s, **straight(url))
         if answer.status_code != but:
             require_success(answer)
         return answer

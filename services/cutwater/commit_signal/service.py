@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -24,6 +25,7 @@ from cutwater.adapters.generations import candidates, parent_of, promoted
 from cutwater.adapters.kafka import TransactionalWriter, partition_count, read_tail
 from cutwater.adapters.longread import LongRead
 from cutwater.adapters.metering import serve
+from cutwater.adapters.own_log import OwnLog
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.returning import Returning, returning
 from cutwater.adapters.settings import Settings
@@ -36,7 +38,8 @@ from cutwater.commit_signal.promoting import LOOK_S, Promoting
 from cutwater.core import topics
 from cutwater.core.candidates import forbidden
 from cutwater.core.commit import SignalState, resume, step
-from cutwater.core.errors import FencedError, ProtocolError, UnavailableError
+from cutwater.core.cuts import TopicPartition
+from cutwater.core.errors import FencedError, LostRecordsError, ProtocolError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.origins import claimed
@@ -61,6 +64,8 @@ class Duty:
     state: SignalState
     writer: TransactionalWriter
     topic: str
+    own_log: OwnLog | None = None
+    """What stands on the commit stream; None of a candidate's, which others write beside."""
     promoting: Promoting | None = None
     """Of a candidate's; None once its generation is the promoted one."""
 
@@ -79,6 +84,7 @@ class CommitSignal:
         metrics: Metrics | None = None,
         clock_s: Callable[[], float] = time.monotonic,
         event: Callable[[], threading.Event] = threading.Event,
+        sleep: Callable[[float], None] = time.sleep,
         beside: Collection[str] = (),
         returning: Returning | None = None,
     ) -> None:
@@ -93,7 +99,7 @@ class CommitSignal:
         self._log = log
         self._account = account or unrecorded()
         self._metrics = metrics or Metrics()
-        self._clock_s = clock_s
+        self._clock_s, self._sleep = clock_s, sleep
         self._returning = returning
         self._stop = event()
         self._looked_s = clock_s()
@@ -140,6 +146,7 @@ class CommitSignal:
             with start.step("asking the other region again, behind the fencing"):
                 self._returning.again(self._generation, self._log)
         with start.step("reading what they left"):
+            own_log = self._begun() if parent is None else None
             state = self._read_state(consumer, parent)  # what the fenced signaller wrote meanwhile is final now
         newest = state.last.token if state.last else "none"
         start.found(milestone=newest, attempt=state.attempt, barriers_position=state.position)
@@ -148,9 +155,15 @@ class CommitSignal:
         self._log.info("ready", sequence=state.last.sequence if state.last else 0, was=before.position)
         if parent is None:
             self._end_others()
-            return Duty(state, writer, topics.milestones(self._job))
+            return Duty(state, writer, topics.milestones(self._job), own_log)
         promoting = Promoting(self._cluster, self._job, self._generation, self._now_ms, self._log, self._clock_s)
-        return Duty(state, writer, topics.candidates(self._job), promoting)
+        return Duty(state, writer, topics.candidates(self._job), promoting=promoting)
+
+    def _begun(self) -> OwnLog:
+        stream = [TopicPartition(topics.milestones(self._job), 0)]
+        own_log = OwnLog(self._cluster, stream, "commit-signal", self._sleep)
+        own_log.begin()
+        return own_log
 
     def _stands(self, consumer: Consumer, start: Account) -> tuple[Milestone | None, SignalState]:
         """The parent of a candidate, and the state; leaves, when another is promoted, without fencing that."""
@@ -248,6 +261,25 @@ class CommitSignal:
                     self._require_place(duty)
                 self._look(duty)
 
+    def _require_kept(self, duty: Duty) -> None:
+        if duty.own_log is not None:
+            duty.own_log.require(partial(self._require_last, duty))
+
+    def _require_last(self, duty: Duty) -> None:
+        """Raises LostRecordsError where the newest milestone does not stand on the stream any more."""
+        if duty.state.last is None:
+            return
+        newest = promoted(self._cluster, self._job)
+        if newest != duty.state.last:
+            if newest is not None and newest.sequence > duty.state.last.sequence:
+                raise FencedError(f"a newer commit-signal has written milestone {newest.token}: this one leaves")
+            found = newest.token if newest else "no milestone"
+            raise LostRecordsError(
+                f"{duty.topic} ends with {found}, and milestone {duty.state.last.token} was written there: the "
+                "topic has lost its end. Start commit-signal again: it tells from the barriers what is missing; "
+                "views and publishers that had gone further say so"
+            )
+
     def _require_place(self, duty: Duty) -> None:
         """Raises FencedError where another generation was promoted: an idle signaller would not hear of it.
 
@@ -258,6 +290,7 @@ class CommitSignal:
             return
         self._looked_s = now
         try:
+            self._require_kept(duty)
             last = last_word(self._cluster, topics.milestones(self._job))
         except UnavailableError:
             return
@@ -276,6 +309,7 @@ class CommitSignal:
         if done is None:
             return
         duty.state, duty.writer, duty.topic, duty.promoting = (*done, topics.milestones(self._job), None)
+        duty.own_log = self._begun()
         promoting.close()
         self._end_others()
 
@@ -286,6 +320,7 @@ class CommitSignal:
         if any(isinstance(record, Milestone) for record in records):
             reach("signal-read")
         if records:
+            self._require_kept(duty)
             # Where the outcome is unknown this raises, and a restart reads what the stream really holds.
             duty.writer.write(duty.topic, [wire.encode(record) for record in records])
             self._gave_way = 0
@@ -321,7 +356,7 @@ def _build(job: Job, settings: Settings, log: Any) -> CommitSignal:
     for topic in (topics.barriers(job.name), topics.milestones(job.name)):
         partition_count(settings.cluster, topic)
     metrics = Metrics()
-    serve(metrics.registry, settings.host, settings.signal_port, "CUTWATER_SIGNAL_PORT")
+    serve(metrics.registry, settings, "CUTWATER_SIGNAL_PORT", log)
     work = (settings.cluster, job.name, settings.generation)
     asking = returning(job, settings)
     return CommitSignal(*work, now_ms, log, start, metrics, beside=settings.beside, returning=asking)

@@ -20,7 +20,8 @@ DIVERGENCE = "divergence"
 FENCED_WRITER = "fenced-writer"
 DEAD_LETTERS = "dead-letters"
 SKEW = "skew"
-KINDS = (STUCK_EPOCH, SILENT, GROWING_DRIFT, DIVERGENCE, FENCED_WRITER, DEAD_LETTERS, SKEW)
+LATE = "late-events"
+KINDS = (STUCK_EPOCH, SILENT, GROWING_DRIFT, DIVERGENCE, FENCED_WRITER, DEAD_LETTERS, SKEW, LATE)
 """The words of the field `kind`; docs/OPERATING.md says what each means and who acts."""
 
 DRIVER = "driver"

@@ -57,7 +57,7 @@ class Announcing:
                 return
             self._reached("commit-seen")
             if self._hints:
-                self._barriers.write(self._say(Committed, barrier))
+                self._barriers.write(self._say(Committed, barrier, self._now_ms()))
                 self._reached("hint-written")
             self._announced = barrier.epoch
             self._beat_ms = self._now_ms()
@@ -76,12 +76,13 @@ class Announcing:
             if self._epochs.newest is not barrier or not self._at_end(barrier):
                 return
             self._rows.check_idle(barrier)
-            self._barriers.write(self._say(Heartbeat, barrier))
+            # Of the time before it looked: what has come since is not known, and the looking may have taken long.
+            self._barriers.write(self._say(Heartbeat, barrier, self._beat_ms))
         finally:
             self._lock.release()
 
     def _at_end(self, barrier: Barrier) -> bool:
         return all(offset >= self._source_end(place) for place, offset in barrier.source_cut)
 
-    def _say(self, kind: type[Committed] | type[Heartbeat], barrier: Barrier) -> Committed | Heartbeat:
-        return kind(barrier.job, barrier.generation, self._attempt, barrier.epoch, self._now_ms())
+    def _say(self, kind: type[Committed] | type[Heartbeat], barrier: Barrier, at_ms: int) -> Committed | Heartbeat:
+        return kind(barrier.job, barrier.generation, self._attempt, barrier.epoch, at_ms)

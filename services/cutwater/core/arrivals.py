@@ -18,7 +18,9 @@ from typing import NamedTuple
 from cutwater.core.chain import breaks, link
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError
+from cutwater.core.evidence import UNKNOWN, Evidence
 from cutwater.core.generations import Generation
+from cutwater.core.leaders import Leaders, Match
 from cutwater.core.mirrored import Arrival, Mirrored
 from cutwater.core.mirroring import runs_of, translated
 from cutwater.core.placed import Places
@@ -37,6 +39,7 @@ class _Copy:
         self.position = position
         self.places = Places(position.before)
         self.places.add(runs_of(position), position.at_ms)
+        self.leaders = Leaders(position.first, position.led)
 
     def precedes(self, position: Mirrored) -> bool:
         """Does this position go on where the last one ended? It does not after a new beginning."""
@@ -44,6 +47,7 @@ class _Copy:
 
     def move(self, position: Mirrored) -> None:
         self.places.add(runs_of(position), position.at_ms)
+        self.leaders.add(position.led)
         self.position = position
 
     def forget(self, cut: int) -> None:
@@ -191,10 +195,11 @@ class Ledger:
 
     def _arrival(self, entry: Entry, now_ms: int) -> Arrival:
         milestone = entry.milestone
-        events = self._held(milestone.source_cut, self._require_kept)
+        told = milestone.evidence
+        events = self._held(milestone.source_cut, told, self._require_kept)
         young = now_ms - milestone.written_ms < self._retention_ms - MARGIN_MS
         rows = self._held(
-            milestone.changelog_cut, lambda copy, cut: self._require_whole(copy, cut, young, milestone)
+            milestone.changelog_cut, told, lambda copy, cut: self._require_whole(copy, cut, young, milestone)
         )
         # Last: where a cut lies is looked for in all that is kept, and a milestone may wait for long.
         for one in rows:
@@ -213,15 +218,20 @@ class Ledger:
             arrived_ms=now_ms,
         )
 
-    def _held(self, cut: Cut, require: Callable[[_Copy, int], None]) -> list[_Held]:
-        """The copies of what a cut names: each is past it, and knows where it lies here."""
+    def _held(self, cut: Cut, told: Evidence, require: Callable[[_Copy, int], None]) -> list[_Held]:
+        """The copies of what a cut names: each is past it, of the same log, and knows where it lies here."""
+        evidence = {one.topic: one for one in told}
         found: list[_Held] = []
         for place, offset in cut:
             if not self._copied(place.topic):
                 continue
             copy = self._copies.get(place)
+            about = evidence.get(place.topic)
+            if copy and about and about.topic_id and about.topic_id != copy.position.topic_id:
+                raise _Overtaken(f"{place.topic} was made anew in the origin: the copy is of another topic")
             if copy is None or offset > copy.position.next:
                 raise _Wait
+            self._require_led(copy, offset, about.leader_epoch(place.partition) if about else UNKNOWN)
             require(copy, offset)
             if offset < copy.places.known_from:
                 raise _Overtaken(
@@ -234,6 +244,18 @@ class Ledger:
         """A cut of the origin as one of the topics here."""
         places = {one.place: one.copy.local(one.cut) for one in held}
         return Cut.of({TopicPartition(self._target_of(at.topic), at.partition): to for at, to in places.items()})
+
+    def _require_led(self, copy: _Copy, cut: int, epoch: int) -> None:
+        """Is what stands below the cut what this leader had there? What the origin has lost makes them differ."""
+        at, match = copy.position, copy.leaders.match(cut, epoch)
+        if match is Match.NO:
+            raise _Overtaken(
+                f"the origin has lost what the milestone has counted of {at.topic}/{at.partition} below {cut}"
+            )
+        if match is Match.FORGOTTEN:
+            raise _Overtaken(f"{at.topic}/{at.partition} below offset {cut}: {match.value}")
+        if at.leader < epoch:
+            raise _Wait  # it has another leader since, which was not asked yet whether it holds the same
 
     def _require_kept(self, copy: _Copy, cut: int) -> None:
         at = copy.position

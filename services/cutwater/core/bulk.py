@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cutwater.core.digest import fold
 from cutwater.core.errors import UsageError
+from cutwater.core.proof import Writer
 from cutwater.core.selection import Selection
 
 
@@ -48,10 +49,8 @@ class Task:
     """Windows that end at or below it are not kept."""
     horizon_ms: int
     """A tombstone above it is a breach."""
-    writers: str
-    """What the header of every row begins with: the generation."""
     own: str
-    """The header of the milestone's own rows, which are counted and proved."""
+    """The header of the milestone's own rows, which are counted and proved; no row may be of anybody later."""
     key_header: str
     value_header: str
     """Of key and value, as hexadecimal digits."""
@@ -63,6 +62,14 @@ class Task:
     """Are rows gathered by the optional module? Who says so has seen that it can be imported."""
     selection: Selection | None = None
     """What is kept of the rows that are read and proved; None for all."""
+
+    @property
+    def last(self) -> Writer:
+        """Who wrote the milestone's own rows. Raises UsageError where that is no header of ours."""
+        writer = Writer.of_header(self.own.encode())
+        if writer is None:
+            raise UsageError(f"a worker of a bulk restore is started by a service (writer {self.own!r})")
+        return writer
 
     def text(self) -> str:
         selection = self.selection.as_object() if self.selection else None

@@ -9,7 +9,7 @@ from cutwater.core import replication
 from cutwater.core.findings import Finding, error, ok, skipped, warning
 from cutwater.core.replication import Replication
 from cutwater.core.topic_check import FoundTopic, differences
-from cutwater.core.topics import TopicSpec
+from cutwater.core.topics import UNCLEAN, TopicSpec
 
 CLOCK_MS_MAX = 1_000
 APIS: Mapping[int, str] = {
@@ -136,12 +136,25 @@ def check_topics(facts: ClusterFacts, specs: Sequence[TopicSpec], wanted: Replic
             yield from _existing(check, spec, facts.found[spec.name], wanted)
 
 
+def unclean_elections(check: str, found: FoundTopic) -> Iterator[Finding]:
+    """May a broker that lacks acknowledged records become the leader?"""
+    if found.config.get(UNCLEAN) == "true":
+        yield warning(
+            check,
+            f"{UNCLEAN} is true: a broker that lacks acknowledged records may become leader, and they are lost",
+            f"kafka-configs.sh --alter --entity-type topics --entity-name {found.name} "
+            f"--add-config {UNCLEAN}=false",
+        )
+
+
 def _existing(check: str, spec: TopicSpec, found: FoundTopic, wanted: Replication | None) -> Iterator[Finding]:
     wrong = differences(spec, found)
     for one in wrong:
         yield error(check, f"{one.setting} is {one.found or 'not set'}, and must be {one.wanted}", one.remedy)
     if wrong:
         return
+    doubts = list(unclean_elections(check, found))
+    yield from doubts
     least = int(found.config.get("min.insync.replicas", "1"))
     said = f"{found.partitions} partitions, {found.replication} copies, {least} must acknowledge"
     if least > found.replication:
@@ -149,5 +162,5 @@ def _existing(check: str, spec: TopicSpec, found: FoundTopic, wanted: Replicatio
     elif wanted and (found.replication < wanted.factor or least < wanted.min_insync):
         asked = f"{wanted.factor} copies and min.insync.replicas {wanted.min_insync} are possible here"
         yield warning(check, said, f"{asked}: kafka-reassign-partitions.sh, then kafka-configs.sh")
-    else:
+    elif not doubts:
         yield ok(check, said)

@@ -255,6 +255,7 @@ def _commit(state: SignalState, position: int, now_ms: int, hash_of: Hash) -> tu
         digest=barrier.digest,
         events=barrier.events,
         rejected=barrier.rejected,
+        no_value=barrier.no_value,
         late=barrier.late,
         skew_ms=barrier.skew_ms,
         schema_fingerprint=barrier.schema_fingerprint,
@@ -266,5 +267,6 @@ def _commit(state: SignalState, position: int, now_ms: int, hash_of: Hash) -> tu
         partition_rows=barrier.partition_rows,
         partition_digests=barrier.partition_digests,
         origin_cut=barrier.origin_cut,
+        evidence=barrier.evidence,
     )
     return replace(state, last=milestone, last_hash=hash_of(milestone), prepared=None), milestone

@@ -3,6 +3,10 @@
 Each obstacle is one line that begins with the path of the field: `legs[].airport: …`. Source: the Avro
 specification, "Schema Resolution". One rule is stricter: a logical type, a decimal's precision or its scale must
 not change. Avro would read the old bytes as other values, and CRC-64-AVRO sees none of the three.
+
+`incompatibilities` and `obstacles` judge a step of a schema's evolution. `reading` says what becomes of events
+that stand there, by whatever schema. More can be read than should be written: a decimal with other digits, a
+record by another name. Where only some values are in the way, events are rejected for their own values.
 """
 
 from __future__ import annotations
@@ -48,12 +52,37 @@ def incompatibilities(old: Any, new: Any, rule: str = BACKWARD) -> list[str]:
 
 def obstacles(writer: Any, reader: Any) -> list[str]:
     """What keeps a reader of schema `reader` from reading every record of schema `writer`."""
-    resolution = _Resolution(_Schema.of(writer), _Schema.of(reader))
+    resolution = _Resolution(Schema.of(writer), Schema.of(reader))
     return resolution.between(resolution.writer.root, resolution.reader.root, "")
 
 
 @dataclass(frozen=True)
-class _Schema:
+class Reading:
+    """What becomes of the events of one schema, read by another one."""
+
+    otherwise: tuple[str, ...] = ()
+    """What Avro would read as other values, and nobody would know: no event of the schema is taken."""
+    unfit: tuple[str, ...] = ()
+    """What Avro does not read: events that hold it are rejected, one by one; all of them where all do."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return (*self.otherwise, *self.unfit)
+
+
+def reading(writer: Any, reader: Any) -> Reading:
+    """What becomes of events that `writer` wrote, read by `reader`. Raises UsageError for no schema."""
+    resolution = _Resolution(Schema.of(writer), Schema.of(reader), evolves=False)
+    found = resolution.between(resolution.writer.root, resolution.reader.root, "")
+    otherwise = tuple(one for one in found if one.endswith(OTHERWISE))
+    return Reading(otherwise, tuple(one for one in found if one not in otherwise))
+
+
+OTHERWISE = "old bytes would be read as other values"
+
+
+@dataclass(frozen=True)
+class Schema:
     """A schema in which every named type stands once, under its full name."""
 
     root: Any
@@ -61,10 +90,10 @@ class _Schema:
     named: dict[str, dict[str, Any]]
 
     @staticmethod
-    def of(schema: Any) -> _Schema:
+    def of(schema: Any) -> Schema:
         named: dict[str, dict[str, Any]] = {}
         try:
-            return _Schema(_qualified(schema, "", named, 0), named)
+            return Schema(_qualified(schema, "", named, 0), named)
         except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"not an Avro schema: {error!r}") from None
 
@@ -115,8 +144,10 @@ def _full(name: str, namespace: str) -> str:
 
 @dataclass
 class _Resolution:
-    writer: _Schema
-    reader: _Schema
+    writer: Schema
+    reader: Schema
+    evolves: bool = True
+    """Is this a step of a schema's evolution? Else what stands there is to be read, as far as it goes."""
     _begun: set[tuple[str, str]] = field(default_factory=set)
     """Pairs of records under way: one that holds itself is looked at once."""
 
@@ -136,14 +167,14 @@ class _Resolution:
         mine = self.writer.type_of(writer)
         kinds = [(branch, self.reader.type_of(branch)) for branch in reader]
         for branch, theirs in kinds:
-            if theirs["type"] == mine["type"] and (theirs["type"] not in _NAMED or _same_name(mine, theirs)):
+            if theirs["type"] == mine["type"] and (theirs["type"] not in _NAMED or same_name(mine, theirs)):
                 return branch
         wider = _PROMOTIONS.get(mine["type"], frozenset())
         return next((branch for branch, theirs in kinds if theirs["type"] in wider), None)
 
     def _types(self, writer: dict[str, Any], reader: dict[str, Any], path: str) -> list[str]:
         """Obstacles between two types that are no unions."""
-        obstacle = _obstacle(writer, reader)
+        obstacle = _obstacle(writer, reader, self.evolves)
         if obstacle is not None:
             return [_say(path, obstacle)]
         kind = writer["type"]
@@ -177,18 +208,26 @@ class _Resolution:
         return f"[{', '.join(_kind(self.reader.type_of(one)) for one in branches)}]"
 
 
-def _obstacle(writer: dict[str, Any], reader: dict[str, Any]) -> str | None:
+def _obstacle(writer: dict[str, Any], reader: dict[str, Any], evolves: bool) -> str | None:
     """What two types are in the way of themselves, whatever they hold."""
     was, now = writer["type"], reader["type"]
     if was != now and now not in _PROMOTIONS.get(was, frozenset()):
         return f"was {_kind(writer)} and is {_kind(reader)}: {was} cannot be read as {now}"
-    if [writer.get(one) for one in _LOGICAL] != [reader.get(one) for one in _LOGICAL]:
-        return f"was {_kind(writer)} and is {_kind(reader)}: old bytes would be read as other values"
-    if was in _NAMED and not _same_name(writer, reader):
+    same = [writer.get(one) for one in _LOGICAL] == [reader.get(one) for one in _LOGICAL]
+    if not same and (evolves or not _only_digits(writer, reader)):
+        return f"was {_kind(writer)} and is {_kind(reader)}: {OTHERWISE}"
+    # A record by another name has the same fields: Avro's readers do not ask for it, but in a union.
+    if was in _NAMED and not same_name(writer, reader) and (evolves or was != "record"):
         return f"{was} {writer['name']} is now {reader['name']}: keep the name, or make it an alias"
     if was == "fixed" and writer["size"] != reader["size"]:
         return f"was {writer['size']} bytes and is {reader['size']}"
     return _lost_symbols(writer, reader) if was == "enum" else None
+
+
+def _only_digits(writer: dict[str, Any], reader: dict[str, Any]) -> bool:
+    """Do two decimals differ in their digits alone? What the reader's type does not hold is found by value."""
+    decimals = writer.get("logicalType") == reader.get("logicalType") == "decimal"
+    return decimals and writer.get("scale", 0) == reader.get("scale", 0)
 
 
 def _lost_symbols(writer: dict[str, Any], reader: dict[str, Any]) -> str | None:
@@ -198,7 +237,7 @@ def _lost_symbols(writer: dict[str, Any], reader: dict[str, Any]) -> str | None:
     return f"the symbols {', '.join(lost)} are not known and enum {reader['name']} has no default"
 
 
-def _same_name(writer: dict[str, Any], reader: dict[str, Any]) -> bool:
+def same_name(writer: dict[str, Any], reader: dict[str, Any]) -> bool:
     """Are these one type by Avro's rule: the same name without namespace, or an alias?"""
     short = [one["name"].rpartition(".")[2] for one in (writer, reader)]
     return short[0] == short[1] or writer["name"] in reader["aliases"]

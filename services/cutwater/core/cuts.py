@@ -46,6 +46,10 @@ class Cut:
         """The next offset of a partition; `default` where the cut does not name it."""
         return self.as_dict().get(place, default)
 
+    def and_(self, other: Cut) -> Cut:
+        """The places of both; of one that both name, the offset of `other`."""
+        return Cut.of({**self.as_dict(), **other.as_dict()})
+
     def covers(self, other: Cut) -> bool:
         """Is this cut at or past `other` in every partition that `other` names?"""
         mine = self.as_dict()

@@ -13,6 +13,10 @@ from typing import Any
 from cutwater.core.errors import ProtocolError
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
+from cutwater.core.jsonevents import LAST
+
+UNBOUNDED_MS = 400_000 * 86_400_000
+"""More than there is between the first and the last event time that is taken."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +30,23 @@ class Decoding:
     """The schemas that events may be written with."""
     max_ahead_ms: int
     max_event_bytes: int
+    max_behind_ms: int = UNBOUNDED_MS
+    """By default as in decodings that were kept before there was such a bound."""
+    repeated_names: str = LAST
+    held_ms: int | None = None
+    """Event times from here on jump ahead of all others, and are rejected; None: none are. The driver sets it."""
 
     @classmethod
     def of(cls, job: Job, known: tuple[WriterSchema, ...]) -> Decoding:
-        return cls(job.format.kind, job.event_schema, known, job.max_ahead_ms, job.max_event_bytes)
+        return cls(
+            job.format.kind,
+            job.event_schema,
+            known,
+            job.max_ahead_ms,
+            job.max_event_bytes,
+            job.max_behind_ms,
+            job.repeated_names,
+        )
 
     @classmethod
     def parse(cls, text: str) -> Decoding:
@@ -58,7 +75,14 @@ class Decoding:
             event_schema=self.event_schema,
             max_ahead_ms=self.max_ahead_ms,
             max_event_bytes=self.max_event_bytes,
+            max_behind_ms=self.max_behind_ms,
+            repeated_names=self.repeated_names,
+            held_ms=self.held_ms,
         )
+
+    def holding(self, held_ms: int | None) -> Decoding:
+        """The same with another bound."""
+        return replace(self, held_ms=held_ms)
 
     def changes(self, new: Decoding) -> list[str]:
         """What `new` does otherwise, in the job file's words; schemas are too long to show."""
@@ -67,7 +91,10 @@ class Decoding:
             for name, before, after in (
                 ("source.format", self.kind, new.kind),
                 ("max_ahead", f"{self.max_ahead_ms} ms", f"{new.max_ahead_ms} ms"),
+                ("max_behind", _bound(self.max_behind_ms), _bound(new.max_behind_ms)),
+                ("source.repeated_names", self.repeated_names, new.repeated_names),
                 ("max_event_bytes", self.max_event_bytes, new.max_event_bytes),
+                ("the event time from which events are held", self.held_ms, new.held_ms),
             )
             if before != after
         ]
@@ -77,3 +104,7 @@ class Decoding:
             before, after = (", ".join(one.name for one in which) or "none" for which in (self.known, new.known))
             found.append(f"the schemas of events were {before} and are {after}")
         return found
+
+
+def _bound(milliseconds: int) -> str:
+    return "no bound" if milliseconds == UNBOUNDED_MS else f"{milliseconds} ms"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cutwater.core.cuts import Cut
+from cutwater.core.evidence import Evidence
 from cutwater.core.generations import Generation
 from cutwater.core.proof import Writer, Written
 from cutwater.core.records import Barrier, Signal
@@ -102,11 +103,25 @@ class Barriers(Protocol):
         """Raises FencedError when a newer driver has taken over."""
 
 
-class Rows(Protocol):
-    """The proof of what stands on the changelog; each raises DivergenceError naming what is foreign."""
+class Proved(NamedTuple):
+    """What a barrier says of its logs."""
 
-    def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Cut:
-        """`buried`: tombstones that this epoch's clearing wrote, by partition."""
+    changelog_cut: Cut
+    evidence: Evidence
+    """Of the changelog, and of the sources."""
+
+
+class Rows(Protocol):
+    """The proof of what stands on the changelog; each raises DivergenceError naming what is foreign or lost."""
+
+    def begin(self, before: Barrier | None, source_cut: Cut) -> None:
+        """Before anything of an epoch is written: is all still there below the cuts of the barrier before?"""
+
+    def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Proved:
+        """Of the epoch that was begun. `buried`: tombstones that its clearing wrote, by partition."""
+
+    def appended(self, cut: Cut, written: Written) -> tuple[str, int] | None:
+        """A partition with rows of this epoch, and when the broker appended one of them; None where none tells."""
 
     def check_start(
         self, before: Barrier | None, generation: Generation, next_epoch: int, attempt: int

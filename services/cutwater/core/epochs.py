@@ -1,16 +1,18 @@
-"""One epoch, step by step: clear, write, prove, list, tell."""
+"""One epoch, step by step: look, clear, write, prove, list, tell."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from cutwater.core.clocks import LOOK_MS, require_clock
+from cutwater.core.cuts import Cut
 from cutwater.core.driving import Barriers, Checkpoint, Clearing, Lists, Past, Plan, Range, Reached, Rows, nowhere
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.origins import FIRST, Origin
 from cutwater.core.proof import Writer, Written
 from cutwater.core.records import Barrier
-from cutwater.core.rejection import Seen
+from cutwater.core.rejection import NO_VALUE, Seen
 from cutwater.core.sources import moved_on
 
 
@@ -46,6 +48,17 @@ class Epochs:
         self._reached = reached
         self._origin = origin
         self._planned: tuple[int, Plan] | None = None
+        self._clock_looked_ms = 0
+
+    def _require_clock(self, cut: Cut, written: Written, began_ms: int) -> None:
+        """Raise UnavailableError where our clock is not the brokers'. Looked for now and then."""
+        now = self._now_ms()
+        if 0 <= now - self._clock_looked_ms < LOOK_MS or not any(written.rows.values()):
+            return
+        if (told := self._rows.appended(cut, written)) is not None:
+            where, appended_ms = told
+            require_clock(began_ms, now, appended_ms, where)
+            self._clock_looked_ms = now
 
     @property
     def newest(self) -> Barrier | None:
@@ -67,17 +80,20 @@ class Epochs:
         return epoch if told or self._rows.grown(self._past.before(epoch)) else None
 
     def write(self, epoch: int, action: Callable[[Writer], Written], look: Callable[[], Seen]) -> None:
-        """One epoch, step by step: clear, write, prove, list, tell. `action` writes the rows, once."""
+        """One epoch, step by step: look, clear, write, prove, list, tell. `action` writes the rows, once."""
         started_ms = self._now_ms()
         me = self._writer._replace(epoch=epoch)
         before = self._past.before(epoch)  # committed, or its successor would not be asked for
+        plan = self._checkpoint.plan(epoch)
+        self._rows.begin(before, plan.source_cut)
         buried = self._clearing.collect(me, before) if self._clearing else {}
         if buried:
             self._reached("cleared")
         written = action(me)
         self._reached("rows-written")
-        changelog_cut = self._rows.prove(before, me, written, buried)
-        plan, seen = self._checkpoint.plan(epoch), look()
+        proved = self._rows.prove(before, me, written, buried)
+        self._require_clock(proved.changelog_cut, written, started_ms)
+        seen = look()
         late = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else 0
         watermark_ms, retention_ms = self._origin.watermark_ms(plan), self._job.retention_ms
         barrier = Barrier(
@@ -86,13 +102,14 @@ class Epochs:
             attempt=me.attempt,
             epoch=epoch,
             source_cut=plan.source_cut,
-            changelog_cut=changelog_cut,
+            changelog_cut=proved.changelog_cut,
             watermark_ms=watermark_ms,
             horizon_ms=self._origin.horizon_at(watermark_ms, retention_ms, before.horizon_ms if before else 0),
             rows=sum(written.rows.values()),
             digest=written.digest,
             events=seen.events,
             rejected=seen.rejected,
+            no_value=seen.reasons.get(NO_VALUE, 0),
             late=late,
             skew_ms=seen.skew_ms,
             schema_fingerprint=self._fingerprint,
@@ -103,6 +120,7 @@ class Epochs:
             partition_rows=tuple(written.rows[number] for number in sorted(written.rows)),
             partition_digests=tuple(written.digests[number] for number in sorted(written.digests)),
             origin_cut=moved_on(before.origin_cut if before else self._origin.origin_cut, seen.copied),
+            evidence=proved.evidence,
         )
         self._reached("rows-proved")
         self._barriers.write(barrier)

@@ -60,3 +60,13 @@ class ForeignRowsError(DivergenceError):
     """Rows of another writer stand on a changelog: the generation has ended, and the next one may begin."""
 
     exit_code = 8
+
+
+class LostRecordsError(DivergenceError):
+    """A log has lost records below a cut, which it had acknowledged: nothing can bring them back."""
+
+
+class UnexpectedError(CutwaterError):
+    """What no other error foresees: a fault of Cutwater's. Its traceback is printed, or stands in the log."""
+
+    exit_code = 70

@@ -15,6 +15,12 @@ AVRO, CONFLUENT, JSON = "avro", "confluent", "json"
 FORMATS = (AVRO, CONFLUENT, JSON)
 CONFLUENT_MARKER = b"\0"
 CONFLUENT_HEADER_BYTES = 5
+JSON_SCHEMA = (
+    "is JSON behind a schema registry's framing (JSON Schema), which is not read: have it written as plain JSON "
+    "(source.format: json), or in Avro"
+)
+"""Why a record that is framed so is no event, whatever the job's format."""
+OTHER_FORMAT = "is written as '{}', and source.format is '{}'"
 
 
 @dataclass(frozen=True)

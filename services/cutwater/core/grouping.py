@@ -21,7 +21,8 @@ class Grouping:
     """Collects the partitions' rows; a milestone is whole when every partition has ended it.
 
     `cut_off`: the partitions whose reading may begin in the middle of a milestone, because older records are gone.
-    What comes before their first whole milestone is left out. `after`: the sequence to go on behind; 0 for any.
+    What comes before their first whole milestone is left out. `after`: the sequence to go on behind; 0 for the
+    first one, or where something is cut off, for any.
     """
 
     def __init__(self, partitions: int, cut_off: Sequence[int] = (), after: int = 0) -> None:
@@ -29,7 +30,7 @@ class Grouping:
         self._ended: list[deque[Group]] = [deque() for _ in range(partitions)]
         self._cut_off = set(cut_off)
         self._after = after
-        self._any = after == 0
+        self._any = after == 0 and bool(cut_off)
         self.held = 0
         """Rows that wait for their milestone to be whole."""
 

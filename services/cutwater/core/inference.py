@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +19,11 @@ from cutwater.core.moments import parsed
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _TIME_WORDS = re.compile(r"(^|_)(at|ts|time|timestamp|date|datetime|when|created|updated|occurred)($|_)")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}.*")
+_ISO = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2})?"
+)
+"""As the driver takes it (docs/EVENTS.md): not `+0000`, nor without seconds."""
+NESTED_SHOWN = 8
 _FINE = re.compile(r"\.[0-9]{4,}")
 LONG_MAX = 2**63 - 1
 _MS = (946_684_800_000, 4_102_444_800_000)
@@ -53,9 +58,12 @@ def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inf
     kinds: dict[str, str] = {}
     left_out: list[tuple[str, str]] = []
     names = list(dict.fromkeys(name for event in events for name in event))
+    first = {name.lower(): name for name in reversed(names)}
     for name in names[:FIELDS_MAX]:
         values = [event[name] for event in events if event.get(name) is not None]
         kind, why = _kind(name, values, name in told)
+        if not why and first[name.lower()] != name:
+            why = f"it differs from '{first[name.lower()]}' in case alone, and Spark does not tell them apart"
         if kind and not why:
             kinds[name] = kind
         else:
@@ -74,7 +82,7 @@ def _kind(name: str, values: Sequence[Any], told: bool) -> tuple[str, str]:
     """(kind, "") or ("", why it is left out)."""
     seen = {_json_type(one) for one in values}
     if why := _unfit(name, seen):
-        return "", why
+        return "", why + _nested(values)
     if seen <= {"number", "whole number"}:
         return _number(name, values, seen, told)
     return (_text(values) if seen == {"text"} else "boolean"), ""
@@ -91,6 +99,22 @@ def _unfit(name: str, seen: set[str]) -> str:
     if len(seen) > 1 and not seen <= {"number", "whole number"}:
         return f"it is sometimes {' and sometimes '.join(sorted(seen))}"
     return ""
+
+
+def _nested(values: Sequence[Any]) -> str:
+    """The fields of objects among these values, which are left out with them."""
+    names = list(dict.fromkeys(one for value in values if isinstance(value, dict) for one in value))
+    if not names:
+        return ""
+    more = f" and {len(names) - NESTED_SHOWN} more" if len(names) > NESTED_SHOWN else ""
+    return f"; it has {', '.join(names[:NESTED_SHOWN])}{more}"
+
+
+def alike_but_for_case(names: Iterable[str]) -> list[str]:
+    """Those of some names that another one of them differs from in case alone, in their order."""
+    every = list(names)
+    count = Counter(one.lower() for one in every)
+    return [one for one in every if count[one.lower()] > 1]
 
 
 def _json_type(value: Any) -> str:

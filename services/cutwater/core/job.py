@@ -8,6 +8,7 @@ from typing import Any
 
 from cutwater.core.formats import AVRO, EventFormat, RegistryUse
 from cutwater.core.measures import Measure
+from cutwater.core.rejection import MAX_BEHIND_MS
 from cutwater.core.shards import ShardMap
 from cutwater.core.windows import WindowSpec
 
@@ -64,6 +65,16 @@ class Job:
     changelog_format: str = AVRO
     """How the changelog's values are framed: `avro` or `confluent`. May change between two attempts."""
     registry: RegistryUse = field(default_factory=RegistryUse)
+    max_behind_ms: int = MAX_BEHIND_MS
+    """An event time further behind its Kafka record's timestamp is rejected: seconds taken for milliseconds."""
+    repeated_names: str = "last"
+    """What becomes of a JSON event that has a name twice: `last` or `reject`."""
+    lists_retention_ms: int | None = None
+    """How long dead letters and late events are kept; None: for ever."""
+    max_jump_ms: int | None = None
+    """An event time further ahead of all others is rejected, and moves no watermark. None: however far."""
+    held_ms: int | None = None
+    """From which event time on events are held for that, as the driver has decided; never of a job file."""
     max_bytes: int | None = None
     """Of keys and values that one view may hold: above it the oldest closed windows are evicted. None: all."""
     attached: Attached | None = None
@@ -88,7 +99,8 @@ class Job:
     @property
     def _rows(self) -> dict[str, Any]:
         measures = {
-            one.name: [one.kind, *(partial.over_events for partial in one.partials)] for one in self.measures
+            one.name: [one.kind, *(partial.defined or partial.over_events for partial in one.partials)]
+            for one in self.measures
         }
         return {
             "key": self.key_field,

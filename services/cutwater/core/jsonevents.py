@@ -20,6 +20,26 @@ from cutwater.core.errors import UsageError
 DIRECT = frozenset({"boolean", "int", "long", "float", "double"})
 """Kinds that are what they are in JSON."""
 TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
+LAST, REJECT = "last", "reject"
+REPEATED_NAMES = (LAST, REJECT)
+"""What becomes of an object that has a name twice: the last value counts, or the event is rejected."""
+_NUMBER = "a number that the type holds, or the text NaN, Infinity or -Infinity"
+_TIME = "a whole number or its text, or ISO 8601 with seconds"
+RULES = {
+    "boolean": "true or false",
+    "int": "a number without point and exponent, within 32 bits",
+    "long": "a number without point and exponent, within 64 bits",
+    "float": _NUMBER,
+    "double": _NUMBER,
+    "string": "a text",
+    "enum": "a text that is one of the symbols",
+    "bytes": "a text in base64",
+    "fixed": "a text in base64, of the right length",
+    "decimal": "a number without exponent, or its text, that the type holds without rounding",
+    "timestamp-millis": f"{_TIME}, in milliseconds since 1970",
+    "timestamp-micros": f"{_TIME}, in microseconds since 1970",
+}
+"""What a field's token must be, by kind."""
 _KINDS = DIRECT | {"string", "bytes"}
 _OTHER_TYPE = frozenset({"date", "time-millis", "time-micros", "duration", "local-timestamp-millis"})
 _OTHERS = _OTHER_TYPE | {"local-timestamp-micros"}
@@ -106,7 +126,8 @@ def _time(value: Any) -> Any:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _float(value: float) -> Any:
+def float_plain(value: float) -> float | str:
+    """A number, or the text that JSON has in the place of what is none: of events, answers and output alike."""
     if math.isnan(value):
         return "NaN"
     return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
@@ -124,8 +145,8 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
     "bytes": _bytes,
     "fixed": _bytes,
     "decimal": _decimal,
-    "float": _float,
-    "double": _float,
+    "float": float_plain,
+    "double": float_plain,
     "timestamp-millis": _time,
     "timestamp-micros": _time,
 }

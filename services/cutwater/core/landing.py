@@ -81,9 +81,10 @@ class Landing:
         """Its own cut is the origin's: here it has that of the arrival before it, which it is not below."""
         before = self._before
         if before is None or before[1].generation != entry.milestone.generation:
-            return entry._replace(milestone=replace(entry.milestone, changelog_cut=NOWHERE))
+            return entry._replace(milestone=replace(entry.milestone, changelog_cut=NOWHERE, evidence=()))
         return _here(entry, *before)
 
 
 def _here(entry: Entry, offset: int, arrival: Arrival) -> Entry:
-    return entry._replace(milestone=replace(entry.milestone, changelog_cut=arrival.changelog_cut), arrived=offset)
+    here = replace(entry.milestone, changelog_cut=arrival.changelog_cut, evidence=arrival.evidence)
+    return entry._replace(milestone=here, arrived=offset)

@@ -18,6 +18,11 @@ from cutwater.core.generations import Generation
 
 T = TypeVar("T")
 
+FIELD_HEADER, RULE_HEADER = "flaw-field", "flaw-rule"
+"""Headers of a dead letter's record: which field it is about, if any, and what is not as it must be."""
+HEAD_BYTES = 200
+"""So much of a rejected event is shown."""
+
 
 class Place(NamedTuple):
     """Where an event stands, or has been produced again."""
@@ -53,6 +58,12 @@ class Letter:
     replayed: Place | None
     at: tuple[int, int]
     """(partition, offset) on the dead-letter topic."""
+    field: str | None = None
+    """Whose value is not as it must be; None where that is the record's, or a version before has listed it."""
+    rule: str | None = None
+    """What is not as it must be, for people; None where a version before has listed it."""
+    head: bytes | None = None
+    """The first bytes of the event's value; None without one, and where payloads are not to be shown."""
 
 
 @dataclass(frozen=True)
@@ -88,26 +99,32 @@ class Choice(Generic[T]):
     """What stands on the lists of other regions: no fault of this one."""
 
 
-def choose(entries: Iterable[tuple[Listed, T]], told: Mapping[Epoch, Told]) -> Choice[T]:
-    """The entries of `told`'s epochs that count; entries of other epochs are not, or not yet, of the lineage."""
+def choose(entries: Iterable[tuple[Listed, T]], told: Mapping[Epoch, Told], forgetful: bool = False) -> Choice[T]:
+    """The entries of `told`'s epochs that count; entries of other epochs are not, or not yet, of the lineage.
+
+    `forgetful`: the list's retention has deleted some of its oldest entries, so fewer than were told are no fault.
+    """
     by_epoch: dict[Epoch, list[tuple[int, int, T]]] = defaultdict(list)
     for place, (by, entry) in enumerate(entries):
         if (by.generation, by.epoch) in told:
             by_epoch[by.generation, by.epoch].append((place, by.attempt, entry))
     kept: list[tuple[int, T]] = []
-    problems = []
+    problems, deleted = [], 0
     for epoch, one in told.items():
         found = by_epoch.get(epoch, [])
         own = [(place, entry) for place, attempt, entry in found if attempt == one.attempt]
         every = [(place, entry) for place, _, entry in found]
         chosen = every if len(own) < one.entries == len(every) else own
         kept += chosen
-        if len(chosen) != one.entries:
+        if forgetful and len(chosen) < one.entries:
+            deleted += one.entries - len(chosen)
+        elif len(chosen) != one.entries:
             problems.append(
                 f"epoch {epoch[1]} of {epoch[0]}: its milestone counts {one.entries}, the list holds {len(chosen)}"
             )
     kept.sort(key=lambda pair: pair[0])
-    return Choice([entry for _, entry in kept], problems)
+    gone = [f"{deleted:,} older entries are gone: the list's retention has deleted them"] if deleted else []
+    return Choice([entry for _, entry in kept], problems, gone)
 
 
 def carried(letters: Iterable[Letter], marks: Mapping[Place, Place]) -> list[Letter]:

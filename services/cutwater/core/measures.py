@@ -12,9 +12,9 @@ offset), which is total, so a replay gives the same answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cutwater.core.errors import UsageError
 
@@ -25,6 +25,8 @@ HLL_LG_K = 12
 """Sketches of 4,096 registers: a relative standard error of about 1.6 %."""
 
 MAX_DECIMAL = 38
+ADDEND_DIGITS = MAX_DECIMAL - 10
+"""Digits of what one event adds to a sum of decimals: no sum overflows before 10^10 events of a window."""
 
 SEED = "__seed"
 """The column of a seed's partials, a struct: NULL in rows that are events, as their columns are in seeds."""
@@ -82,6 +84,15 @@ class Partial:
     """Over rows of which some are events and some seeds."""
     merge: Callable[[Any, Any], Any]
     """Of two values that are not null."""
+    defined: str = ""
+    """Stands for `over_events` in a job's definition where that has changed and old rows merge with new ones."""
+
+
+class Limit(NamedTuple):
+    """What an event's field must fit into before it is counted: the measure could not hold more."""
+
+    field: str
+    type: FieldType
 
 
 @dataclass(frozen=True)
@@ -95,6 +106,9 @@ class Measure:
     """From the row's partials to the value that users see; None where no event had a value."""
     output: Any
     """The Avro type of that value."""
+    limit: Limit | None = None
+    field: str | None = None
+    """The event's field that it is over; None for a count of all events, and for a user's own column."""
 
     @property
     def plain(self) -> bool:
@@ -152,7 +166,23 @@ def build(name: str, kind: str, field: str | None, field_type: FieldType | None,
             f"measure '{name}': {kind} of field '{field}', which is {field_type}; "
             f"allowed types: {', '.join(sorted(allowed))}"
         )
-    return maker(name, f"`{field}`", field_type, sketches)
+    made = replace(maker(name, f"`{field}`", field_type, sketches), field=field)
+    return replace(made, limit=_limit(name, kind, field, field_type)) if kind in ("sum", "avg") else made
+
+
+def _limit(name: str, kind: str, field: str, of: FieldType) -> Limit | None:
+    """What one event may add to a sum; None where that is any value of its type.
+
+    Raises UsageError for a type of which a sum has no digits to spare.
+    """
+    if of.name != "decimal" or of.precision <= ADDEND_DIGITS:
+        return None
+    if of.scale >= ADDEND_DIGITS:
+        raise UsageError(
+            f"measure '{name}': {kind} of field '{field}', which is {of}: {of.scale} of {MAX_DECIMAL} digits "
+            f"stand behind the point, and a sum has no room before it; allowed scales: below {ADDEND_DIGITS}"
+        )
+    return Limit(field, FieldType("decimal", ADDEND_DIGITS, of.scale))
 
 
 def sum_type(of: FieldType) -> FieldType:
@@ -174,7 +204,7 @@ def _sum_partial(column: str, field: str, of: FieldType) -> Partial:
     total = sum_type(of)
     sql = _sql_type(total)
     # Spark widens a decimal sum by 10 digits: start narrow enough that the total still fits.
-    operand = f"cast({field} as decimal({MAX_DECIMAL - 10},{total.scale}))" if total.name == "decimal" else field
+    operand = f"cast({field} as decimal({ADDEND_DIGITS},{total.scale}))" if total.name == "decimal" else field
     events, seeds = f"cast(sum({operand}) as {sql})", f"cast(sum({_seed(column)}) as {sql})"
     return Partial(column, total.avro, events, _both(_sql_sum(events, seeds, total), events, seeds), _add)
 
@@ -287,10 +317,19 @@ def _positioned(kind: str) -> Maker:
     return make
 
 
-def _distinct(name: str, field: str | None, _of: FieldType, sketches: Sketches) -> Measure:
-    events, seeds = f"hll_sketch_agg({field}, {HLL_LG_K})", f"hll_union_agg({_seed(name)})"
+EMPTY = "\\u0000cutwater: the empty value 5b1e93c07d1f4f0c\\u0000"
+"""What a sketch is given in place of an empty text or empty bytes, as Spark SQL: the library leaves those out."""
+
+
+def _distinct(name: str, field: str | None, of: FieldType, sketches: Sketches) -> Measure:
+    plain = f"hll_sketch_agg({field}, {HLL_LG_K})"
+    events, seeds = plain, f"hll_union_agg({_seed(name)})"
+    if of.name in ("string", "bytes"):
+        stand_in = f"'{EMPTY}'" if of.name == "string" else f"cast('{EMPTY}' as binary)"
+        events = f"hll_sketch_agg(if(octet_length({field}) = 0, {stand_in}, {field}), {HLL_LG_K})"
     both = _both(f"hll_union({events}, {seeds})", events, seeds)
-    partial = Partial(name, "bytes", events, both, sketches.union)
+    # All other values are sketched as ever: sketches of before, which lack the empty value, merge with new ones.
+    partial = Partial(name, "bytes", events, both, sketches.union, plain)
 
     def present(row: Partials) -> int:
         return round(sketches.estimate(row[name])) if row[name] else 0

@@ -29,7 +29,7 @@ CAUSES: Mapping[str, str] = {
     PARTITIONS: "the number of partitions has changed",
     LOST: "the origin's log begins above the position, or ends below it",
     UNPLACED: "there are records here that no position accounts for",
-    REPLACED: "the log here ends below what the position says",
+    REPLACED: "the log here has lost some of what the position says",
     REFUSED: "the origin does not let the mirror read it, or the topic here cannot take it",
     BROKEN: "the copied commit stream contradicts itself: no milestone arrives",
     SCHEMAS: "a number of the origin's schema registry is another schema in the registry here",
@@ -109,3 +109,14 @@ def in_copy(target: str, position: Mirrored | None, partition: int, end: int, em
         f"{target}/{partition} was copied up to offset {position.local}, and from there to its end at {end} are "
         "records that no position accounts for: somebody else writes there. Find out who, then 'resync'",
     )
+
+
+def in_origins_log(lost: Collection[str]) -> Gap | None:
+    """Does the origin still hold what was copied of it? `lost`: what it does not, in words."""
+    text = f"in the origin {'; '.join(lost)}. The copy holds what is not there any more"
+    return Gap(LOST, text) if lost else None
+
+
+def in_copies(lost: Collection[str]) -> Gap | None:
+    """Does all stand here that was copied? `lost`: what does not, in words. Other records may be there by now."""
+    return Gap(REPLACED, f"of the copy {'; '.join(lost)}. While the region lives: 'resync'") if lost else None

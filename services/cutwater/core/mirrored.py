@@ -10,7 +10,9 @@ from zlib import crc32
 
 from cutwater.core import topics
 from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.evidence import Evidence
 from cutwater.core.generations import Generation, Token
+from cutwater.core.leaders import Led
 from cutwater.core.topics import TopicSpec
 
 SLOTS = 4
@@ -45,8 +47,16 @@ class Mirrored:
     """The source position before this transaction."""
     next: int
     """The source position after it: everything below was read."""
+    leader: int
+    """The newest leader there whose log is known to hold all below `next`; UNKNOWN where none is."""
+    leaders: tuple[int, ...]
+    """Who wrote what this transaction copied, and what was copied just before it: epochs, in log order;"""
+    leaders_from: tuple[int, ...]
+    """and the source offset at which each began."""
     local: int
     """The offset here that follows what is copied."""
+    local_epoch: int
+    """The leader here that told so; UNKNOWN where none did."""
     whole_from: int
     whole_to: int
     """Every cut from the one up to the other was passed while compaction had spared what lies below it."""
@@ -65,6 +75,11 @@ class Mirrored:
     source_ms: int
     """The origin's time of the newest one."""
     at_ms: int
+
+    @property
+    def led(self) -> tuple[Led, ...]:
+        """As pairs; nothing where nothing has come."""
+        return tuple(map(Led, self.leaders, self.leaders_from))
 
     @property
     def key(self) -> bytes:
@@ -122,6 +137,8 @@ class Arrival:
     committed_ms: int
     """When the origin wrote the milestone."""
     arrived_ms: int
+    evidence: Evidence = ()
+    """Of the topics of both cuts, here."""
 
     @property
     def token(self) -> Token:
@@ -200,7 +217,8 @@ def slot_of(topic: str, partition: int) -> int:
 
 def owned(job: str, origin: str) -> list[TopicSpec]:
     """The topics of a mirror itself, beside those that it copies."""
-    kept = (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1"))
+    largest = ("max.message.bytes", str(topics.ROW_BYTES_MAX))  # of thousands of partitions
+    kept = (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1"), largest)
     # Small segments: every start reads this topic from its beginning. An hour: whoever writes arrivals may be
     # away so long without missing where a cut lies here.
     newest = (

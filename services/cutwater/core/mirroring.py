@@ -16,11 +16,14 @@ lack values: they are never announced, and the first cut behind the stretch is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import DivergenceError
+from cutwater.core.evidence import UNKNOWN, Evidence, Standing, of_ends
+from cutwater.core.leaders import Led, joined
 from cutwater.core.mirrored import Mirrored
 from cutwater.core.restore import MARGIN_MS
 
@@ -56,6 +59,8 @@ class Piece:
     end: int
     """Where the log ended when that was answered; -1 where that is not known."""
     records: Sequence[Read]
+    leaders: Sequence[Led] = ()
+    """Who wrote it."""
 
 
 def begun(job: str, origin: str, place: Place, first: int, local: int, now_ms: int) -> Mirrored:
@@ -70,7 +75,11 @@ def begun(job: str, origin: str, place: Place, first: int, local: int, now_ms: i
         first=first,
         before=first,
         next=first,
+        leader=UNKNOWN,
+        leaders=(),
+        leaders_from=(),
         local=local,
+        local_epoch=UNKNOWN,
         whole_from=first,
         whole_to=first - 1,
         ended=-1,
@@ -92,9 +101,10 @@ def seeded(at: Mirrored, records: int, size: int, local: int, source_ms: int) ->
     return replace(at, records=records, size=size, local=local, source_ms=source_ms if records else at.source_ms)
 
 
-def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int) -> Mirrored:
+def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int, leader: int = UNKNOWN) -> Mirrored:
     """The position after a piece whose first record goes to offset `base` here.
 
+    `leader`: one whose log is known to hold all below the position. If the piece brings anything, who wrote it is.
     `lag_ms`: the origin's min.compaction.lag.ms; NEVER_MS where the topic is not compacted. Raises DivergenceError
     where the piece does not go on from the position: nobody behind the copy would find out.
     """
@@ -108,10 +118,14 @@ def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int) -> Mi
     # Of the old ones, too: where they lie here is known, and cuts among them are refused by `whole_from`.
     runs = _runs((one.offset for one in read), base)
     _require_rising(at, piece, runs)
+    led = joined(at.led[-1:], piece.leaders)
     return replace(
         at,
         before=at.next,
         next=piece.following,
+        leader=led[-1].epoch if piece.leaders else max(at.leader, leader),
+        leaders=tuple(one.epoch for one in led),
+        leaders_from=tuple(one.first for one in led),
         local=base + len(read) if read else at.local,
         whole_from=whole_from,
         whole_to=max(at.whole_to, passed),
@@ -128,7 +142,32 @@ def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int) -> Mi
 
 def tells_more(new: Mirrored, old: Mirrored) -> bool:
     """Is a position worth a transaction of its own, without records?"""
-    return (new.next, new.whole_to, new.ended) != (old.next, old.whole_to, old.ended)
+    return (new.next, new.whole_to, new.ended, new.leader) != (old.next, old.whole_to, old.ended, old.leader)
+
+
+def copied_so_far(positions: Iterable[Mirrored], target: Callable[[str], str]) -> tuple[Evidence, Cut]:
+    """What must still stand here of what was copied, with the evidence of it, as far as brokers told any.
+
+    `target`: what a topic of the origin is called here.
+    """
+    return of_ends(
+        {
+            TopicPartition(target(one.topic), one.partition): Standing(one.local, one.local_epoch)
+            for one in positions
+            if one.local_epoch != UNKNOWN
+        }
+    )
+
+
+def read_so_far(positions: Iterable[Mirrored]) -> tuple[Evidence, Cut]:
+    """What the origin must still hold of what was copied, with the evidence of it, as far as there is any."""
+    return of_ends(
+        {
+            TopicPartition(one.topic, one.partition): Standing(one.next, one.leaders[-1])
+            for one in positions
+            if one.leaders
+        }
+    )
 
 
 class Run(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -149,6 +150,23 @@ def require_startable(job: Job, fingerprint: str, parent: Milestone, partitions:
                 f"{read}, and {place.topic} has {partitions[place.topic]} partitions: a generation goes on with "
                 "its parent's sources"
             )
+
+
+def require_same_rows(job: Job, kept: str, parent: Milestone) -> None:
+    """Raise UsageError where a row of the job says something else than one of its parent.
+
+    `kept`: the definition with which the parent's generation was begun. It says more than the state's schema: a
+    window or a measure over another field has the same.
+    """
+    before, now = json.loads(kept), json.loads(job.meaning)
+    changed = [
+        f"{name} was {before.get(name)} and is {now[name]}" for name in now if before.get(name) != now[name]
+    ]
+    if changed:
+        raise UsageError(
+            f"the job file no longer says what {parent.generation} was started with: {'; '.join(changed)}. A "
+            f"generation goes on with the rows of {parent.token}: put the job file back, or start a new job"
+        )
 
 
 def require_kept(parent: Milestone, kept: Mapping[TopicPartition, tuple[int, int]]) -> None:

@@ -9,11 +9,12 @@ At a hand-over of generations the position names the old one until the last part
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cutwater.core.cuts import Cut
-from cutwater.core.errors import DivergenceError, UsageError
+from cutwater.core.cuts import NOWHERE, Cut
+from cutwater.core.errors import DivergenceError, LostRecordsError, UsageError
+from cutwater.core.evidence import Evidence
 from cutwater.core.generations import Generation
 from cutwater.core.handover import Handover
 from cutwater.core.records import Milestone
@@ -68,11 +69,35 @@ class Published:
     closed_ms: int = NEVER_MS
     """Windows that end at or below it were closed at a published milestone. After a rewind they may be open again:
     what a closing says of them then is a correction."""
+    output_cut: Cut = NOWHERE
+    """Where output and position ended before this transaction."""
+    evidence: Evidence = ()
+    """Of their topics, then."""
+
+    def same_place(self, other: Published) -> bool:
+        """Is the same published by both, up to the part?"""
+        return (self.milestone, self.target, self.parts) == (other.milestone, other.target, other.parts)
 
 
 def nothing(job: str, generation: Generation, form: str) -> Published:
     """The position before the first milestone."""
     return Published(job, generation, b"", 0, 0, 0, Cut(), (), form)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """How a partition of the output ends."""
+
+    end: End
+    """The last end marker."""
+    missing: int
+    """How many rows its transaction lacks here; below zero for too many, 0 too where retention has taken some."""
+
+
+def tail_of(before: End | None, end: End, rows: int) -> Tail:
+    """`rows`: how many stand between these end markers, of which `before` is None at the log's beginning."""
+    told = end.rows - (before.rows if before and end.part else 0)
+    return Tail(end, told - rows)
 
 
 @dataclass(frozen=True)
@@ -145,6 +170,46 @@ def require_mine(position: Published, mine: Published, output: str, place: str) 
             "put the job file back; or, once nobody reads that output any more, delete the topics "
             f"{output} and {place}, make them again, and the output begins anew"
         )
+
+
+def require_agreement(
+    position: Published, whole: Milestone | None, tails: Mapping[int, Tail | None], output: str, place: str
+) -> None:
+    """Does each partition of the output end with what the position says was written last, and whole?
+
+    `tails`: of each partition that holds anything; None where it should and does not. They were written in one
+    transaction: so where they differ, one of the topics has lost its end. Raises LostRecordsError, which names
+    partition and sequences: going on would leave a gap, or say a milestone twice.
+    """
+    said = (position.target, position.parts - 1) if position.parts else (whole.sequence if whole else 0, _WHOLE)
+    for partition, tail in sorted(tails.items()):
+        one = f"{output}/{partition}"
+        found = (tail.end.sequence, _WHOLE if tail.end.last else tail.end.part) if tail else (0, _WHOLE)
+        if found != said:
+            lost, behind = (one, place) if found < said else (place, one)
+            why = f"{lost} has lost its end, which {behind} still has"
+        elif tail and tail.missing:
+            why = (
+                f"{tail.missing:,} rows in front of that are missing or too many: {one} has lost a part of its end"
+            )
+        else:
+            continue
+        raise LostRecordsError(
+            f"{one} ends with {_named(found)}, and the publisher's position on {place} is behind {_named(said)}: "
+            f"{why}. Once nobody reads that output any more, delete {output} and {place}, make them again, and "
+            "the output begins anew"
+        )
+
+
+_WHOLE = 1 << 31
+"""Behind every part of a milestone."""
+
+
+def _named(reached: tuple[int, int]) -> str:
+    sequence, part = reached
+    if not sequence:
+        return "nothing"
+    return f"sequence {sequence}" if part == _WHOLE else f"part {part + 1} of sequence {sequence}"
 
 
 def _added(before: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from cutwater.core.acls import Acl
 from cutwater.core.estimate import Estimate, Load
+from cutwater.core.event_sample import SampleFigures
 from cutwater.core.replication import Replication
 from cutwater.core.topics import TopicSpec
 
@@ -49,6 +50,10 @@ class Plan:
     load: Load
     estimate: Estimate
     measured: Measured | None
+    sampled: SampleFigures | None = None
+    """None where no event of the source could be read."""
+    unknown: Sequence[str] = ()
+    """Why figures are upper bounds only; empty where they are good to a factor of two."""
     mirrors: Sequence[Mirroring] = field(default=())
     """At most one: of the region that is copied here."""
 
@@ -64,6 +69,8 @@ class Plan:
             "mirrors": [{**one._asdict(), "acls": [acl.plain() for acl in one.acls]} for one in self.mirrors],
             "load": asdict(self.load),
             "measured": asdict(self.measured) if self.measured else None,
+            "sampled": asdict(self.sampled) if self.sampled else None,
+            "unknown": list(self.unknown),
             "estimate": {
                 **asdict(self.estimate),
                 "network_bytes_per_s": self.estimate.network_bytes_per_s(self.replication.factor),

@@ -8,7 +8,7 @@ generation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,6 +67,36 @@ def header_prefix(generation: Generation) -> bytes:
     return f"{generation}/".encode()
 
 
+def breach(header: bytes | None, last: Writer) -> str:
+    """Why a row with this header cannot stand below the cut of a milestone; empty where it may.
+
+    `last`: who wrote the milestone's own rows.
+    """
+    if header is None:
+        return "was written by somebody without the header 'writer'"
+    writer = Writer.of_header(header)
+    if writer is None or writer.generation != last.generation:
+        return f"was written by {header.decode(errors='replace')}, not by this generation"
+    return overgrown(header, last)
+
+
+def overgrown(header: bytes | None, last: Writer) -> str:
+    """Why a record, be it a tombstone, says that a log has lost its end below a milestone's cut; empty where not.
+
+    Whoever is later than the milestone writes above its cut. A record of theirs below it can only stand there if
+    the log has lost its end and grown again: so records that the milestone had are missing.
+    """
+    writer = Writer.of_header(header)
+    if writer is None or writer.generation != last.generation:
+        return ""
+    if (writer.epoch, writer.attempt) <= (last.epoch, last.attempt):
+        return ""
+    return (
+        f"was written by epoch {writer.epoch}, attempt {writer.attempt}, and stands below the cut of epoch "
+        f"{last.epoch}, attempt {last.attempt}: the log has lost its end and was written on"
+    )
+
+
 @dataclass(frozen=True)
 class Written:
     """What one epoch's action wrote, as the executors counted it."""
@@ -92,8 +122,15 @@ class Suspect:
     end: int
 
 
-def suspects(baseline: Mapping[int, int], ends: Mapping[int, int], added: Mapping[int, int]) -> list[Suspect]:
+def suspects(
+    baseline: Mapping[int, int],
+    ends: Mapping[int, int],
+    added: Mapping[int, int],
+    doubted: Collection[int] = (),
+) -> list[Suspect]:
     """The partitions that need a look, by partition number: those that did not grow by just what was added.
+
+    `doubted`: need one whatever they grew by, since what was added there may be lost, and something else be there.
 
     Raises DivergenceError when a partition ends below its baseline: the topic was truncated or made anew.
     """
@@ -106,8 +143,17 @@ def suspects(baseline: Mapping[int, int], ends: Mapping[int, int], added: Mappin
     return [
         Suspect(partition, baseline.get(partition, 0), end)
         for partition, end in sorted(ends.items())
-        if end - baseline.get(partition, 0) != added.get(partition, 0)
+        if partition in doubted or end - baseline.get(partition, 0) != added.get(partition, 0)
     ]
+
+
+def own_rows(records: Iterable[ChangelogRow], me: Writer) -> dict[bytes, ChangelogRow]:
+    """The last row of each key that this attempt wrote in this epoch: a task may have run twice."""
+    return {
+        record.key: record
+        for record in records
+        if record.writer == me and record.key is not None and record.value is not None
+    }
 
 
 def foreign_rows(range_: Iterable[ChangelogRow], me: Writer, rows: int) -> list[ChangelogRow]:
@@ -116,10 +162,7 @@ def foreign_rows(range_: Iterable[ChangelogRow], me: Writer, rows: int) -> list[
     Raises DivergenceError when this attempt's own rows are not all there: acknowledged rows were lost.
     """
     records = list(range_)
-    own: dict[bytes, ChangelogRow] = {}
-    for record in records:
-        if record.writer == me and record.key is not None and record.value is not None:
-            own[record.key] = record
+    own = own_rows(records, me)
     if len(own) != rows:
         partition = records[0].partition if records else "?"
         raise DivergenceError(

@@ -105,8 +105,23 @@ def _time_score(rows: Sequence[Row], name: str) -> float:
     return score + (2 if _EVENTISH.search(plain) else 0) - (5 if _NOT_EVENTISH.search(plain) else 0)
 
 
+def _is_debezium(rows: Sequence[Row]) -> bool:
+    """Are most of these what Debezium makes of a change? Its `op` names the kind of change, and never a thing."""
+    wrapped = sum(
+        isinstance(row.event.get("op"), str) and {"before", "after"} <= row.event.keys() and "source" in row.event
+        for row in rows
+    )
+    return wrapped * 2 > len(rows)
+
+
 def _key(rows: Sequence[Row], kinds: Mapping[str, str], said: str | None) -> tuple[str, str]:
     able = [name for name, kind in kinds.items() if kind in ("string", "int", "long")]
+    if said is None and _is_debezium(rows):
+        raise UsageError(
+            "these are changes of a database as Debezium wraps them: the key is inside of 'after', and events are "
+            "flat. Have its connector unwrap them (transforms: ExtractNewRecordState), or name a field of the "
+            "wrapping itself with --key"
+        )
     if said is not None:
         _require(said, kinds, able, "key", "a string or a whole number")
         return said, f"as you said; {_distinct_text(rows, said)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cutwater.core.cuts import NOWHERE, Cut
+from cutwater.core.evidence import Evidence
 from cutwater.core.generations import Generation, Token
 
 
@@ -56,6 +57,10 @@ class Barrier:
     """Per partition of the changelog: its part of `digest`, so that a view of some partitions proves its own."""
     origin_cut: Cut = NOWHERE
     """Of the source partitions that are copies of another region's: the next offset there, by the place here."""
+    evidence: Evidence = ()
+    """Of the topics of both cuts: which ones they are, and the leaders of their partitions."""
+    no_value: int = 0
+    """Of the rejected events those without a value: deletions, on a compacted topic."""
 
     def same_content(self, other: Barrier | Milestone) -> bool:
         """Do two tellings of one epoch agree on what was read and written?"""
@@ -117,6 +122,8 @@ class Milestone:
     rewinds_to: int = 0
     """Of the first milestone of a rollback: the sequence whose state it goes back to; 0 for none."""
     origin_cut: Cut = NOWHERE
+    evidence: Evidence = ()
+    no_value: int = 0
 
     @property
     def token(self) -> Token:
@@ -148,6 +155,8 @@ class Claim:
     """In a failover: where the parent's changelog cut lies in the copy here."""
     origin_cut: Cut = NOWHERE
     """In a failover: how far the source was copied then, in offsets of the origin; places by the topic here."""
+    evidence: Evidence = ()
+    """In a failover: of the changelog's copy here, as it arrived."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,12 @@ UNKNOWN_SCHEMA = "unknown schema"
 UNDECODABLE = "undecodable"
 TOO_LARGE = "too large"
 NO_KEY = "no key"
+KEY_TOO_LARGE = "key too large"
 NO_EVENT_TIME = "no event time"
+TOO_FAR_BEHIND = "event time too far behind"
 TOO_FAR_AHEAD = "event time too far ahead"
+NO_ROOM = "no room in a measure"
+JUMPS_AHEAD = "event time jumps ahead"
 REASONS = (
     NO_SOURCE_OFFSET,
     NO_VALUE,
@@ -27,13 +31,31 @@ REASONS = (
     UNDECODABLE,
     TOO_LARGE,
     NO_KEY,
+    KEY_TOO_LARGE,
     NO_EVENT_TIME,
     TOO_FAR_AHEAD,
+    TOO_FAR_BEHIND,
+    NO_ROOM,
+    JUMPS_AHEAD,
 )
 """Why an event cannot be used: the words of dead letters."""
 
 MAX_EVENT_BYTES = 512 * 1024
 """The default of the job file's max_event_bytes."""
+
+MAX_KEY_BYTES = 4_096
+"""Of a group key in UTF-8. Whoever reads can ask for it: as `key64` it is 5,462 characters of a URL, for which
+proxies in front of the API have 8,192 by default."""
+
+MAX_BEHIND_MS = 14_600 * 86_400_000
+"""The default of the job file's max_behind, forty years.
+
+Records of history pass; a time in seconds where the schema says milliseconds is one of January 1970, and does not.
+"""
+
+NO_DATE_MS = 10_000_000_000_000
+"""A record's timestamp from here on, the year 2286, is none of milliseconds: producers give micro- or nanoseconds.
+Nothing is too far behind it."""
 
 SKEW_SLOTS = 64
 """At most so many newest event times are observed: of more partitions, those of one remainder share a slot."""
@@ -51,6 +73,11 @@ class Seen:
     """The largest event time of the usable events by source partition (or slot), where there were any."""
     copied: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Of copies of other regions' sources, where there were events: the offset there that follows the newest."""
+
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Of the rejected events how many for each reason that there was."""
+    repeated: int = 0
+    """Usable events in JSON that have a name twice, of which the last value counted."""
 
     @property
     def skew_ms(self) -> int:

@@ -50,7 +50,10 @@ def doubts(replication: Replication, brokers: int) -> list[str]:
         why = f"brokers: {brokers}" if brokers < FACTOR_WANTED else "CUTWATER_REPLICATION_FACTOR says so"
         found.append(f"copies of each topic: {replication.factor}, and {FACTOR_WANTED} are usual ({why})")
     if replication.min_insync < 2:
-        found.append("a record is acknowledged by one broker alone: if that one is lost, so is the record")
+        found.append(
+            "a record is acknowledged by one broker alone: if its disk is lost, or its power before it has "
+            "flushed, so is the record"
+        )
     elif replication.min_insync == replication.factor:
         found.append("every copy must acknowledge: when one broker stops, so does the job")
     return found

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cutwater.core.chain import breaks
-from cutwater.core.errors import DivergenceError, FencedError
+from cutwater.core.errors import DivergenceError, FencedError, UnavailableError
 from cutwater.core.generations import Generation
 from cutwater.core.lineage import UNKNOWN, Lineage
 from cutwater.core.readers import VIEW, Reader
@@ -168,15 +168,30 @@ class Backlog:
             )
 
     def plan(self, now_ms: int) -> Step | Jump | None:
-        """What to apply next; None when there is nothing, or not enough is known yet."""
+        """What to apply next; None when there is nothing, or not enough is known yet.
+
+        Raises UnavailableError where our clock is behind that of who commits.
+        """
         if not self._pending or self.over(now_ms):
             return None
+        self._require_clock(now_ms)
         if not self._must_jump(now_ms):
             return Step(self._pending[0])
         newest = self._pending[-1]
         if not self._complete or newest.milestone.sequence < self._floor:
             return None
         return Jump(newest)
+
+    def _require_clock(self, now_ms: int) -> None:
+        """By a clock that is far behind, a milestone is young that compaction has overtaken."""
+        newest = self._pending[-1].milestone
+        if newest.committed_ms - now_ms > MARGIN_MS:
+            minutes = (newest.committed_ms - now_ms) // 60_000
+            raise UnavailableError(
+                f"milestone {newest.token} was committed {minutes:,} minutes from now, by this machine's clock: "
+                "it is behind that of commit-signal's machine. Set both by NTP. Until they agree, nobody here "
+                "knows what compaction has taken"
+            )
 
     def over(self, now_ms: int) -> bool:
         """Has another generation taken over, and is nothing left but what only a jump could bring?

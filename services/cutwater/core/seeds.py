@@ -25,6 +25,8 @@ class Read:
     """All that stand there."""
     foreign: int
     """Rows that this generation did not write."""
+    later: int
+    """Records of whoever came behind the milestone: they stand there only if the log has lost its end."""
     own_rows: int
     """Keys that the milestone's own epoch wrote."""
     own_digest: int
@@ -51,6 +53,11 @@ def require_state(parent: Milestone, read: Read, written: int) -> None:
         raise DivergenceError(
             f"{topic}: {read.foreign} rows below milestone {parent.token} were not written by "
             f"{parent.generation}. {ended}"
+        )
+    if read.later:
+        raise DivergenceError(
+            f"{topic}: {read.later} records below milestone {parent.token} were written behind it: the log has "
+            f"lost its end, with records of the milestone, and was written on. {ended}"
         )
     if read.unreadable:
         raise DivergenceError(

@@ -13,7 +13,6 @@ has been unnamed for that long is named by nobody ever again, and can be deleted
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import re
@@ -32,6 +31,15 @@ HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 SHARE_CHARACTERS_MAX = 64
 UPLOAD_SHARE_OF_GRACE = 0.5
 """An upload that takes longer than this part of the grace period is given up: what it names may be gone."""
+
+_NUMBER_MAX = (1 << 63) - 1
+_MOMENT_MAX = 253_402_300_799_999
+"""The last millisecond of the year 9999: later ones cannot be shown."""
+_PARTITION_MAX = (1 << 31) - 1
+_TEXT_CHARS_MAX = 300
+_SHOWN_CHARS = 200
+# What comes of JSON of the wrong shape; the last of text that is nested too deeply to be written again.
+_WRONG = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, UsageError, RecursionError)
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _OBJECT = re.compile(r"([0-9a-f]{64})-[0-9a-f]{8}")
@@ -113,49 +121,77 @@ class Manifest:
         """Raises Unusable for bytes that no `encode` made, or that a newer version made."""
         try:
             plain = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Unusable("the manifest is no JSON: it is damaged") from None
         if not isinstance(plain, dict) or "format" not in plain:
             raise Unusable("this is no manifest of a snapshot")
-        if plain["format"] != FORMAT:
-            raise Unusable(f"the manifest is of format {plain['format']!r}, and this version reads {FORMAT}")
-        if plain.pop("checksum", None) != _checksum(plain):
-            raise Unusable("the manifest's checksum is not that of its content: it is damaged")
         try:
+            if plain["format"] != FORMAT:
+                told = repr(plain["format"])[:_SHOWN_CHARS]
+                raise Unusable(f"the manifest is of format {told}, and this version reads {FORMAT}")
+            if plain.pop("checksum", None) != _checksum(plain):
+                raise Unusable("the manifest's checksum is not that of its content: it is damaged")
             return _manifest(plain)
-        except (KeyError, TypeError, ValueError, UsageError, binascii.Error) as error:
-            raise Unusable(f"the manifest says what none can say: {error!r}") from None
+        except _WRONG as error:
+            raise Unusable(f"the manifest says what none can say: {_shown(error)}") from None
 
 
 def _manifest(plain: Mapping[str, Any]) -> Manifest:
-    partitions, files = plain["partitions"], [File(**one) for one in plain["files"]]
-    if len(files) > FILES_MAX:
-        raise ValueError(f"{len(files)} files")
+    """Raises one of _WRONG."""
+    partitions = plain["partitions"]
+    if not isinstance(plain["files"], list) or len(plain["files"]) > FILES_MAX:
+        raise ValueError(f"its files are no list of {FILES_MAX:,} at most")
+    files = [File(**one) for one in plain["files"]]
     for one in files:
         _require_sound(one)
     if len({one.name for one in files}) < len(files):
         raise ValueError("a file is named twice")
     return Manifest(
-        job=str(plain["job"]),
-        generation=Generation.parse(plain["generation"]),
-        partitions=None if partitions is None else frozenset(map(int, partitions)),
-        sequence=int(plain["sequence"]),
+        job=_text(plain["job"]),
+        generation=Generation.parse(_text(plain["generation"])),
+        partitions=None if partitions is None else _numbers(partitions),
+        sequence=_number(plain["sequence"]),
         record=base64.b64decode(plain["record"], validate=True),
-        offset=int(plain["offset"]),
-        segment_ms=int(plain["segment_ms"]),
-        schema=str(plain["schema"]),
+        offset=_number(plain["offset"]),
+        segment_ms=_number(plain["segment_ms"], 1),
+        schema=_text(plain["schema"]),
         files=tuple(files),
-        created_ms=int(plain["created_ms"]),
-        lower_ms=None if plain.get("lower_ms") is None else int(plain["lower_ms"]),
+        created_ms=_number(plain["created_ms"], most=_MOMENT_MAX),
+        lower_ms=None if plain.get("lower_ms") is None else _number(plain["lower_ms"], -_MOMENT_MAX, _MOMENT_MAX),
     )
+
+
+def _number(value: Any, least: int = 0, most: int = _NUMBER_MAX) -> int:
+    """What JSON calls a number may be a fraction, infinite, or true."""
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"{_shown(value)} is no number from {least} to {most}")
+    return value
+
+
+def _numbers(value: Any) -> Partitions:
+    if not isinstance(value, list):
+        raise ValueError(f"{_shown(value)} is no list of partitions")
+    return frozenset(_number(one, most=_PARTITION_MAX) for one in value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > _TEXT_CHARS_MAX:
+        raise ValueError(f"{_shown(value)} is no name")
+    return value
+
+
+def _shown(value: object) -> str:
+    """For an error: what a stranger wrote may be long."""
+    return f"{str(value)[:_SHOWN_CHARS]!r}"
 
 
 def _require_sound(one: File) -> None:
     """Names from an object store become paths on this machine: nothing but a plain file name passes."""
     named = _OBJECT.fullmatch(one.object)
     sound = _FILE_NAME.fullmatch(one.name) and _SHA256.fullmatch(one.sha256) and named
-    if not sound or (named and named[1] != one.sha256) or not isinstance(one.size, int) or one.size < 0:
+    if not sound or (named and named[1] != one.sha256):
         raise ValueError(f"the file {one!r}")
+    _number(one.size)
 
 
 def _checksum(plain: Mapping[str, Any]) -> str:

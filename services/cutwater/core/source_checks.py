@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cutwater.core.acls import Acl, missing
-from cutwater.core.cluster_checks import ClusterFacts
+from cutwater.core.cluster_checks import ClusterFacts, unclean_elections
 from cutwater.core.cuts import Cut
 from cutwater.core.findings import Finding, error, ok, skipped, warning
 from cutwater.core.job import Job
@@ -42,11 +42,28 @@ def check_source(job: Job, facts: ClusterFacts, position: Position | None) -> It
         yield error(check, f"does not exist at {facts.bootstrap}", "create it, or correct source.topic")
         return
     yield ok(check, f"{found.partitions} partitions, {found.replication} copies")
+    yield from unclean_elections("source elections", found)
+    yield _copies_of(found)
     yield from _kept(job, found, position)
     yield _size(found)
     yield _timestamps(job, found)
     if position is not None:
         yield _position(position)
+
+
+def _copies_of(found: FoundTopic) -> Finding:
+    """Is an event that was acknowledged still there once one broker is lost?"""
+    least = int(found.config.get("min.insync.replicas", "1"))
+    said = f"min.insync.replicas is {least} of {found.replication}"
+    if found.replication > 1 and least < 2:
+        return warning(
+            "source copies",
+            f"{said}: one broker alone may acknowledge an event, and if its disk is lost, or its power before it "
+            "has flushed, so is the event",
+            f"kafka-configs.sh --alter --entity-type topics --entity-name {found.name} "
+            "--add-config min.insync.replicas=2",
+        )
+    return ok("source copies", said)
 
 
 def _kept(job: Job, found: FoundTopic, position: Position | None) -> Iterator[Finding]:

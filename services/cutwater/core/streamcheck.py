@@ -76,7 +76,7 @@ def _alone(one: Milestone) -> Iterator[str]:
         yield f"no rows, and digest {one.digest}"
     if (sum(one.partition_rows), signed(fold(one.partition_digests))) != (one.rows, one.digest):
         yield f"{one.rows} rows with digest {one.digest}, and its partitions say otherwise"
-    if one.rows < 0 or not 0 <= one.rejected <= one.events:
+    if one.rows < 0 or not 0 <= one.no_value <= one.rejected <= one.events:
         yield f"{one.rows} rows, and {one.rejected} of {one.events} events rejected"
     if one.horizon_ms > max(0, one.watermark_ms):
         yield f"horizon {one.horizon_ms} is above watermark {one.watermark_ms}"

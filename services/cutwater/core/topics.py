@@ -10,8 +10,9 @@ from cutwater.core.job import Output
 DAY_MS = 86_400_000
 MIN_COMPACTION_LAG_MS = DAY_MS
 DELETE_RETENTION_MS = 7 * DAY_MS
+UNCLEAN = "unclean.leader.election.enable"
 ROW_BYTES_MAX = 16 * 1024 * 1024
-"""The largest row: several measures may each keep a text of an event."""
+"""The largest row: several measures may each keep a text of an event. And the largest record of the protocol."""
 HISTORY_BYTES = 64 * 1024 * 1024
 """What is kept of the recovery trail: some tens of thousands of starts."""
 LISTED_BYTES_MAX = 100 * 1024 * 1024
@@ -139,10 +140,21 @@ _BY_SIZE = (
 )
 
 
-def owned(job: str, generation: Generation, partitions: int, output: Output = EVERY_CHANGE) -> list[TopicSpec]:
-    """The topics that Cutwater itself writes for one generation of a job, the publisher's among them."""
+def owned(
+    job: str,
+    generation: Generation,
+    partitions: int,
+    output: Output = EVERY_CHANGE,
+    lists_retention_ms: int | None = None,
+) -> list[TopicSpec]:
+    """The topics that Cutwater itself writes for one generation of a job, the publisher's among them.
+
+    `lists_retention_ms`: of dead letters and late events; None for ever.
+    """
+    # Cuts of thousands of partitions, with the leader of each, make a barrier of more than Kafka's default.
+    largest = ("max.message.bytes", str(ROW_BYTES_MAX))
     # Pruning deletes records explicitly: a time or size limit would break the chain by the clock.
-    kept = (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1"))
+    kept = (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1"), largest)
     compacted = (
         ("cleanup.policy", "compact"),
         # Old event times would be compacted at once in spite of the lag; the log's own time is honest.
@@ -150,9 +162,13 @@ def owned(job: str, generation: Generation, partitions: int, output: Output = EV
         ("min.compaction.lag.ms", str(MIN_COMPACTION_LAG_MS)),
         ("delete.retention.ms", str(DELETE_RETENTION_MS)),
     )
-    rows = (*compacted, ("max.message.bytes", str(ROW_BYTES_MAX)))
+    rows = (*compacted, largest)
     # A replayed epoch lists the same keys again. What the source's topic can hold must fit, with its wrapping.
-    listed = (*compacted, ("max.message.bytes", str(LISTED_BYTES_MAX)))
+    listed: tuple[tuple[str, str], ...] = (*compacted, ("max.message.bytes", str(LISTED_BYTES_MAX)))
+    if lists_retention_ms is not None:
+        # By the log's own time, as compaction; a segment is rolled in time to be deleted in time.
+        until = {"cleanup.policy": "compact,delete", "retention.ms": str(lists_retention_ms)}
+        listed = tuple({**dict(listed), **until, "segment.ms": str(min(lists_retention_ms, 7 * DAY_MS))}.items())
     mine = [
         TopicSpec(barriers(job), 1, kept),
         TopicSpec(milestones(job), 1, kept),
@@ -179,7 +195,8 @@ def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
     )
     return [
         TopicSpec(output(job), partitions, output_config, keeps_partitions=True),
-        TopicSpec(published(job), 1, (("cleanup.policy", "compact"),)),
+        # It holds the newest milestone.
+        TopicSpec(published(job), 1, (("cleanup.policy", "compact"), ("max.message.bytes", str(ROW_BYTES_MAX)))),
     ]
 
 

@@ -18,6 +18,8 @@ DRIFT_EPOCHS_MIN = 3
 """Fewer epochs without a milestone are no drift: one is always under way."""
 DRIFT_EVENTS_MIN = 1_000
 SAMPLES_MIN = 6
+LATE_MIN = 10
+"""Fewer late pairs are no share to speak of."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,15 @@ class Limits:
     """For the driver: longer than the longest pause between the heartbeats of an idle job."""
     stuck_ms: int = 120_000
     window_ms: int = 300_000
-    """How far back dead letters, skew, growth and fenced writers are looked at."""
+    """How far back dead letters, late events, skew, growth and fenced writers are looked at."""
     dead_letters: int = 10
     """Within the window."""
+    late: int = 1_000
+    """(event, window) pairs that came too late within the window."""
+    late_share: float = 0.01
+    """Of all pairs within the window."""
+    windows_of_event: int = 1
+    """In how many windows an event lies at most: so many pairs it makes."""
     lateness_ms: int = 0
     publishes: bool = True
     """Has the job an output?"""
@@ -144,6 +152,32 @@ def _skew(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> V
     return Verdict(False, "the partitions are within the lateness")
 
 
+def _late(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
+    recent = [one for one in state.buckets if _recent(one.begin_ms, state, limits, now_ms)]
+    late, usable = sum(one.late for one in recent), sum(one.usable for one in recent)
+    if not usable:
+        return None  # where nothing comes, nobody knows whether it would be late
+    text = late_warning(late, usable, limits)
+    if text is not None:
+        return Verdict(True, f"within {_s(limits.window_ms)} {text} (cutwater late list)", late)
+    few = late <= limits.late // 2 and late <= limits.late_share / 2 * usable * limits.windows_of_event
+    return Verdict(False, f"{late:,} late within {_s(limits.window_ms)}") if few or late < LATE_MIN // 2 else None
+
+
+def late_warning(late: int, usable: int, limits: Limits) -> str | None:
+    """What a person should know where too many of so many usable events were too late; else None.
+
+    `late` counts (event, window) pairs.
+    """
+    pairs = usable * limits.windows_of_event
+    if late < limits.late and (late < LATE_MIN or late < limits.late_share * pairs):
+        return None
+    return (
+        f"{late:,} of {pairs:,} (event, window) pairs came after their window was closed and are not counted: one "
+        "event far ahead in time closes windows early, or 'lateness' is too short"
+    )
+
+
 def _fenced(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
     quiet = now_ms - max(state.foreign_ms, is_on.raised_ms if is_on else 0)
     if quiet >= limits.window_ms:
@@ -170,6 +204,7 @@ JUDGES: dict[Key, Judge] = {
     (alerts.GROWING_DRIFT, alerts.DRIVER): _events_grow,
     (alerts.DEAD_LETTERS, alerts.SOURCE): _dead_letters,
     (alerts.SKEW, alerts.SOURCE): _skew,
+    (alerts.LATE, alerts.SOURCE): _late,
     (alerts.FENCED_WRITER, alerts.BARRIERS): _fenced,
 }
 """What watch decides by itself; everything else was told by the service that met it."""

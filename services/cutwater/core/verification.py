@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
@@ -217,6 +217,38 @@ class Answer:
     differences: int = 0
     """Rows of which this place is suspected."""
     reason: str = ""
+
+
+def view_can_be_rebuilt(answers: Sequence[Answer]) -> bool:
+    """Does the view differ from a changelog that proves its rows?"""
+    verdicts = {one.place: one.verdict for one in answers}
+    return verdicts.get(VIEW) is Verdict.DIFFERENT and verdicts.get(CHANGELOG) is Verdict.EQUAL
+
+
+def next_steps(answers: Sequence[Answer]) -> list[str]:
+    """What to do about places that differ or could not be compared; empty where all are equal."""
+    verdicts = {one.place: one.verdict for one in answers}
+    wrong = [place for place, verdict in verdicts.items() if verdict is Verdict.DIFFERENT]
+    steps = []
+    if CHANGELOG in wrong:
+        steps.append(
+            "changelog: 'cutwater milestones --check' names the newest milestone that can be proved, and "
+            "'cutwater rollback' goes on from it; nothing else is to be repaired from this changelog"
+        )
+    elif VIEW in wrong:
+        steps.append("view: 'cutwater verify --repair' says how it is built anew from the changelog")
+    if STATE in wrong:
+        steps.append(
+            "state: start a generation, which takes its state from the changelog: 'cutwater generation start'"
+        )
+    if OUTPUT in wrong:
+        steps.append(
+            "output: a row is corrected by its next change; until then its readers have it from the view "
+            "(GET /v1/state) or from the changelog"
+        )
+    if Verdict.UNKNOWN in verdicts.values():
+        steps.append("not compared: run it again, or name the other places with --place")
+    return steps
 
 
 def exit_code(answers: Iterable[Answer]) -> int:

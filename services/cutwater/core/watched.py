@@ -35,7 +35,12 @@ class Bucket:
 
     begin_ms: int
     rejected: int = 0
+    """Without those that have no value: a compacted topic's deletions are nobody's mistake."""
     skew_ms: int = 0
+    usable: int = 0
+    """Events that are no dead letters, late ones included."""
+    late: int = 0
+    """(event, window) pairs that came too late."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class Watched:
     """Events at the source that no barrier covers; None where the source's end is not known."""
     waiting_ms: int = 0
     """Since when, as far as it was observed."""
+    hidden: int = 0
+    """Offsets at the source that nobody reads yet, for a transaction is open in front of them."""
     samples: tuple[Sample, ...] = ()
     alerts: Known = field(default_factory=dict)
     successor: Generation | None = None

@@ -125,7 +125,13 @@ def _confirm(state: Watched, epoch: int, at_ms: int) -> Watched:
 def _counted(buckets: tuple[Bucket, ...], one: Milestone, bucket_ms: int) -> tuple[Bucket, ...]:
     begin = one.committed_ms - one.committed_ms % bucket_ms
     before = next((each for each in buckets if each.begin_ms == begin), Bucket(begin))
-    now = Bucket(begin, before.rejected + one.rejected, max(before.skew_ms, one.skew_ms))
+    now = Bucket(
+        begin,
+        before.rejected + one.rejected - one.no_value,
+        max(before.skew_ms, one.skew_ms),
+        before.usable + one.events - one.rejected,
+        before.late + one.late,
+    )
     others = [each for each in buckets if each.begin_ms != begin]
     return tuple(sorted((*others, now), key=lambda each: each.begin_ms))[-BUCKETS_MAX:]
 

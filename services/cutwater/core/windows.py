@@ -33,6 +33,11 @@ class WindowSpec:
     def tumbling(self) -> bool:
         return self.size_ms == self.slide_ms
 
+    @property
+    def per_event_max(self) -> int:
+        """In how many windows an event lies at most."""
+        return -(-self.size_ms // self.slide_ms)
+
     def starts(self, event_time_ms: int) -> list[int]:
         """The starts of all windows that hold an event time, oldest first."""
         newest = event_time_ms - event_time_ms % self.slide_ms

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pandas as pd
 
+from cutwater.adapters.api_client import straight
 from cutwater.adapters.producing import EventWriter
 from cutwater.adapters.streams import source_end
 from cutwater.adapters.terminal import Terminal
@@ -62,7 +63,10 @@ class Replay:
         self._console = console
         self._stop = stop
         self._progress = Progress()
-        self._views = [httpx.Client(base_url=url, headers=target.headers, timeout=10.0) for url in target.views]
+        self._views = [
+            httpx.Client(base_url=url, headers=target.headers, timeout=10.0, **straight(url))
+            for url in target.views
+        ]
 
     def all(self, events: pd.DataFrame) -> bool:
         """Everything up to a view that holds every event; False when interrupted."""

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pandas as pd
 
+from cutwater.adapters.api_client import straight
 from cutwater.adapters.terminal import Terminal
 from cutwater.core.errors import UnavailableError
 from cutwater.core.text_tables import Table, table
@@ -71,7 +72,7 @@ def _busiest_table(rows: pd.DataFrame) -> Table:
 def served_rows(api_url: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Every row of the view, page by page, as the comparison wants it."""
     after: str | None = None
-    with httpx.Client(base_url=api_url, headers=headers, timeout=60.0) as api:
+    with httpx.Client(base_url=api_url, headers=headers, timeout=60.0, **straight(api_url)) as api:
         while True:
             query: dict[str, Any] = {"limit": 10_000} | ({"after": after} if after else {})
             answer = api.get("/v1/state", params=query)

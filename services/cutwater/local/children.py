@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,16 +25,19 @@ KILL_WAIT_SECONDS = 10.0  # SIGKILL works at once, except on a process stuck in 
 POLL_SECONDS = 0.02
 LOG_BYTES_MAX = 16 * 1024 * 1024
 TAIL_BYTES_MAX = 16 * 1024
+LINES_MAX = 1_000
+REASON = "cutwater "
+"""So begins the line by which a service says why it ends; Spark may log on behind it."""
 
 
 class Child:
     """A supervised process. Not thread-safe: one supervisor owns it.
 
     `env` holds additions to this process's environment. Output goes to `log_path`, appended; a log above
-    16 MiB is moved to `<name>.1` before a start. `before_start` may raise to prevent a start that cannot
-    succeed (no disk, port taken). With `terminate_leader_only`, SIGTERM goes to the process itself and not
-    to those it started: for a driver that needs its JVM in order to end well. With a `niceness` above 0
-    (to 19) it gives way to others by so much more than this process does.
+    16 MiB is moved to `<name>.1`, before a start and by `bound_log`. `before_start` may raise to prevent a start
+    that cannot succeed (no disk, port taken). With `terminate_leader_only`, SIGTERM goes to the process itself and
+    not to those it started: for a driver that needs its JVM in order to end well. With a `niceness` above 0 (to
+    19) it gives way to others by so much more than this process does.
     """
 
     def __init__(
@@ -59,6 +63,8 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._guard_pipe: int | None = None
         self._gone = True
+        self._log_begins: int | None = None
+        """Where the log stood at the first start: what is older is of an earlier stack."""
 
     @property
     def pid(self) -> int | None:
@@ -125,19 +131,37 @@ class Child:
         self._gone = True
         self._release_guard()
 
+    def bound_log(self) -> None:
+        """While the process runs: what is above 16 MiB goes to `<name>.1`, and the log begins anew.
+
+        The process has it open to append, so it is copied and cut. What is written in the instant between the two
+        is lost.
+        """
+        with contextlib.suppress(OSError):  # a disk that is full is told by who needs it
+            if self.log_path.stat().st_size > LOG_BYTES_MAX:
+                shutil.copyfile(self.log_path, self._older_log)
+                os.truncate(self.log_path, 0)
+                self._log_begins = 0
+
+    @property
+    def _older_log(self) -> Path:
+        return self.log_path.with_name(self.log_path.name + ".1")
+
     def log_tail(self, lines: int = 15) -> list[str]:
-        """The last lines of the log, for error messages."""
+        """The last lines that it has logged since its first start here, for error messages."""
         try:
             with self.log_path.open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES_MAX))
+                file.seek(max(self._log_begins or 0, file.seek(0, os.SEEK_END) - TAIL_BYTES_MAX))
                 return file.read().decode("utf-8", errors="replace").splitlines()[-lines:]
         except OSError:
             return []
 
     def describe_end(self, lines: int = 15) -> str:
-        """The log's place and its last lines, to put below an error message."""
-        tail = "\n".join(f"  | {line}" for line in self.log_tail(lines)) or "  | (the log is empty)"
-        return f"Log of {self.name}: {self.log_path}\n{tail}"
+        """Why it ended, in its own words, the log's place and its last lines, to put below an error message."""
+        found = self.log_tail(LINES_MAX)
+        said = next((f"{line}\n" for line in reversed(found) if line.startswith(REASON)), "")
+        tail = "\n".join(f"  | {line}" for line in found[-lines:]) or "  | (the log is empty)"
+        return f"{said}Log of {self.name}: {self.log_path}\n{tail}"
 
     def _terminate(self) -> None:
         assert self._process is not None  # noqa: S101  (for the type checker; stop() has looked)
@@ -165,5 +189,8 @@ class Child:
     def _open_log(self) -> BinaryIO:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         if self.log_path.exists() and self.log_path.stat().st_size > LOG_BYTES_MAX:
-            self.log_path.replace(self.log_path.with_name(self.log_path.name + ".1"))
+            self.log_path.replace(self._older_log)
+            self._log_begins = 0
+        elif self._log_begins is None:
+            self._log_begins = self.log_path.stat().st_size if self.log_path.exists() else 0
         return self.log_path.open("ab")

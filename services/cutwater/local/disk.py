@@ -8,12 +8,14 @@ from pathlib import Path
 from cutwater.core.errors import MachineError
 
 FREE_BYTES_MIN = 256 * 1024 * 1024
+FOLDER_MODE = 0o770
+"""Its group is let in as far as the umask says."""
 
 
 def require_room(folder: Path, owner: str, free_bytes_min: int = FREE_BYTES_MIN) -> None:
-    """Create the folder if needed. MachineError unless it can be written and its disk has that much free."""
+    """Create the folder if needed, with no way in for others. MachineError unless it has that much room."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         probe = folder / ".probe"
         probe.write_bytes(b"x")
         probe.unlink()

@@ -114,6 +114,7 @@ def main(argv: list[str]) -> None:
     os.close(pipe)
     if niceness:
         _step_back(niceness)
+    os.umask(os.umask(0o077) | 0o007)  # state, logs and offsets are nothing for everybody on the machine
     # Python ignores these two, and what is ignored stays ignored across exec.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

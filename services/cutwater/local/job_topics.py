@@ -18,7 +18,9 @@ from cutwater.local import added
 
 def create_embedded(cluster: Cluster, job: Job, generation: Generation) -> None:
     """All topics, a declared source included; raises UsageError when one that exists has wrong settings."""
-    admin.ensure_topics(cluster, topics.owned(job.name, generation, job.shards.partitions, job.output))
+    admin.ensure_topics(
+        cluster, topics.owned(job.name, generation, job.shards.partitions, job.output, job.lists_retention_ms)
+    )
     if not job.attached:  # what a query of the user's own reads is not known here
         _create_source(cluster, job)
 
@@ -38,7 +40,7 @@ def prepare(
     for doubt in replication.doubts(copies, brokers):
         report(f"warning: {doubt}")
     given = _source(cluster, job, copies, source)
-    specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output)
+    specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output, job.lists_retention_ms)
     missing = admin.missing_topics(cluster, specs)
     added.intend(cluster, settings.data_dir.resolve(), job.name, job.topic, [one.name for one in specs])
     made = admin.create_topics(cluster, missing, copies)

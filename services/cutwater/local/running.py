@@ -6,7 +6,8 @@ import json
 import os
 import signal
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -14,9 +15,12 @@ import psutil
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.settings import load_settings
 from cutwater.core.errors import MachineError, UnavailableError, UsageError
+from cutwater.core.generations import Generation
 
 FILE = "stack.json"
 STOP_SECONDS_MAX = 90.0
+AT_WORK = ("driver", "commit-signal")
+"""Each generation has its own."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,23 @@ class RunningStack:
     """Where the view's snapshots go; empty where none are taken."""
     program: dict[str, str] = field(default_factory=dict)
     """Of an attached job: the variables with which the user's own program runs, without any secret."""
+
+    metrics: dict[str, str] = field(default_factory=dict)
+    """Prometheus metrics that are on, by service; of a generation that was started since as `driver-g2-…`."""
+    spark_uis: dict[str, str] = field(default_factory=dict)
+    """Of generations that were started since, by their ids: each has ports of its own."""
+
+    def of(self, generation: str) -> RunningStack:
+        """With the promoted generation's log, metrics and Spark UI in the place of those that it has replaced.
+
+        Those of candidates stay as they are.
+        """
+        own = {
+            "logs": _live(self.logs, generation),
+            "metrics": _live(self.metrics, generation),
+            "spark_ui_url": self.spark_uis.get(generation, self.spark_ui_url),
+        }
+        return replace(self, generation=generation, **own)  # type: ignore[arg-type]
 
     def write(self) -> None:
         """Whole or not at all."""
@@ -84,6 +105,22 @@ class RunningStack:
             if time.monotonic() > deadline:
                 raise MachineError(f"the stack (process {self.pid}) does not end; look into {self.data_dir}/logs")
             time.sleep(0.1)
+
+
+def _live(by_service: Mapping[str, str], generation: str) -> dict[str, str]:
+    """What runs for a generation under the names of services, and what runs for later ones under its own."""
+    number = Generation.parse(generation).number
+    live = dict(by_service)
+    for name, where in by_service.items():
+        service, _, later = name.partition("-g")
+        if not later or service not in AT_WORK:
+            continue
+        found = Generation.parse(f"g{later}")
+        if found.number <= number:
+            del live[name]
+        if str(found) == generation:
+            live[service] = where
+    return live
 
 
 def find(data_dir: Path) -> RunningStack | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 
 from cutwater.adapters import streams
+from cutwater.adapters.api_client import straight
 from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.claiming import Claims, copies_of
 from cutwater.adapters.cluster import Cluster
@@ -55,7 +56,8 @@ BEHIND = 5
 """A third of the share of those that readers wait for: niceness, in which each step is a quarter."""
 _STEP_BACK = frozenset({"cutwater_spark.driver", "cutwater.watch"})
 """Readers wait for the others: most of all in a hand-over, while one driver ends and another one commits."""
-_PORTS_AT_WORK = ("CUTWATER_SPARK_UI_PORT", "CUTWATER_DRIVER_PORT", "CUTWATER_SIGNAL_PORT")
+_METRICS = {"driver": "driver_port", "commit-signal": "signal_port", "publisher": "publisher_port"}
+"""By service, the setting of its metrics' port; 0 turns them off."""
 # What a program of the user's own needs of the stack; secrets stay where they are.
 _FOR_A_PROGRAM = (
     "CUTWATER_BOOTSTRAP_SERVERS",
@@ -122,6 +124,9 @@ class Stack:
         }
         self._generation = settings.generation
         self._first: list[Child] = []
+        ports = {name: getattr(settings, port) for name, port in _METRICS.items() if name in services}
+        self._metrics = {name: self._metrics_url(port) for name, port in ports.items() if port}
+        self._spark_uis: dict[str, str] = {}
         self._elsewhere = Elsewhere()
         self._successors = Successors(self.cluster, self.job.name, self._candidate, report)
         claims = Claims(self.cluster, self.job, settings.region, now_ms)
@@ -157,6 +162,8 @@ class Stack:
             snapshots=self._snapshots,
             data_dir=str(self._data_dir),
             logs={name: str(path) for name, path in self._logs.items()},
+            metrics=self._metrics,
+            spark_uis=self._spark_uis,
             program={name: self._env[name] for name in _FOR_A_PROGRAM} if self.job.attached else {},
         )
 
@@ -208,11 +215,29 @@ class Stack:
         return [broker, *services]
 
     def _candidate(self, generation: Generation) -> list[Supervised]:
-        """Its processes."""
-        return [
+        """Its processes. The others find from now on where they are."""
+        made = [
             self._at_work("commit-signal", "cutwater.commit_signal", generation),
             self._at_work("driver", "cutwater_spark.driver", generation),
         ]
+        if running.find(self._data_dir):
+            replace(self.describe(), ready=True).write()
+        return made
+
+    def _ports_of(self, role: str, generation: Generation) -> dict[str, str]:
+        """Of a process beside the one that has the ports of the settings until it ends."""
+        metrics, ui = free_ports(2)
+        setting = _METRICS[role]
+        if role == "driver":
+            self._spark_uis[str(generation)] = f"http://127.0.0.1:{ui}"
+        if getattr(self._settings, setting):
+            self._metrics[f"{role}-{generation}"] = self._metrics_url(metrics)
+        else:
+            metrics = 0
+        return {f"CUTWATER_{setting.upper()}": str(metrics), "CUTWATER_SPARK_UI_PORT": str(ui)}
+
+    def _metrics_url(self, port: int) -> str:
+        return f"http://{self._settings.host}:{port}/metrics"
 
     def _at_work(
         self,
@@ -230,7 +255,7 @@ class Stack:
             made = self._service(role, module, ready, leader_only=driver)
             self._first.append(made.child)
         else:
-            env = dict.fromkeys(_PORTS_AT_WORK, "0") | {"CUTWATER_GENERATION": str(generation)}
+            env = {**self._ports_of(role, generation), "CUTWATER_GENERATION": str(generation)}
             made = self._service(f"{role}-{generation}", module, leader_only=driver, env=env)
 
         def without(exit_code: int) -> str | None:
@@ -299,7 +324,7 @@ class Stack:
 def api_answers(url: str) -> bool:
     """Does a rehydrator's API answer?"""
     try:
-        return httpx.get(f"{url}/healthz", timeout=2.0).status_code < 500
+        return httpx.get(f"{url}/healthz", timeout=2.0, **straight(url)).status_code < 500
     except httpx.HTTPError:
         return False
 

@@ -114,6 +114,7 @@ class Supervisor:
         for member in self._members:
             if member.finished:
                 continue
+            member.child.bound_log()
             if member.restart_at is not None:
                 self._restart_when_due(member)
             else:

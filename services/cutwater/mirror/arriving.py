@@ -6,7 +6,10 @@ that holds slot 0 writes; the others only learn here which generations there are
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from cutwater.adapters import wire
@@ -15,13 +18,18 @@ from cutwater.adapters.crashing import reach
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.kafka import TransactionalWriter, bounds
 from cutwater.adapters.longread import LongRead
+from cutwater.adapters.own_log import OwnLog
 from cutwater.adapters.replicas import Positions, last_arrival
+from cutwater.adapters.witness import Witness
 from cutwater.core import mirrored, topics
 from cutwater.core.arrivals import Ledger
-from cutwater.core.errors import FencedError, UnavailableError, UsageError
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.errors import FencedError, LostRecordsError, UnavailableError, UsageError
+from cutwater.core.evidence import Evidence, lost, of_topics
 from cutwater.core.generations import Generation
 from cutwater.core.giving_up import require_settled
 from cutwater.core.mirrored import Arrival, Mirrored, place_of
+from cutwater.core.mirroring import copied_so_far
 from cutwater.core.readers import MIRROR
 from cutwater.core.restore import Entry
 from cutwater.mirror.metrics import Metrics
@@ -41,12 +49,16 @@ class Arriving:
         log: Any,
         metrics: Metrics,
         writes: bool = True,
+        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         """`source`: the origin's source topic, empty where the job has none."""
         self._cluster, self._job, self._source, self._region = cluster, job, source, region
         self._now_ms, self._log, self._metrics = now_ms, log, metrics
-        self._topic = mirrored.arrivals(job, region)
+        self._topic, self._witness = mirrored.arrivals(job, region), Witness(cluster)
+        self._seen: tuple[Evidence, Cut] = (), Cut()
+        """Of the copies at the last announcement, and where they ended."""
         self._writer = TransactionalWriter(cluster, mirrored.arrivals_id(job, region)) if writes else None
+        self._own_log = OwnLog(cluster, [TopicPartition(self._topic, 0)], "the mirror", sleep)
         self._fold = Positions()
         self._feed: MilestoneFeed | None = None
         self._positions: LongRead | None = None
@@ -58,12 +70,18 @@ class Arriving:
         """Those that the copied milestones name, from where they are read on."""
 
     def open(self) -> None:
-        """Fence an older writer, and go on behind the last arrival."""
+        """Fence an older writer, and go on behind the last arrival.
+
+        Raises UnavailableError where arrivals have lost the end of a transaction: it hides what is behind it.
+        """
         if self._writer:
             self._writer.initialise()
+            self._own_log.begin()
         # First: behind a renewal that has ended by now there are other arrivals than before it.
         self._until = Ends(self._cluster).of(mirrored.positions(self._job), 1)[0]
         self.began_behind = last = last_arrival(self._cluster, self._job, self._region)
+        if last is not None:
+            self._seen = last.evidence, last.source_cut.and_(last.changelog_cut)
         # Who announces nothing knows nothing of what has arrived since.
         arrived = last if self._writer else None
         self.ledger = Ledger(self._job, self._region, self._target, self._copied, arrived)
@@ -106,7 +124,7 @@ class Arriving:
                     self.ledger.milestone_copied(one)
         now = self._now_ms()
         if self._writer and self._knows:
-            self._announce(self._writer, list(self.ledger.arrivals(now)))
+            self._announce(self._writer, self._witnessed(list(self.ledger.arrivals(now))))
 
     def _require_settled(self) -> None:
         try:
@@ -137,6 +155,33 @@ class Arriving:
         """Does an operator want nothing to be copied, or is that not known yet?"""
         said = self._fold.steering.get(self._region)
         return not self._knows or (said is not None and said.paused)
+
+    def _witnessed(self, arrivals: list[Arrival]) -> list[Arrival]:
+        """With the evidence of their topics here, and only what lies below the ends of now.
+
+        Raises LostRecordsError where a copy has lost its end already, or what it held once it was copied or at
+        the last announcement: then other records may stand in their place.
+        """
+        if not arrivals:
+            return []
+        cuts = [one.source_cut.and_(one.changelog_cut) for one in arrivals]
+        cut = reduce(Cut.and_, cuts)
+        look = self._witness.look(place for place, _ in cut)
+        short = lost(cut, {place: one.end for place, one in look.standings.items()})
+        copies = self._fold.copies.get(self._region, {}).values()
+        for evidence, before in (self._seen, copied_so_far(copies, self._target)):
+            below = Cut(tuple(entry for entry in before if entry[0] in look.standings))
+            short = short or self._witness.lost(evidence, below, look)
+        if short:
+            raise LostRecordsError(
+                f"the copy of region {self._region}: {'; '.join(short)}. Begin the copies that are named anew, "
+                "while the region lives: 'cutwater mirror resync'"
+            )
+        self._seen = look.evidence, look.cut
+        named = [{place.topic for place, _ in one} for one in cuts]
+        return [
+            replace(one, evidence=of_topics(look.evidence, its)) for one, its in zip(arrivals, named, strict=True)
+        ]
 
     def _announce(self, writer: TransactionalWriter, arrivals: list[Arrival]) -> None:
         if arrivals:

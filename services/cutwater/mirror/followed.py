@@ -10,6 +10,8 @@ from cutwater.adapters.batches import Chunk
 from cutwater.adapters.copying import Copied, Headers
 from cutwater.adapters.fetching import Fetcher
 from cutwater.core.cuts import TopicPartition
+from cutwater.core.evidence import UNKNOWN
+from cutwater.core.leaders import Led, joined
 from cutwater.core.mirrored import SOURCE_OFFSET, SOURCE_TIMESTAMP, Mirrored
 from cutwater.core.mirroring import Piece, Read, require_next
 from cutwater.core.spared import Spared
@@ -33,10 +35,20 @@ class Followed:
     largest: int
     """Bytes of the largest record that the topic here takes; about, since brokers count what is compressed."""
     fetcher: Fetcher
+    holding: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Of partitions that have another leader: it holds all below this source offset, and its epoch."""
+
+    def leader(self, partition: int) -> int:
+        """Who is known to hold all below the position, beside whoever wrote it."""
+        offset, epoch = self.holding.get(partition, (-1, UNKNOWN))
+        return epoch if offset == self.positions[partition].next else UNKNOWN
 
     def begin(self) -> None:
         """Read on from the positions; what came before is forgotten."""
-        self.fetcher.assign({partition: one.next for partition, one in self.positions.items()})
+        nexts = {partition: one.next for partition, one in self.positions.items()}
+        self.fetcher.assign(
+            nexts, {number: one.leaders[-1] for number, one in self.positions.items() if one.leaders}
+        )
 
     def committed(self, partition: int, position: Mirrored, records: int) -> None:
         """A transaction with so many records of a partition stands here."""
@@ -54,6 +66,7 @@ class Taken:
     first: int
     following: int
     end: int = -1
+    leaders: tuple[Led, ...] = ()
     read: list[Read] = field(default_factory=list)
     records: list[Copied] = field(default_factory=list)
     size: int = 0
@@ -71,13 +84,14 @@ class Taken:
 
     @property
     def piece(self) -> Piece:
-        return Piece(self.first, self.following, self.end, self.read)
+        return Piece(self.first, self.following, self.end, self.read, self.leaders)
 
     def add(self, chunk: Chunk) -> None:
         """Raises DivergenceError where it is not the next, ProtocolError as `records` does; then adds nothing."""
         require_next(self.followed.name, self.partition, self.following, chunk.first)
         found = batches.records(chunk)
         self.following, self.end = chunk.following, chunk.end
+        self.leaders = joined(self.leaders, chunk.leaders)
         plain, came = self.followed.plain, 0
         for one in found:  # 100,000 a second: each look-up shows
             key, value, offset, timestamp = one.key, one.value, one.offset, one.timestamp

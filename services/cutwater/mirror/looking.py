@@ -11,18 +11,18 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future, wait
 
 from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.ends import Ends
 from cutwater.adapters.fetching import Fetcher
 from cutwater.adapters.identities import Identity
 from cutwater.adapters.kafka import TIMEOUT_S
+from cutwater.adapters.witness import Witness
 from cutwater.core import mirrored, topics
 from cutwater.core.absences import Absences
 from cutwater.core.copied_topics import copy_of
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.mirror_gaps import GONE, REFUSED, Gap, in_copy, in_log, in_origin
+from cutwater.core.mirror_gaps import GONE, REFUSED, Gap, in_copies, in_copy, in_log, in_origin, in_origins_log
 from cutwater.core.mirrored import Mirrored, slot_of
-from cutwater.core.mirroring import Place, begun, unaccounted
+from cutwater.core.mirroring import Place, begun, copied_so_far, unaccounted
 from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.spared import Spared
 from cutwater.core.topic_check import FoundTopic
@@ -68,7 +68,7 @@ class Looking:
         self._job, self._region = job, region
         self._now_ms, self._clock_s = now_ms, clock_s
         self._slots, self._replication = slots, replication
-        self._ends = Ends(own)
+        self._witness = Witness(own)
         self._absences = Absences(TIMEOUT_S)
         self._under_way: dict[str, Future[Followed]] = {}
         self._next_s: dict[str, float] = {}
@@ -115,11 +115,16 @@ class Looking:
         here = ensure(self._own, copy_of(found, target, self._job, self._region), self._replication)
         _require(in_origin(topic, *identity, positions.values(), here.partitions))
         kept = self._origin.kept(topic, held)
-        _require(in_log(topic, positions, held, kept, from_zero=changelog))
+        holding, lost = self._origin.holding(positions.values())
+        gap = in_log(topic, positions, held, kept, from_zero=changelog) or in_origins_log(lost)
+        if gap is not None and not self._origin.is_still(topic, identity):
+            raise UnavailableError(f"{topic} goes in {self._region}, or comes, just now")
+        _require(gap)
         bases = self._bases(target, here.partitions, held)
         for partition in held:
             known, end = positions.get(partition), bases[partition]
             _require(in_copy(target, known, partition, end, self._is_empty(target, partition, known, end)))
+        _require(in_copies(self._witness.lost(*copied_so_far(positions.values(), lambda _: target))))
         # Last: a topic made anew must not decide how long the copy of the one before is kept.
         largest = self._settings.take(found, here)
         return Followed(
@@ -135,6 +140,7 @@ class Looking:
             },
             bases=bases,
             largest=largest,
+            holding={place.partition: (positions[place.partition].next, one) for place, one in holding.items()},
             fetcher=self._origin.cluster.reader(
                 Fetcher, topic, topic_id=identity.topic_id, changed=self.changed, clock_s=self._clock_s
             ),
@@ -161,8 +167,8 @@ class Looking:
         """
         # The stable end first: asked last, it would hide a transaction that ends between the two, and whose marker
         # is not below the end then. What is written behind it would be taken for somebody else's.
-        stable = self._ends.committed([TopicPartition(target, one) for one in held])
-        ends = self._ends.of(target, partitions)
+        stable = self._witness.ends.committed([TopicPartition(target, one) for one in held])
+        ends = self._witness.ends.of(target, partitions)
         held_back = [place.partition for place, end in stable.items() if end < ends[place.partition]]
         if held_back:
             raise UnavailableError(f"{target}: a transaction is open in partitions {held_back}; whose is it?")

@@ -9,9 +9,12 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.identities import Identities, Identity
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
+from cutwater.adapters.witness import Look, Witness
 from cutwater.core.copied_topics import CopySpec
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UsageError
+from cutwater.core.mirrored import Mirrored
+from cutwater.core.mirroring import read_so_far
 from cutwater.core.replication import Replication
 from cutwater.core.topic_check import FoundTopic
 
@@ -27,10 +30,15 @@ class Origin:
         self._identities = Identities(cluster, PATIENCE_S)
         self._ends = Ends(cluster)
         self._glance = Ends(cluster, GLANCE_S)
+        self._witness = Witness(cluster, PATIENCE_S)
 
     def identities(self, names: Collection[str]) -> dict[str, Identity]:
         """Those that exist."""
         return self._identities.of(names)
+
+    def is_still(self, topic: str, identity: Identity) -> bool:
+        """What was asked by its name was asked of this topic, if it is there still: not of one made anew since."""
+        return self.identities([topic]).get(topic) == identity
 
     def described(self, name: str) -> FoundTopic | None:
         return self.all_described([name]).get(name)
@@ -42,6 +50,18 @@ class Origin:
     def kept(self, topic: str, partitions: Collection[int], briefly: bool = False) -> dict[int, tuple[int, int]]:
         """First offset and end of each. `briefly`: somebody waits who has more to do."""
         return (self._glance if briefly else self._ends).kept(topic, partitions)
+
+    def holding(self, positions: Collection[Mirrored]) -> tuple[dict[TopicPartition, int], list[str]]:
+        """Of partitions that have another leader since: its epoch, if its log holds all that was copied.
+
+        And what the others have lost of that, in words. Raises as `Witness` does.
+        """
+        now = self._witness.ends.standing([TopicPartition(one.topic, one.partition) for one in positions])
+        at = {TopicPartition(one.topic, one.partition): one for one in positions}
+        changed = {place: one for place, one in at.items() if now[place].leader_epoch > one.leader}
+        evidence, below = read_so_far(changed.values())
+        lost = self._witness.lost(evidence, below, Look({}, now))
+        return ({}, lost) if lost else ({place: now[place].leader_epoch for place in changed}, [])
 
     def ends(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Of each, in one short question: somebody else's patience is longer."""

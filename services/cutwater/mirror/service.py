@@ -82,7 +82,8 @@ class Mirror:
         self._forks, self._schemas = forks, schemas
         options = (slots, replication, clock_s, kept, self._unreadable)
         self.copier = Copier(own, there, job.name, region, clock, log, metrics, *options)
-        self.arriving = Arriving(own, job.name, job.topic, region, clock, log, metrics, writes=0 in slots)
+        names = (job.name, job.topic, region)
+        self.arriving = Arriving(own, *names, clock, log, metrics, writes=0 in slots, sleep=self._stop.wait)
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -183,7 +184,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
         await_brokers(own, settings.wait_ms / 1000, log)
         await_brokers(origin, settings.wait_ms / 1000, log)
     metrics = Metrics()
-    serve(metrics.registry, settings.host, settings.mirror_port, "CUTWATER_MIRROR_PORT")
+    serve(metrics.registry, settings, "CUTWATER_MIRROR_PORT", log)
     copies = replication.decide(brokers(own), settings.replication_factor, settings.min_insync_replicas)
     return Mirror(
         own,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
@@ -56,14 +57,19 @@ class Slot:
 
     def _moved(self, one: Taken, now_ms: int) -> Mirrored:
         followed = one.followed
-        return moved(self._known(one), one.piece, followed.bases[one.partition], now_ms, followed.spared.lag_ms)
+        base, leader = followed.bases[one.partition], followed.leader(one.partition)
+        return moved(self._known(one), one.piece, base, now_ms, followed.spared.lag_ms, leader)
 
     def _proved(self, taken: Sequence[Taken], positions: Sequence[Mirrored]) -> Sequence[Batch]:
         """The positions, once each log here ends exactly behind what was written."""
         wrote = [one for one in taken if one.records]
-        ends = self._ends.written([one.place for one in wrote])
+        now = self._ends.standing([one.place for one in wrote])
         for one in wrote:
             expected = one.followed.bases[one.partition] + len(one.records)
-            require_alone(*one.place, expected, ends[one.place])
-        records = [{"key": one.key, "value": wire.encode(one)} for one in positions]
+            require_alone(*one.place, expected, now[one.place].end)
+        told = [
+            replace(new, local_epoch=now[one.place].leader_epoch) if one.records else new
+            for one, new in zip(taken, positions, strict=True)
+        ]
+        records = [{"key": one.key, "value": wire.encode(one)} for one in told]
         return [Batch(self._place, 0, records)]

@@ -6,23 +6,31 @@ comes of one any more, and that there are new partitions, of which nothing would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 from cutwater.adapters.identities import Identity
 from cutwater.adapters.kafka import TIMEOUT_S
 from cutwater.core.absences import Absences
 from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError, UsageError
-from cutwater.core.mirror_gaps import ANEW, GONE, LOST, PARTITIONS, REFUSED, Gap, in_log, in_origin
+from cutwater.core.mirror_gaps import ANEW, GONE, LOST, PARTITIONS, REFUSED, Gap, in_log, in_origin, in_origins_log
+from cutwater.core.mirrored import Mirrored
 from cutwater.mirror.asking import asked
 from cutwater.mirror.followed import Followed
 from cutwater.mirror.origin import Origin
 
 LOOK_S = 1.0
 """How often."""
-_Answer = tuple[dict[str, Identity], dict[str, Gap]]
-"""Those that exist; and those that we may not look at."""
+
+
+class _Answer(NamedTuple):
+    found: dict[str, Identity]
+    """Those that exist."""
+    refused: dict[str, Gap]
+    """Those that we may not look at, or that have lost something."""
+    holding: dict[str, dict[int, tuple[int, int]]]
+    """As of `Followed`."""
 
 
 class Watch:
@@ -46,8 +54,9 @@ class Watch:
             return self._heed(answer, followed)
         if self._answer is None and followed and self._clock_s() - self._looked_s >= LOOK_S:
             self._looked_s = self._clock_s()
-            self._names = names = frozenset(followed)
-            self._answer = asked("identities", lambda: self._identities(names))
+            self._names = frozenset(followed)
+            positions = {name: list(one.positions.values()) for name, one in followed.items()}
+            self._answer = asked("identities", lambda: self._asked(positions))
         return {}
 
     def gap(self, one: Followed, error: CutwaterError) -> Gap | None:
@@ -60,8 +69,7 @@ class Watch:
                 return self._gone(one.name)
             gap = in_origin(one.name, *found, one.positions.values(), one.partitions)
             kept = self._origin.kept(one.name, one.positions, briefly=True)
-            # Asked by name: made anew meanwhile, it would be another topic's log, and told as lost.
-            if gap is None and self._origin.identities([one.name]).get(one.name) != found:
+            if gap is None and not self._origin.is_still(one.name, found):
                 return None
         except CutwaterError:
             return None  # its brokers are away, or it goes right now: the next look finds out
@@ -70,12 +78,14 @@ class Watch:
 
     def _heed(self, answer: Future[_Answer], followed: Mapping[str, Followed]) -> dict[str, Gap]:
         try:
-            found, refused = answer.result(TIMEOUT_S)  # it is done
+            found, refused, holding = answer.result(TIMEOUT_S)  # it is done
         except UnavailableError as error:
             self._log.warning("waiting", reason=str(error), brokers=self._origin.cluster.bootstrap)
             for name in self._names:
                 self._absences.broken(name)
             return {}
+        for name in holding.keys() & followed.keys():
+            followed[name].holding = holding[name]
         told = {
             name: refused.get(name) or self._found(followed[name], found) for name in self._names & set(followed)
         }
@@ -101,7 +111,23 @@ class Watch:
 
     # From here on: in a thread.
 
-    def _identities(self, names: frozenset[str]) -> _Answer:
+    def _asked(self, positions: Mapping[str, list[Mirrored]]) -> _Answer:
+        found, refused = self._identities(positions.keys())
+        holding: dict[str, dict[int, tuple[int, int]]] = {}
+        for name in sorted(found.keys() - refused.keys()):
+            try:
+                leaders, lost = self._origin.holding(positions[name])
+                if lost and not self._origin.is_still(name, found[name]):
+                    continue
+            except CutwaterError:
+                continue  # nobody leads it just now, or it goes: the next look finds out
+            if gap := in_origins_log(lost):
+                refused[name] = gap
+            nexts = {one.partition: one.next for one in positions[name]}
+            holding[name] = {at.partition: (nexts[at.partition], epoch) for at, epoch in leaders.items()}
+        return _Answer(found, refused, holding)
+
+    def _identities(self, names: Collection[str]) -> tuple[dict[str, Identity], dict[str, Gap]]:
         try:
             return self._origin.identities(names), {}
         except UsageError:

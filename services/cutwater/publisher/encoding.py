@@ -8,13 +8,15 @@ from typing import Any
 
 import fastavro
 
-from cutwater.adapters.avro import HEADER_BYTES
+from cutwater.adapters import wire
+from cutwater.adapters.avro import HEADER_BYTES, protocol_codec
 from cutwater.adapters.framing import OutputHeaders, output_headers
+from cutwater.core.errors import UsageError
 from cutwater.core.formats import CONFLUENT_HEADER_BYTES, JSON, is_confluent
 from cutwater.core.job import KINDS, TOMBSTONE, WINDOW_KEY_SCHEMA, Job
 from cutwater.core.output import End
 from cutwater.views.changelog import KeyReader
-from cutwater.views.jsonform import end_fields, row_fields
+from cutwater.views.jsonform import end_fields, end_of, row_fields
 from cutwater.views.pieces import Piece
 from cutwater.views.rows import Presenter, plain
 
@@ -78,12 +80,21 @@ class AvroEncoder:
         """The value of an end marker: the record of the protocol, framed as the rows are."""
         return self._headers.end + encoded[HEADER_BYTES:]
 
+    def ended(self, value: bytes) -> End:
+        """The end marker that a value is. Raises UsageError for one that this encoder has not made."""
+        if not value.startswith(self._headers.end):
+            raise UsageError(f"{value[:HEADER_BYTES].hex()} begins no end marker of this output")
+        marker = wire.decode(protocol_codec("end").header + value[len(self._headers.end) :])
+        if not isinstance(marker, End):
+            raise UsageError(f"a {type(marker).__name__} stands where an end marker belongs")
+        return marker
+
 
 class JsonEncoder:
     """JSON objects: times in ISO 8601, numbers that JSON cannot hold as strings."""
 
     def __init__(self, job: Job) -> None:
-        self._keys, self._presenter = KeyReader(), Presenter(job)
+        self._job, self._keys, self._presenter = job.name, KeyReader(), Presenter(job)
         self._nothing = dict.fromkeys(measure.name for measure in job.measures)
         self._head: dict[str, Any] = {}
 
@@ -105,6 +116,13 @@ class JsonEncoder:
 
     def end(self, _encoded: bytes, end: End) -> bytes:
         return _json(end_fields(end))
+
+    def ended(self, value: bytes) -> End:
+        """As that of `AvroEncoder`."""
+        try:
+            return end_of(self._job, json.loads(value))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UsageError(f"{value[:200]!r} is no end marker of this output ({error!r})") from None
 
 
 Encoder = AvroEncoder | JsonEncoder

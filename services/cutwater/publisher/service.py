@@ -6,8 +6,9 @@ python -m cutwater.publisher JOBFILE
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -46,6 +47,8 @@ from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import Ranges, Stopped
 from cutwater.views.updates import PART_BYTES, PART_ROWS, Updates
 
+LOOK_MS = 20_000
+
 MakeSource = Callable[[Ranges, Generation], Source]
 """Makes what the rows of a generation come from, of the ranges of its changelog."""
 
@@ -69,6 +72,7 @@ class Publisher:
         account: Account | None = None,
         pipeline: Pipeline | None = None,
         ahead: Ahead | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """`generation`: the promoted one; where there is a position, that one's is gone on with.
 
@@ -89,10 +93,11 @@ class Publisher:
         self._stop = threading.Event()
         self._position = nothing(job.name, generation, job.output.form)
         self._pipeline = pipeline or Pipeline()
+        self._looked_ms = 0
         self._unwritten = False
         """Is a transaction under way, or did one fail? Then the position is ahead of what stands on the topic."""
         self._handing_over = HandingOver(cluster, job, states, log, clock, self._stop.is_set)
-        self._writer = OutputWriter(cluster, job, generation, encoder_for(job, headers), clock)
+        self._writer = OutputWriter(cluster, job, generation, encoder_for(job, headers), clock, sleep)
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -140,6 +145,7 @@ class Publisher:
                 self._pipeline.check()
                 quiet = quiet or self._quiet(stack)
                 self._advance(following, source)
+                self._look_now_and_then()
         self._pipeline.settle()
 
     def _quiet(self, stack: ExitStack) -> bool:
@@ -150,6 +156,15 @@ class Publisher:
         if self._ahead is not None:
             stack.enter_context(self._ahead.beside(lambda: milestone_of(self._position)))
         return True
+
+    def _look_now_and_then(self) -> None:
+        """An output that loses its end while nothing is written would be noticed with the next milestone only."""
+        now = self._now_ms()
+        if not 0 <= now - self._looked_ms < LOOK_MS:
+            self._looked_ms = now
+            self._pipeline.settle()
+            with suppress(UnavailableError):  # brokers that are away: at the next time
+                self._writer.require_kept(self._position)
 
     def _source(self, ranges: Ranges) -> Source | None:
         """Of the position's generation; None where it can have none any more, and another one was promoted."""
@@ -231,7 +246,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
     changelog = topics.changelog(job.name, generation)
     for topic in (topics.milestones(job.name), topics.published(job.name), topics.output(job.name), changelog):
         partition_count(cluster, topic)
-    serve(metrics.registry, settings.host, settings.publisher_port, "CUTWATER_PUBLISHER_PORT")
+    serve(metrics.registry, settings, "CUTWATER_PUBLISHER_PORT", log)
 
     final = job.output.mode == "final"
     root = settings.data_dir / ("finals" if final else "handover") / job.name

@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Message
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
-from cutwater.adapters.kafka import Batch, TransactionalWriter, bounds, make_consumer, partition_count, read_tail
+from cutwater.adapters.kafka import (
+    Batch,
+    TransactionalWriter,
+    bounds,
+    look_back,
+    make_consumer,
+    partition_count,
+    read_range,
+    read_tail,
+)
+from cutwater.adapters.own_log import OwnLog
 from cutwater.core import topics
-from cutwater.core.errors import DivergenceError, ProtocolError
+from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.core.errors import DivergenceError, FencedError, LostRecordsError, ProtocolError
 from cutwater.core.generations import Generation
 from cutwater.core.job import CORRECTION, TOMBSTONE, Job
-from cutwater.core.output import Part, Published, after, ends, nothing, require_mine
+from cutwater.core.output import (
+    Part,
+    Published,
+    Tail,
+    after,
+    ends,
+    nothing,
+    require_agreement,
+    require_mine,
+    tail_of,
+)
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step
 from cutwater.core.shards import ShardMap
 from cutwater.publisher.encoding import Encoder, records
+from cutwater.publisher.following import milestone_of
 from cutwater.publisher.parts import reached
 from cutwater.publisher.routing import Routing
 from cutwater.views.pieces import Piece
+
+ENDS_STEP = 8
+"""So many offsets from the end on are looked at first."""
 
 
 @dataclass(frozen=True)
@@ -50,17 +77,22 @@ class OutputWriter:
     """Owns the transactional id of the job's publisher; `open` takes it over."""
 
     def __init__(
-        self, cluster: Cluster, job: Job, generation: Generation, encoder: Encoder, now_ms: Callable[[], int]
+        self,
+        cluster: Cluster,
+        job: Job,
+        generation: Generation,
+        encoder: Encoder,
+        now_ms: Callable[[], int],
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._cluster = cluster
         self._start = nothing(job.name, generation, job.output.form)
         self._encoder = encoder
-        self._now_ms = now_ms
+        self._now_ms, self._sleep = now_ms, sleep
         self._topic, self._place = topics.output(job.name), topics.published(job.name)
         self._job, self._shards = job.name, job.shards.shards
         self._routings: dict[int, Routing] = {}
         settings = {"linger.ms": 5, "compression.type": "lz4", "queue.buffering.max.messages": 200_000}
-        settings["message.max.bytes"] = topics.ROW_BYTES_MAX
         self._writer = TransactionalWriter(cluster, topics.publisher_id(job.name), **settings)
 
     def open(self) -> Published:
@@ -71,19 +103,88 @@ class OutputWriter:
         """
         self._output = ShardMap(self._shards, partition_count(self._cluster, self._topic))
         self._writer.initialise()
+        self._own_log = OwnLog(self._cluster, self._places, "the publisher", self._sleep)
+        self._own_log.begin()
         consumer = make_consumer(self._cluster)
         try:
-            values = read_tail(consumer, self._place, 0, bool)
-            if not values:
-                return self._start
-            position = wire.decode(values[-1])
-            if not isinstance(position, Published):
-                raise ProtocolError(f"a {type(position).__name__} stands on {self._place}")
-            require_mine(position, self._start, self._topic, self._place)
-            self._require_ends(consumer)
+            position = self._read_position(consumer)
+            if position is not self._start:
+                self._require_ends(consumer)
+            self._own_log.begin(position.evidence, position.output_cut)
+            self._require_agreement(consumer, position)
             return position
         finally:
             consumer.close()
+
+    def _read_position(self, consumer: Consumer) -> Published:
+        values = read_tail(consumer, self._place, 0, bool)
+        if not values:
+            return self._start
+        position = wire.decode(values[-1])
+        if not isinstance(position, Published):
+            raise ProtocolError(f"a {type(position).__name__} stands on {self._place}")
+        require_mine(position, self._start, self._topic, self._place)
+        return position
+
+    def require_kept(self, position: Published) -> None:
+        """Is all still there that was written? `position`: that behind the last transaction.
+
+        Raises LostRecordsError; UnavailableError as `OwnLog.require` does.
+        """
+        self._own_log.require(lambda: self._require_last(position))
+
+    def _require_last(self, position: Published) -> None:
+        with closing(make_consumer(self._cluster)) as consumer:
+            found = self._read_position(consumer)
+            if not found.same_place(position):
+                self._require_unfollowed(consumer)
+                raise LostRecordsError(
+                    f"{self._place} has lost its end, which says what is published: start the publisher again, "
+                    "and it compares the output with what is left"
+                )
+            self._require_agreement(consumer, found)
+
+    def _require_unfollowed(self, consumer: Consumer) -> None:
+        """Raise FencedError where a newer publisher has written behind our last look: then nothing is lost."""
+        first, end = bounds(consumer, self._place, 0)
+        first = max(first, self._own_log.cut.offset(TopicPartition(self._place, 0)))
+        if first < end and any(True for _ in read_range(consumer, self._place, 0, first, end)):
+            raise self._fenced()
+
+    def _fenced(self) -> FencedError:
+        return FencedError(f"a newer publisher of {self._job} has written to {self._place}: this one leaves")
+
+    @property
+    def _places(self) -> list[TopicPartition]:
+        """Everything that a transaction writes to."""
+        output = [TopicPartition(self._topic, at) for at in range(self._output.partitions)]
+        return [*output, TopicPartition(self._place, 0)]
+
+    def _require_agreement(self, consumer: Consumer, position: Published) -> None:
+        tails = self._tails(consumer, position.output_cut)
+        try:
+            require_agreement(position, milestone_of(position), tails, self._topic, self._place)
+        except LostRecordsError:
+            if not self._read_position(consumer).same_place(position):
+                raise self._fenced() from None
+            raise
+
+    def _tails(self, consumer: Consumer, before: Cut) -> dict[int, Tail | None]:
+        """Of each partition but those of which retention has taken everything.
+
+        `before`: where they ended before the last transaction, as far as that is known.
+        """
+        found: dict[int, Tail | None] = {}
+        for partition in range(self._output.partitions):
+            first, end = bounds(consumer, self._topic, partition)
+            if first == end and end:
+                continue
+            # The end marker of the transaction before stands at its end but for Kafka's own markers.
+            since = end - before.offset(TopicPartition(self._topic, partition), end)
+            tails = _Tails(self._encoder, first)
+            look_back(consumer, self._topic, partition, tails.find, max(0, since) + ENDS_STEP)
+            found[partition] = tails.last
+        return found
 
     def _require_ends(self, consumer: Consumer) -> None:
         """A key keeps its partition for ever, so none may be added: every transaction leaves something in each."""
@@ -125,14 +226,41 @@ class OutputWriter:
     def write(self, transaction: Transaction) -> None:
         """Rows, end markers and position.
 
-        Raises FencedError; UnavailableError where the outcome is unknown: start again and read it.
+        Raises FencedError; UnavailableError where the outcome is unknown: start again and read it; and what
+        `require_kept` raises.
         """
         position, plan, part = transaction.position, transaction.plan, transaction.part
+        self.require_kept(position)
         markers = [
             Batch(self._topic, partition, [{"value": self._encoder.end(wire.encode(end), end)}])
             for partition, end in enumerate(ends(position, transaction.whole, plan, part, self._now_ms()))
         ]
-        place = {"key": self._topic.encode(), "value": wire.encode(transaction.moved)}
+        moved = replace(transaction.moved, output_cut=self._own_log.cut, evidence=self._own_log.evidence)
+        place = {"key": self._topic.encode(), "value": wire.encode(moved)}
         reach("part-read")
         self._writer.write_all([*transaction.batches, *markers, Batch(self._place, 0, [place])])
         reach("part-written")
+
+
+class _Tails:
+    """Looks for how a partition ends among its last records; `first`: the oldest that it has."""
+
+    def __init__(self, encoder: Encoder, first: int) -> None:
+        self._encoder, self._first = encoder, first
+        self.last: Tail | None = None
+
+    def find(self, messages: Iterator[Message]) -> Tail | None:
+        """None where more is to be read: it takes two end markers to know what stands between them."""
+        rows, before, last = 0, None, None
+        counted = 0
+        for one in messages:
+            if one.key() is not None:
+                rows += 1
+                continue
+            before, last = last, self._encoder.ended(bytes(one.value()))
+            counted, rows = rows, 0
+        if last is None:
+            return None
+        whole = before is not None or not self._first
+        self.last = tail_of(before, last, counted) if whole else Tail(last, 0)
+        return self.last if before else None

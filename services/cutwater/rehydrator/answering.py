@@ -19,11 +19,10 @@ from cutwater.rehydrator.front import Switched
 from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.replica import Replica
+from cutwater.rehydrator.waiters import LOOK_S, Waiters
 from cutwater.views.described import described
 from cutwater.views.rows import Row
 from cutwater.views.view import View
-
-_LOOK_S = 0.01
 
 
 class Answering:
@@ -38,9 +37,11 @@ class Answering:
         peers: Peers,
         replica: Replica | None,
         left: Callable[[], bool] = lambda: False,
+        waiters: Waiters | None = None,
     ) -> None:
-        """`left`: is another generation shown by now?"""
+        """`left`: is another generation shown by now? `waiters`: woken when it is, and at each milestone."""
         self._left = left
+        self._waiters = waiters or Waiters()
         self.view = view
         self.metrics = metrics
         self.peers = peers
@@ -93,17 +94,30 @@ class Answering:
         token = questions.token(at_least, self.generation)
         if token is None:
             return
-        deadline = time.monotonic() + wait_ms / 1000
+        if self._reached(token):
+            return
         with self.metrics.waiting.track_inprogress():
-            while not self._reached(token):
+            if not await self._comes(token, time.monotonic() + wait_ms / 1000):
+                self._refuse(412, f"{token} was not reached within {wait_ms} ms")
+
+    async def woken(self, due: Callable[[], bool]) -> None:
+        """Until `due` may be so: a milestone or another generation is shown, or a second has passed."""
+        with self._waiters.turn() as turn:
+            if not due():
+                await asyncio.wait([turn], timeout=LOOK_S)
+
+    async def _comes(self, token: Token, deadline_s: float) -> bool:
+        """Is it reached in time?"""
+        while True:
+            with self._waiters.turn() as turn:
+                if self._reached(token):
+                    return True
                 if self._left():
                     raise Switched
-                if time.monotonic() >= deadline:
-                    break
-                await asyncio.sleep(_LOOK_S)
-            else:
-                return
-        self._refuse(412, f"{token} was not reached within {wait_ms} ms")
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    return False
+                await asyncio.wait([turn], timeout=min(left_s, LOOK_S))
 
     def _reached(self, token: Token) -> bool:
         """410 where it never will be."""

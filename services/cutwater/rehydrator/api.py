@@ -9,10 +9,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse
 
 from cutwater.adapters.arrow import MEDIA_TYPE
+from cutwater.adapters.http_access import TokenGuard
 from cutwater.core.errors import CutwaterError
 from cutwater.core.generations import Generation
+from cutwater.core.key_path import KEY_ROUTE
 from cutwater.rehydrator import key_routes
-from cutwater.rehydrator.access import TokenGuard
 from cutwater.rehydrator.answering import Answering
 from cutwater.rehydrator.answers import (
     NOT_READY,
@@ -49,13 +50,14 @@ from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.openapi import Described
 from cutwater.rehydrator.peers import Peers
 from cutwater.rehydrator.reading import Reading
-from cutwater.rehydrator.refusing import failed, mistaken
+from cutwater.rehydrator.refusing import TextGuard, failed, mistaken
 from cutwater.rehydrator.regions import Regions
 from cutwater.rehydrator.replica import Replica
 from cutwater.rehydrator.spanning import Spanning
 from cutwater.rehydrator.standing import Standing
 from cutwater.rehydrator.stored import StoredRows
 from cutwater.rehydrator.stored_keys import StoredKeys
+from cutwater.rehydrator.waiters import Waiters
 from cutwater.rehydrator.whole import Sizes, Snapshot, Whole
 from cutwater.views.changes import Changes
 from cutwater.views.view import View
@@ -74,6 +76,8 @@ def create_app(
     changes: Changes | None = None,
     shown: Callable[[], FastAPI] | None = None,
     regions: Regions | None = None,
+    metrics_token: str = "",
+    waiters: Waiters | None = None,
 ) -> FastAPI:
     """The application over one view; with `token` it answers only whoever shows it.
 
@@ -81,6 +85,8 @@ def create_app(
     one; None where none are taken. `sizes`: the last census, as JSON has it.
     `replica`: what it holds where it is one. `changes`: what the view's follower says; None where there is none.
     `regions`: whose rows are merged for global answers; None where there is no global view.
+    `waiters`: who waits for a milestone; woken by whoever shows one.
+    `metrics_token`: another token, which is shown the metrics only; empty for none.
     `shown`: the application of the generation that is shown, this one or another; None where there are no others.
     """
     app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
@@ -89,7 +95,7 @@ def create_app(
         return shown() if shown else app
 
     answering = Answering(
-        view, generation, metrics, now_ms, peers or Peers.none(metrics), replica, lambda: now() is not app
+        view, generation, metrics, now_ms, peers or Peers.none(metrics), replica, lambda: now() is not app, waiters
     )
     reading, spanning = Reading(answering), Spanning(answering)
     stored, several = StoredRows(answering), StoredKeys(answering)
@@ -100,11 +106,12 @@ def create_app(
     following = Following(answering, changes or Changes(lambda: view.milestone), lambda: now().state.following)
     app.state.following = following
     app.get(key_routes.STATE, responses=told(KeyAnswer, *READING))(reading.key)
-    app.get("/v1/state", responses=told(ScanAnswer, *READING))(reading.scan)
+    app.get(KEY_ROUTE, responses=told(ScanAnswer | KeyAnswer, *READING))(reading.scan)
     app.post("/v1/keys", responses=told(KeysAnswer, *READING, 413))(spanning.keys)
     app.get("/v1/top", responses=told(TopAnswer, *READING))(spanning.top)
     app.get(key_routes.GLOBAL, responses=told(GlobalKeyAnswer, *WAITING, 409))(merged.key)
-    app.get("/v1/global/state", responses=told(GlobalScanAnswer, *WAITING, 409))(merged.scan)
+    rows_or_key = told(GlobalScanAnswer | GlobalKeyAnswer, *WAITING, 409)
+    app.get("/v1/global/state", responses=rows_or_key)(merged.scan)
     app.post("/v1/global/keys", responses=told(GlobalKeysAnswer, *WAITING, 409, 413))(everywhere.keys)
     app.get("/v1/global/top", responses=told(GlobalTopAnswer, *WAITING, 409))(everywhere.top)
     app.get(key_routes.STORED, responses=told(StoredKeyAnswer, *READING))(stored.key)
@@ -125,6 +132,7 @@ def create_app(
     app.add_exception_handler(Switched, switched)
     app.add_exception_handler(RequestValidationError, mistaken)
     app.add_middleware(BodyGuard)
+    app.add_middleware(TextGuard)
     if token:
-        app.add_middleware(TokenGuard, token=token)
+        app.add_middleware(TokenGuard, token=token, metrics_token=metrics_token)
     return app

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Annotated, NamedTuple
 
 from fastapi import Header, Query, Response
@@ -22,8 +22,6 @@ from cutwater.rehydrator.parameters import Prefix
 from cutwater.rehydrator.telling import Telling, Wanted
 from cutwater.views.changes import Changes
 from cutwater.views.layout import Window
-
-_LOOK_S = 0.02
 
 After = Annotated[str | None, Query(description="Token of a milestone: what came after it. Else from now on.")]
 LastEventId = Annotated[str | None, Header(description="A header: the same, of a reader that comes back.")]
@@ -128,7 +126,14 @@ class Following:
             elif time.monotonic() - spoken > HEARTBEAT_S:
                 yield HEARTBEAT
                 spoken = time.monotonic()
-            await asyncio.sleep(_LOOK_S)
+            await self._answering.woken(partial(self._due, place))
+
+    def _due(self, place: _Place) -> bool:
+        """Is there something to say?"""
+        try:
+            return self._shown() is not self or self._changes.after(place.sequence) is not None
+        except Behind:
+            return True
 
     def _reset(self, shown: Milestone) -> str:
         data = {"milestone": self._answering.milestone(shown), "partitions": self._answering.partitions}

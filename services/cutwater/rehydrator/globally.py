@@ -22,6 +22,7 @@ from cutwater.rehydrator.parameters import (
     LIMIT_DEFAULT,
     WAIT_MS_DEFAULT,
     After,
+    AskedKey,
     AtLeastEach,
     From,
     KeyPath,
@@ -78,6 +79,7 @@ class Global:
 
     async def scan(
         self,
+        key: AskedKey,
         from_: From = None,
         to: To = None,
         shards: Shards = None,
@@ -91,7 +93,12 @@ class Global:
 
         Pass `next` as `after`. A page may be short or empty; the last one has no `next`. Pages may be of different
         milestones: compare them. Windows that end at or before `complete_above` are left out.
+
+        With `key` or `key64`: the windows of that key, answered as by its path; without `shards` and `after`.
         """
+        if key is not None:
+            questions.require_alone(shards, after)
+            return await self.key(key, from_, to, limit, at_least, wait_ms, partial)
         questions.shards(shards, self._view.shards)
         questions.place(after)
         moments = {"from": questions.time_ms("from", from_), "to": questions.time_ms("to", to)}

@@ -7,8 +7,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from cutwater.adapters.http_access import OPEN_PATHS
 from cutwater.core.measures import Measure
-from cutwater.rehydrator.access import OPEN_PATHS
 from cutwater.rehydrator.answers import WHY_UNGUARDED, Problem
 
 _JSON_TYPES: dict[str, list[str]] = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query
 from pydantic import Field
 from pydantic.config import JsonDict
 
-from cutwater.rehydrator.questions import SHARDS_PATTERN
+from cutwater.rehydrator import questions
 
 LIMIT_DEFAULT, LIMIT_MAX = 1_000, 10_000
 STORED_LIMIT_MAX = 100_000
@@ -23,6 +23,26 @@ Token = Annotated[str, Field(json_schema_extra={"format": "token"})]
 Cursor = Annotated[str, Field(json_schema_extra={"format": "cursor"})]
 
 KeyPath = Annotated[str, Path(json_schema_extra=KEY_FORMAT, description="The group key, URL-encoded.")]
+KeyName = Annotated[
+    str | None,
+    Query(json_schema_extra=KEY_FORMAT, description="Only the windows of this key, URL-encoded: as by its path."),
+]
+Key64 = Annotated[
+    str | None,
+    Query(
+        json_schema_extra={"format": "key64"},
+        description="The same, the key's UTF-8 in base64 (URL alphabet, with or without `=`): for keys that are "
+        "long, or that something on the way changes.",
+    ),
+]
+
+
+async def _key_of(key: KeyName = None, key64: Key64 = None) -> str | None:
+    return questions.key(key, key64)
+
+
+AskedKey = Annotated[str | None, Depends(_key_of)]
+"""The key that a route of rows is asked for in its query; None without one."""
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="At most this many rows.")]
 StoredLimit = Annotated[int, Query(ge=1, le=STORED_LIMIT_MAX, description="At most this many rows.")]
 From = Annotated[Moment | None, Query(alias="from", description="First window start: ISO 8601 or ms since 1970.")]
@@ -45,7 +65,7 @@ After = Annotated[Cursor | None, Query(description="The `next` of the page befor
 Shards = Annotated[
     str | None,
     Query(
-        pattern=f"^{SHARDS_PATTERN}$",
+        pattern=f"^{questions.SHARDS_PATTERN}$",
         description="Only keys of these shards: `0-127`, or one; of how many the job file says.",
     ),
 ]

@@ -79,7 +79,8 @@ class Peers:
         """Whose part this one holds."""
         self._metrics = metrics
         self._generation = generation
-        named = {PASSED_ON: self.agreed.hex(), GENERATION: generation}
+        # Plain bytes: what a few of them unpack to would have no bound.
+        named = {PASSED_ON: self.agreed.hex(), GENERATION: generation, "accept-encoding": "identity"}
         self._headers = named | ({"authorization": f"Bearer {token}"} if token else {})
         self._clients: dict[str, httpx.AsyncClient] = {}
         self._silences = Silences()
@@ -267,9 +268,11 @@ def _shown(answer: Response) -> int:
 
 
 async def body_of(answer: httpx.Response) -> bytes:
-    """All of it; raises UnavailableError where that is too much."""
+    """All of it; raises UnavailableError where that is too much, DecodingError where it is packed all the same."""
+    if answer.headers.get("content-encoding", "identity") != "identity":
+        raise httpx.DecodingError("the answer is packed, and plain bytes were asked for", request=answer.request)
     found = bytearray()
-    async for piece in answer.aiter_bytes():
+    async for piece in answer.aiter_raw():
         found += piece
         if len(found) > ANSWER_BYTES_MAX:
             raise UnavailableError(f"{answer.url.host} answers with too many bytes: ask for fewer rows at a time")

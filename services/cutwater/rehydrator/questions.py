@@ -11,6 +11,7 @@ from fastapi import HTTPException
 
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation, Token
+from cutwater.core.key_path import decoded
 from cutwater.core.measures import Measure
 from cutwater.core.moments import iso, moment_ms
 from cutwater.core.shards import ShardMap
@@ -29,6 +30,24 @@ def time_ms(name: str, text: str | None) -> int | None:
         raise HTTPException(
             422, f"{name}={str(text)[:60]!r} is no time: write 2013-01-02T03:00:00Z, or milliseconds since 1970"
         ) from None
+
+
+def key(text: str | None, text64: str | None) -> str | None:
+    """The key that is named in one of two ways; None without one. 422 for both, and for no base64 of UTF-8."""
+    if text64 is None:
+        return text
+    if text is not None:
+        raise HTTPException(422, "key and key64: a key is named in one of the two ways")
+    try:
+        return decoded(text64)
+    except ValueError:  # binascii.Error and UnicodeDecodeError, too
+        raise HTTPException(422, f"key64={text64[:60]!r} is no base64 (URL alphabet) of a text in UTF-8") from None
+
+
+def require_alone(shards: str | None, after: str | None) -> None:
+    """422 where a question for one key has what belongs to one for all rows."""
+    if shards is not None or after is not None:
+        raise HTTPException(422, "shards, after: they are for all rows; the windows of a key go on with `from`")
 
 
 def shards(text: str | None, every: ShardMap) -> range | None:

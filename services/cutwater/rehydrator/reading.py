@@ -9,7 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 
 from cutwater.core.errors import UsageError
-from cutwater.core.key_path import path_of
+from cutwater.core.key_path import KEY_ROUTE, path_of
 from cutwater.core.moments import iso
 from cutwater.rehydrator import questions
 from cutwater.rehydrator.answering import Answering, patience, rendered
@@ -17,6 +17,7 @@ from cutwater.rehydrator.parameters import (
     LIMIT_DEFAULT,
     WAIT_MS_DEFAULT,
     After,
+    AskedKey,
     AtLeast,
     From,
     KeyPath,
@@ -47,11 +48,25 @@ class Reading:
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
     ) -> Response:
         """The windows of one key that start in [from, to), oldest first; `next_from` when there are more."""
+        return await self._windows(request, path_of(key), key, (from_, to), limit, at_least, wait_ms)
+
+    async def _windows(
+        self,
+        request: Request,
+        path: str,
+        key: str,
+        span: tuple[str | None, str | None],
+        limit: int,
+        at_least: str | None,
+        wait_ms: int,
+    ) -> Response:
+        """Those of a key. `path`: where a peer answers the same question with the same query."""
+        from_, to = span
         first, end = questions.time_ms("from", from_), questions.time_ms("to", to)
         self._answering.require(key)
         self._peers.require_agreed(request)
         holders, wait_s = self._peers.of_key(key), patience(at_least, wait_ms)
-        if answer := await self._peers.elsewhere(holders, path_of(key), request, wait_s):
+        if answer := await self._peers.elsewhere(holders, path, request, wait_s):
             return answer
         await self._answering.reach(at_least, wait_ms)
 
@@ -67,6 +82,7 @@ class Reading:
     async def scan(
         self,
         request: Request,
+        key: AskedKey,
         from_: From = None,
         to: To = None,
         shards: Shards = None,
@@ -79,7 +95,12 @@ class Reading:
 
         A page looks at 100,000 stored rows at most, so it may be short or empty; the last one has no `next`. Pages
         may be of different milestones: compare them.
+
+        With `key` or `key64`: the windows of that key, answered as by its path; without `shards` and `after`.
         """
+        if key is not None:
+            questions.require_alone(shards, after)
+            return await self._windows(request, KEY_ROUTE, key, (from_, to), limit, at_least, wait_ms)
         part = Part(
             questions.time_ms("from", from_),
             questions.time_ms("to", to),
@@ -90,7 +111,7 @@ class Reading:
         if after is None:
             turn = self._peers.turn(0, wanted) or 0
         holders, wait_s = self._peers.at(turn), patience(at_least, wait_ms)
-        if answer := await self._peers.elsewhere(holders, "/v1/state", request, wait_s):
+        if answer := await self._peers.elsewhere(holders, KEY_ROUTE, request, wait_s):
             return answer
         await self._answering.reach(at_least, wait_ms)
 

@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 from typing import Any, cast
+from urllib.parse import unquote_to_bytes
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cutwater.core.errors import UnavailableError
 
+NO_TEXT = "the address is no UTF-8 behind its % signs: a key that is none cannot be asked for"
 _MISTAKES_MAX = 5
 _NAME_CHARS = 60
+
+
+class TextGuard:
+    """Refuses an address that is no text: with a sign in place of each wrong byte it would name another key."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not _is_text(scope):
+            await JSONResponse({"detail": NO_TEXT}, 400)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _is_text(scope: Scope) -> bool:
+    try:
+        for part in (scope.get("raw_path") or b"", scope["query_string"]):
+            unquote_to_bytes(part).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def failed(_request: Request, error: Exception) -> JSONResponse:

@@ -13,18 +13,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import uvicorn
-
 from cutwater.adapters.alerting import tell_end
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.generations import with_partitions
+from cutwater.adapters.http_access import BrowserGuard, is_loopback, open_to_others
+from cutwater.adapters.http_server import API_BOUNDS, HttpMetrics, HttpServer, listen
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
 from cutwater.core.errors import MachineError, ProtocolError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
-from cutwater.rehydrator.access import open_to_others
 from cutwater.rehydrator.ahead import Ahead
 from cutwater.rehydrator.before import shown_before
 from cutwater.rehydrator.census import SizeMetrics
@@ -38,7 +37,6 @@ from cutwater.views.leftovers import remove_ahead, remove_earlier
 from cutwater.views.rocks import Figures
 from cutwater.views.view import State, Status
 
-CONNECTIONS_MAX = 512
 STOP_S = 3.0
 """How long the API and the follower each get to end."""
 KEPT_S, KEPT_FOR_PEERS_S = 5.0, 600.0
@@ -57,7 +55,7 @@ class Rehydrator:
         self._log = log
         self._job, self._settings = job, settings
         self._told = False
-        self._listener = _listen(settings.host, settings.port)
+        self._listener = _listener(settings.host, settings.port)
         self._metrics = metrics = Metrics()
         latest = self._served(job, settings, first=True)
         before = None if latest.view.milestone else shown_before(latest.folder, job, settings, self._served, log)
@@ -76,20 +74,21 @@ class Rehydrator:
         metrics.watch_changes(lambda: self._shown.changes)
         metrics.registry.register(StoreMetrics(self._figures))
         metrics.registry.register(SizeMetrics(lambda: self._shown.sized.census.counted))
-        if open_to_others(self._listener.getsockname()[0], settings.api_token.get_secret_value()):
-            log.warning("anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host)
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                self._front,
-                log_level="warning",
-                access_log=False,
-                limit_concurrency=CONNECTIONS_MAX,
-                timeout_graceful_shutdown=1,
-                lifespan="off",
-            )
-        )
+        self._server = self._http(self._listener.getsockname()[0])
         self._stop = threading.Event()
         self._fatal: BaseException | None = None
+
+    def _http(self, address: str) -> HttpServer:
+        """`address`: the bound one, as numbers. Each generation's application asks for the token by itself."""
+        settings = self._settings
+        token = settings.api_token.get_secret_value()
+        if open_to_others(address, token):
+            self._log.warning(
+                "anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host
+            )
+        own = BrowserGuard(self._front, settings.api_names, only_names=is_loopback(address))
+        app = self._front if token else own
+        return HttpServer(app, self._listener, API_BOUNDS, HttpMetrics(self._metrics.registry))
 
     def _served(self, job: Job, settings: Settings, first: bool = False) -> Served:
         return Served(job, settings, self._metrics, self._log, lambda: self._front.shown.app, first)
@@ -130,7 +129,7 @@ class Rehydrator:
         every = [self._at_work, *([self._shown] if self._coming else []), *(one for one, _ in self._past)]
         for one in every:
             one.stop()
-        self._server.should_exit = True
+        self._server.stop()
         api.join(STOP_S)
         for one in every:
             if one.ended(STOP_S) and not api.is_alive():
@@ -220,6 +219,7 @@ class Rehydrator:
         reach("generation-built")
         before, self._shown, self._coming = self._shown, coming, None
         self._front.show(coming.door)
+        before.waiters.wake()  # they ask the one that is shown
         self._past.append((before, time.monotonic()))
         self._tidy = False
         reach("generation-shown")
@@ -258,7 +258,7 @@ class Rehydrator:
         threading.Thread(target=tell_end, args=tell, name="tell", daemon=True).start()
 
     def _serve(self) -> None:
-        self._server.run(sockets=[self._listener])
+        self._server.run()
 
     def _guarded(self, work: Callable[[], None], must_stay: bool = False) -> None:
         """Run a thread's work; its error, or an end that nobody asked for, ends the service."""
@@ -272,20 +272,15 @@ class Rehydrator:
             self._stop.set()
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    """Take the port now, so that a port in use is one clear line and not a stack trace of the web server."""
+def _listener(host: str, port: int) -> socket.socket:
+    """Raises MachineError for a port that cannot be had."""
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(CONNECTIONS_MAX)
+        return listen(host, port)
     except OSError as error:
         why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be taken ({error.strerror})"
         raise MachineError(
             f"{host}:{port} {why}: set CUTWATER_HOST and CUTWATER_PORT (0 takes a free one)"
         ) from None
-    return listener
 
 
 def main() -> int:

@@ -29,11 +29,13 @@ from cutwater.rehydrator.regions import Regions
 from cutwater.rehydrator.replica import Replica
 from cutwater.rehydrator.snapshots import Kept, clear
 from cutwater.rehydrator.starting import Starting
+from cutwater.rehydrator.waiters import Waiters
 from cutwater.rehydrator.whole import Snapshot
 from cutwater.views.bulk import Bulk, workers_by_default
 from cutwater.views.changes import Changes
 from cutwater.views.follower import Follower
 from cutwater.views.leftovers import take_ahead
+from cutwater.views.rebuild_order import obey
 from cutwater.views.snapshotting import Between
 from cutwater.views.store import Store, folder_of
 from cutwater.views.table import RocksTable
@@ -67,6 +69,9 @@ class Served:
         partitions, selection = holding.partitions, holding.selection
         regions = self._regions()
         self.folder = folder_of(settings.views_dir, job.name, self.generation)
+        anew = obey(self.folder)
+        if anew:
+            log.warning("the view is built anew from the changelog, as was ordered", folder=str(self.folder))
         if settings.replica_of:
             begin_anew(self.folder, log)
         else:
@@ -82,7 +87,8 @@ class Served:
         role = "replica" if replica else f"standby of {peers.owner}" if peers.standby else "owner"
         self.start.found(role=role)
         self.changes = Changes(lambda: view.milestone)
-        starting = Starting(self.start, metrics, view, self.store)
+        self.waiters = Waiters()
+        starting = Starting(self.start, metrics, view, self.store, self.waiters.wake)
         self.sized = Sized(job, self.store, settings.view_census_ms, metrics, log)
         kept = None
         # A snapshot holds all rows of its partitions.
@@ -103,7 +109,7 @@ class Served:
             wait_s=settings.wait_ms / 1000,
             partitions=partitions,
             bulk=self._bulk(selects=selection is not None),
-            prepare=kept.prepare(starting) if kept and kept.restores else None,
+            prepare=kept.prepare(starting) if kept and kept.restores and not anew else None,
             evict=self.sized.evict,
             changes=self.changes,
             stream=stream_of(job, settings),
@@ -121,6 +127,8 @@ class Served:
             self.changes,
             shown,
             regions,
+            settings.metrics_token.get_secret_value(),
+            self.waiters,
         )
         self.door = Door(app, peers.agreed.hex())
         self._threads: list[threading.Thread] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cutwater.core.generations import Token
 from cutwater.core.records import Milestone
 from cutwater.core.trail import Account
@@ -15,7 +17,12 @@ from cutwater.views.view import State, View
 class Starting:
     """Passes on what the follower does; until it follows for the first time, takes note of it as well."""
 
-    def __init__(self, account: Account, observer: Observer, view: View, store: Store) -> None:
+    def __init__(
+        self, account: Account, observer: Observer, view: View, store: Store, wake: Callable[[], None]
+    ) -> None:
+        """`wake`: tells whoever waits for a milestone that there may be one."""
+        self._wake = wake
+        self._seen: object = None
         self._account = account
         self._observer = observer
         self._view = view
@@ -36,15 +43,24 @@ class Starting:
         self._account.took(f"restoring the snapshot of {token} ({files})", done.seconds)
 
     def applied(self, milestone: Milestone, done: Applied) -> None:
+        self._tell()
         self._observer.applied(milestone, done)
         self._account.took(f"applying milestone {milestone.token} ({done.records} records)", done.seconds)
 
     def backlog(self, milestones: int) -> None:
+        self._tell()  # a snapshot may be shown, or the stream may have told what was lost
         self._observer.backlog(milestones)
         if not milestones and self._view.status.state is State.FOLLOWING:
             shown = self._view.milestone
             self._account.found(following=shown.token if shown else "none")
             self._account.running()
+
+    def _tell(self) -> None:
+        """Not in vain: many may wait."""
+        now = self._view.milestone, self._view.lineage
+        if now != self._seen:
+            self._seen = now
+            self._wake()
 
     def retried(self) -> None:
         self._observer.retried()

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from cutwater.adapters import streams
+from cutwater.adapters.api_client import straight
 from cutwater.adapters.cluster import Cluster
 from cutwater.client import CommittedMilestone, EventProducer, committed
 from cutwater.core.cuts import Cut
@@ -166,6 +167,5 @@ class Deployment:
         return dict(answer.json())
 
     def _ask(self, path: str, parameters: Mapping[str, Any]) -> httpx.Response:
-        return httpx.get(
-            f"{self.view_url}{path}", params=dict(parameters), headers=self.headers, timeout=_ANSWER_S
-        )
+        url = f"{self.view_url}{path}"
+        return httpx.get(url, params=dict(parameters), headers=self.headers, timeout=_ANSWER_S, **straight(url))

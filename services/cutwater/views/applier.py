@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Message
@@ -16,15 +17,14 @@ from cutwater.core.cuts import Cut
 from cutwater.core.digest import fold
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job import Job
-from cutwater.core.proof import header_prefix
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry, Jump, Step, fresh
 from cutwater.core.sharing import Proof, proof_of
 from cutwater.views.bulk import Bulk
-from cutwater.views.changelog import Row, RowReader
+from cutwater.views.changelog import Row, RowReader, place_of
 from cutwater.views.changes import ChangedRows, Rows
 from cutwater.views.ownrows import Columns, OwnRows, columns
-from cutwater.views.proving import counted_once, prove, require_schema, require_whole, writer_of
+from cutwater.views.proving import Below, counted_once, prove, require_schema, require_whole, writer_of
 from cutwater.views.ranges import Range, Ranges
 from cutwater.views.store import Store
 
@@ -156,6 +156,7 @@ class Applier:
         for _ in above:  # there is nothing between a cut and itself; but what follows it was looked at
             pass
         require_whole(milestone, above.first_above_ms, self._now_ms())
+        self._ranges.require_kept(milestone)
         rows, digest = done.rows, done.digest
         if rows > self._proof(milestone).rows:
             rows, digest = self._recount(milestone, rows)
@@ -181,6 +182,8 @@ class Applier:
                 gathered.add(chunk)
                 chunk, size = {}, 0
         require_whole(milestone, range_.first_above_ms, self._now_ms())
+        if jump:
+            self._ranges.require_kept(milestone)
         if rows > self._proof(milestone).rows:
             rows, digest = self._recount(milestone, rows)
         prove(self._ranges.topic, milestone, rows, digest, self._ranges.partitions)
@@ -210,26 +213,22 @@ class Applier:
             self.running.records += len(messages)
             self.running.bytes += own.size
             return own, own
-        rows = list(self._rows(messages, milestone))
+        rows = list(self._rows(messages, milestone, jump))
         own = columns(row for row in rows if row.writer == wanted)
-        if not jump:
-            return own, own
-        generation = header_prefix(milestone.generation)
-        for row in rows:
-            if row.writer is None or not row.writer.startswith(generation):
-                by = row.writer.decode(errors="replace") if row.writer else "somebody without the header 'writer'"
-                raise DivergenceError(
-                    f"{self._ranges.topic}: {row.window} below milestone {milestone.token} was written by {by}, "
-                    "not by this generation. Start a new generation."
-                )
-        return own, columns(rows)
+        return own, columns(rows) if jump else own
 
-    def _rows(self, messages: Iterable[Any], milestone: Milestone) -> Iterator[Row]:
-        """The rows among the records. A tombstone is garbage collection: it says nothing the horizon did not."""
+    def _rows(self, messages: Iterable[Any], milestone: Milestone, jump: bool = False) -> Iterator[Row]:
+        """The rows among the records. A tombstone is garbage collection: it says nothing the horizon did not.
+
+        `jump`: whoever wrote them, they count: so each is asked whether it may stand there.
+        """
+        below = Below(milestone)
         for message in messages:
             row = self._reader.row(message)
             self.running.records += 1
             self.running.bytes += len(row.key) + len(row.value)
+            if jump:
+                below.require(partial(place_of, message), row.writer, live=not row.deleted)
             if not row.deleted:
                 yield row
             elif row.window.end_ms > milestone.horizon_ms:

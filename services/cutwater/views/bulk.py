@@ -25,7 +25,6 @@ from cutwater.core import errors
 from cutwater.core.bulk import Done, Slice, Task, divided, left
 from cutwater.core.errors import CutwaterError, DivergenceError, MachineError
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
-from cutwater.core.proof import header_prefix
 from cutwater.core.records import Milestone
 from cutwater.views.bulk_worker import Worker
 from cutwater.views.gaps import told_exactly
@@ -152,7 +151,6 @@ class Bulk:
             segment_ms=self._store.segment_ms,
             floor_ms=selection.raised(floor_ms) if selection else floor_ms,
             horizon_ms=milestone.horizon_ms,
-            writers=header_prefix(milestone.generation).decode(),
             own=writer_of(milestone).decode(),
             key_header=key_header,
             value_header=value_header,

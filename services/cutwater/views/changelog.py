@@ -50,14 +50,22 @@ class RowReader:
         try:
             window = self._keys.window(key or b"")
         except UsageError as error:
-            raise DivergenceError(f"{_place(message)}: {error}; this record is no row of the changelog") from None
+            raise DivergenceError(
+                f"{place_of(message)}: {error}; this record is no row of the changelog"
+            ) from None
         if value is not None and value[:HEADER_BYTES] != self._value_header and not is_confluent(value):
             raise DivergenceError(
-                f"{_place(message)}: the value's schema is {value[:HEADER_BYTES].hex()}, and the job file's "
+                f"{place_of(message)}: the value's schema is {value[:HEADER_BYTES].hex()}, and the job file's "
                 f"measures say {self._value_header.hex()}; use the job file that the driver runs with"
             )
-        return Row(window, key, value or b"", value is None, headers_of(message).get(WRITER_HEADER))
+        return Row(window, key, value or b"", value is None, header_of(message))
 
 
-def _place(message: Message) -> str:
+def header_of(message: Message) -> bytes | None:
+    """Who wrote a record, as its header says; None where none does."""
+    return headers_of(message).get(WRITER_HEADER)
+
+
+def place_of(message: Message) -> str:
+    """Where a record stands, as messages name it."""
     return f"{message.topic()}/{message.partition()}@{message.offset()}"

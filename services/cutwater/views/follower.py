@@ -21,6 +21,7 @@ from cutwater.core.sharing import Partitions
 from cutwater.views.applier import CHUNK_ROWS, Applied, Applier
 from cutwater.views.bulk import Bulk
 from cutwater.views.changes import Changes
+from cutwater.views.hanging_transaction import SILENT_S, HangingTransaction
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import STALL_S, Ranges, Stopped
 from cutwater.views.store import Store
@@ -69,6 +70,7 @@ class Follower:
         evict: Callable[[Milestone], int | None] = lambda _: None,
         changes: Changes | None = None,
         stream: Stream | None = None,
+        silent_s: float = SILENT_S,
     ) -> None:
         """`partitions`: those that the store holds; None for all.
 
@@ -77,7 +79,8 @@ class Follower:
         it is told how to see that it shall stop.
         `evict`: says at each step from where on windows are kept, as `Applier` has it.
         `changes`: told what each milestone changed, once it is shown.
-        `stream`: the commit stream that is followed; None for the region's own.
+        `stream`: the commit stream that is followed; None for the region's own. `silent_s`: if nothing comes of
+        it for so long, somebody looks whether a transaction hides something.
         """
         self._bulk = bulk
         self._evict = evict
@@ -92,6 +95,7 @@ class Follower:
         self._stall_s = stall_s
         self._chunk_rows = chunk_rows
         self._stream = stream or OwnStream(job.name)
+        self._hanging = HangingTransaction(cluster, self._stream.topic, silent_s)
         self._changelog = topics.changelog(job.name, generation)
         self._overtaken = ""
         self._partitions = partitions
@@ -227,6 +231,7 @@ class Follower:
 
     def _read(self, feed: Feed, timeout_s: float) -> None:
         for record in feed.poll(timeout_s):
+            self._hanging.came()
             if isinstance(record, Heartbeat):
                 self._view.beat(record)
             elif isinstance(record, Missed):
@@ -237,8 +242,9 @@ class Follower:
             self._store.remember(self._backlog.lineage)
         if feed.at_end and not self._backlog.successor:
             self._backlog.end_of_stream()
-            if feed.trouble:
-                self._say(State.WAITING, f"{feed.topic}: {feed.trouble}")
+            self._hanging.look()
+            if trouble := f"{feed.topic}: {feed.trouble}" if feed.trouble else self._hanging.text:
+                self._say(State.WAITING, trouble)
             elif self._overtaken:
                 self._say(State.RESTORING, self._overtaken)
             else:

@@ -17,14 +17,15 @@ from cutwater.core.bulk import Task
 from cutwater.core.digest import fold
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.formats import is_confluent
-from cutwater.core.proof import WRITER_HEADER
+from cutwater.core.proof import WRITER_HEADER, breach, overgrown
 from cutwater.views.changelog import KeyReader
 from cutwater.views.plainkeys import Windows, all_plain, is_plain
 
 # Each is run over a column by C's loops alone.
 _keys, _values, _headers = attrgetter("key"), attrgetter("value"), attrgetter("headers")
 _head, _first = itemgetter(slice(HEADER_BYTES)), itemgetter(0)
-_BY_NOBODY = "was written by somebody without the header 'writer'"
+_KNOWN_MAX = 10_000
+"""Headers that are remembered as looked at."""
 
 
 class Into(Protocol):
@@ -67,7 +68,7 @@ class Gathered:
     def __init__(self, task: Task) -> None:
         self._task = task
         self._own = (WRITER_HEADER, task.own.encode())
-        self._writers = task.writers.encode()
+        self._last = task.last
         self._key_header = bytes.fromhex(task.key_header)
         self._value_header = bytes.fromhex(task.value_header)
         self._reader = KeyReader()
@@ -161,11 +162,10 @@ class Gathered:
             writers = [(WRITER_HEADER, dict(one).get(WRITER_HEADER)) for one in headers]
         for writer in {*writers} - self._known:
             name, value = writer
-            if name != WRITER_HEADER or value is None:
-                self._refuse(partition, records[writers.index(writer)], _BY_NOBODY, anew=True)
-            if not value.startswith(self._writers):
-                by = f"was written by {value.decode(errors='replace')}"
-                self._refuse(partition, records[writers.index(writer)], by, anew=True)
+            if why := breach(value if name == WRITER_HEADER else None, self._last):
+                self._refuse(partition, records[writers.index(writer)], why, anew=True)
+            if len(self._known) >= _KNOWN_MAX:
+                self._known = {self._own}
             self._known.add(writer)
         if self._own in writers:
             own = [at for at, writer in enumerate(writers) if writer == self._own]
@@ -185,7 +185,11 @@ class Gathered:
         for one in records:
             if one.value is None and self._reader.window(one.key or b"").end_ms > self._task.horizon_ms:
                 self._refuse(partition, one, "is a tombstone above the horizon: a live row was deleted", anew=True)
+            if one.value is None and (why := overgrown(dict(one.headers).get(WRITER_HEADER), self._last)):
+                self._refuse(partition, one, why, anew=True)
 
     def _refuse(self, partition: int, record: Record, what: str, anew: bool = False) -> None:
-        advice = "Start a new generation" if anew else "Use the job file that the driver runs with"
+        advice = "Use the job file that the driver runs with"
+        if anew:
+            advice = "Start a new generation from the newest milestone that can be proved"
         raise DivergenceError(f"{self._task.topic}/{partition}@{record.offset} {what}. {advice}.")

@@ -42,6 +42,12 @@ def generations_in(folder: Path) -> set[Generation]:
     return {one for one in _named(folder) if (folder / str(one)).is_dir()}
 
 
+def remove_view(folder: Path) -> None:
+    """Delete a view and whatever belongs to it, its checkpoints too. BlockingIOError where it is open; OSError."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _remove(folder)
+
+
 def _named(folder: Path) -> set[Generation]:
     """Those of which there is a view, or a part that is named for it, as its checkpoints are."""
     found = set()

@@ -23,8 +23,8 @@ class NativeGathered:
 
     def __init__(self, task: Task) -> None:
         key_header, value_header = bytes.fromhex(task.key_header), bytes.fromhex(task.value_header)
-        writers, own = task.writers.encode(), task.own.encode()
-        self._plain = new_rows(key_header, value_header, writers, own, task.rows_max, task.bytes_max)
+        own = task.own.encode()
+        self._plain = new_rows(key_header, value_header, own, task.rows_max, task.bytes_max)
         self._windows = Windows(key_header, task.topic, task.segment_ms, task.floor_ms)
         self._other = Gathered(task)
         self._bytes_untold = _UNTOLD * task.bytes_max

@@ -8,13 +8,15 @@ from zlib import crc32
 from cutwater.adapters.hashing import row_hash
 from cutwater.core.digest import fold, signed
 from cutwater.core.errors import DivergenceError
-from cutwater.core.proof import Writer
+from cutwater.core.proof import Writer, breach, overgrown
 from cutwater.core.records import Milestone
 from cutwater.core.restore import contained, fresh, mismatch
 from cutwater.core.sharing import Partitions
 
 KEYS_MAX = 500_000
 """Keys held at a time when repeated rows of a large milestone are told apart."""
+KNOWN_MAX = 10_000
+"""Headers that are remembered as looked at."""
 
 
 class Overtaken(Exception):
@@ -29,9 +31,39 @@ class Overtaken(Exception):
         self.looked = looked
 
 
+class Below:
+    """Who may have written what stands below a milestone's cut, each header looked at once."""
+
+    def __init__(self, milestone: Milestone) -> None:
+        self._last = last_writer(milestone)
+        self._known: set[tuple[bytes | None, bool]] = set()
+
+    def require(self, place: Callable[[], str], header: bytes | None, live: bool = True) -> None:
+        """Raise DivergenceError, naming the place, for what cannot stand there; a tombstone is not `live`.
+
+        Of a tombstone below the horizon nobody asks whose it is, but it may say that the log has lost its end.
+        """
+        if (header, live) in self._known:
+            return
+        why = breach(header, self._last) if live else overgrown(header, self._last)
+        if why:
+            raise DivergenceError(
+                f"{place()} {why}. What was shown before stays. Start a new generation from a milestone that "
+                "does not need what is missing: an earlier one, or one with a snapshot."
+            )
+        if len(self._known) >= KNOWN_MAX:
+            self._known.clear()
+        self._known.add((header, live))
+
+
+def last_writer(milestone: Milestone) -> Writer:
+    """Who wrote this milestone's own rows."""
+    return Writer(milestone.generation, milestone.attempt, milestone.epoch)
+
+
 def writer_of(milestone: Milestone) -> bytes:
     """The header that the rows of this milestone's own epoch and attempt carry."""
-    return Writer(milestone.generation, milestone.attempt, milestone.epoch).header
+    return last_writer(milestone).header
 
 
 def require_whole(milestone: Milestone, first_above_ms: Mapping[int, int | None], now_ms: int) -> None:
@@ -74,7 +106,7 @@ def counted_once(read: Callable[[], Iterable[tuple[bytes, bytes]]], rows_max: in
     keys there can be; where there are more, the count is above it and the digest of some only.
     """
     rows = digest = 0
-    passes = -(-rows_max // KEYS_MAX)
+    passes = max(1, -(-rows_max // KEYS_MAX))
     for number in range(passes):
         last: dict[bytes, int] = {}
         for key, value in read():

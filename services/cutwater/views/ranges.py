@@ -10,7 +10,8 @@ from confluent_kafka import KafkaException, Message
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import explain
-from cutwater.core.cuts import Cut
+from cutwater.adapters.witness import Witness
+from cutwater.core.cuts import NOWHERE, Cut, TopicPartition
 from cutwater.core.errors import ProtocolError, UnavailableError
 from cutwater.core.records import Milestone
 from cutwater.core.sharing import Partitions
@@ -41,6 +42,7 @@ class Ranges:
         self.partitions = partitions
         self._cluster = cluster
         self._log = Onward(cluster, topic)
+        self._witness: Witness | None = None
         self._stopping = stopping
         self._stall_s = stall_s
 
@@ -54,6 +56,16 @@ class Ranges:
         """
         bounds = self.bounds(earlier, milestone)
         return Range(self._cluster, self._log, self.topic, bounds, look_above, self._stopping, self._stall_s)
+
+    def require_kept(self, milestone: Milestone) -> None:
+        """Raise LostRecordsError where the log has lost records below the milestone's cut.
+
+        To be asked behind the reading, by whoever takes what stands there for the milestone's state.
+        """
+        self._witness = self._witness or Witness(self._cluster)
+        places = [TopicPartition(self.topic, number) for number in self.bounds(NOWHERE, milestone)]
+        cut = Cut.of({place: milestone.changelog_cut.offset(place) for place in places})
+        self._witness.require(milestone.evidence, cut, f"milestone {milestone.token}")
 
     def bounds(self, earlier: Cut, milestone: Milestone) -> dict[int, tuple[int, int]]:
         """First offset and end of the range in each partition that is read."""

@@ -62,7 +62,7 @@ def _snapshots(tier: Tier, job: Job, generation: Generation, partitions: Partiti
     """The usable ones, by what their manifests say; a restore reads and checks their files."""
     schema = crc64(job.state_schema).hex()
     for sequence in tier.sequences()[:SNAPSHOTS_MAX]:
-        with suppress(Unusable, ProtocolError):
+        with suppress(Unusable, ProtocolError, UsageError):
             manifest = tier.manifest(sequence)
             milestone = wire.decode(manifest.record)
             theirs = (manifest.job, manifest.generation, manifest.partitions, manifest.schema)

@@ -14,7 +14,14 @@ from cutwater.adapters import wire
 from cutwater.adapters.avro import crc64
 from cutwater.adapters.cluster import Cluster
 from cutwater.core import topics
-from cutwater.core.errors import CutwaterError, DiskFullError, DivergenceError, ProtocolError, UnavailableError
+from cutwater.core.errors import (
+    CutwaterError,
+    DiskFullError,
+    DivergenceError,
+    ProtocolError,
+    UnavailableError,
+    UsageError,
+)
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
@@ -190,8 +197,8 @@ class Restorer:
             raise _Foreign(f"it is of {its}, and this view of {mine}")
         try:
             milestone = wire.decode(manifest.record)
-        except ProtocolError as error:
-            raise Unusable(str(error)) from None
+        except (ProtocolError, UsageError) as error:
+            raise Unusable(f"its milestone cannot be read: {error}") from None
         if not isinstance(milestone, Milestone) or milestone.sequence != sequence:
             raise Unusable("its milestone is not the one that it is named for")
         entry = Entry(milestone, manifest.record, manifest.offset)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,6 +11,7 @@ from typing import Any
 from cutwater.adapters.avro import Codec
 from cutwater.core.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.job import Job
+from cutwater.core.jsonevents import float_plain
 from cutwater.views.layout import Window
 
 Row = dict[str, Any]
@@ -65,8 +65,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         exponent = value.as_tuple().exponent
         return int(value) if exponent == 0 else str(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+    if isinstance(value, float):
+        return float_plain(value)
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, bytes):

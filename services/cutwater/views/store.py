@@ -443,4 +443,4 @@ def _unpack(folder: Path, data: bytes, arrived: bytes | None = None) -> Entry:
         return entry
     offset, cut = json.loads(arrived)
     here = Cut.of({TopicPartition(topic, partition): at for topic, partition, at in cut})
-    return entry._replace(milestone=replace(record, changelog_cut=here), arrived=offset)
+    return entry._replace(milestone=replace(record, changelog_cut=here, evidence=()), arrived=offset)

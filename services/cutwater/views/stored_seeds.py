@@ -106,7 +106,7 @@ class StoredSeeds:
         try:
             manifest = shelf.manifest(self._parent.sequence)
             reason = unfit(self._parent, manifest, wire.decode(manifest.record)) or _missing(shelf, manifest)
-        except (Unusable, ProtocolError) as error:
+        except (Unusable, ProtocolError, UsageError) as error:
             reason = str(error)
         if reason:
             self._passed_over[shelf.names.share] = reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from operator import methodcaller
 
 from confluent_kafka import Message
@@ -17,8 +18,9 @@ from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.proof import WRITER_HEADER
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Jump, Step, fresh
+from cutwater.views.changelog import header_of, place_of
 from cutwater.views.pieces import Piece, pieces_of
-from cutwater.views.proving import counted_once, prove, require_schema, require_whole, writer_of
+from cutwater.views.proving import Below, counted_once, prove, require_schema, require_whole, writer_of
 from cutwater.views.ranges import Range, Ranges
 
 _key, _value, _offset = methodcaller("key"), methodcaller("value"), methodcaller("offset")
@@ -63,7 +65,7 @@ class Updates:
         milestone, first = plan.to.milestone, since if progress is None else progress
         require_schema(self._ranges.topic, milestone, self._fingerprint)
         if isinstance(plan, Jump):
-            yield from self._newer(milestone, first)
+            yield from self._newer(milestone, since, first)
         elif (own := self._own(milestone, since)) is not None:
             yield from own
         else:
@@ -130,12 +132,51 @@ class Updates:
             yield piece
         require_whole(milestone, {}, self._now_ms())
 
-    def _newer(self, milestone: Milestone, since: Cut) -> Iterator[Piece]:
+    def _newer(self, milestone: Milestone, since: Cut, first: Cut) -> Iterator[Piece]:
         """Of a key several rows may come: they are in order, and a reader keeps the last."""
-        range_ = self._ranges.between(since, milestone, look_above=not fresh(milestone, self._now_ms()))
+        pieces = self._prove_newer(milestone, since)
+        if pieces is not None and first == since:
+            yield from pieces
+            return
+        range_ = self._jumped(milestone, first)
         for partition, messages in range_.pieces():
             yield self._piece(partition, messages)
         require_whole(milestone, range_.first_above_ms, self._now_ms())
+        self._ranges.require_kept(milestone)
+
+    def _prove_newer(self, milestone: Milestone, since: Cut) -> list[Piece] | None:
+        """All rows that lead to the milestone, where they are few; None for many, which are read once more.
+
+        Nothing of them goes out before it is known that the milestone's own rows are there, and nobody else's.
+        """
+        kept: list[Piece] = []
+        few = self._jumped(milestone, since).records_max <= self._part_rows
+        own, below = writer_of(milestone), Below(milestone)
+
+        def read() -> Iterator[tuple[bytes, bytes]]:
+            nonlocal few
+            kept.clear()
+            size = 0
+            range_ = self._jumped(milestone, since)
+            for partition, messages in range_.pieces():
+                writers = list(map(header_of, messages))
+                for one, writer in zip(messages, writers, strict=True):
+                    below.require(partial(place_of, one), writer, live=one.value() is not None)
+                if few:
+                    kept.append(self._piece(partition, messages))
+                    size += kept[-1].size
+                    few = size <= self._part_bytes
+                mine = [one for one, writer in zip(messages, writers, strict=True) if writer == own]
+                yield from self._piece(partition, mine).rows()
+            require_whole(milestone, range_.first_above_ms, self._now_ms())
+
+        rows, digest = counted_once(read, milestone.rows)
+        self._ranges.require_kept(milestone)
+        prove(self._ranges.topic, milestone, rows, digest)
+        return kept if few else None
+
+    def _jumped(self, milestone: Milestone, since: Cut) -> Range:
+        return self._ranges.between(since, milestone, look_above=not fresh(milestone, self._now_ms()))
 
     def _told_apart(self, milestone: Milestone, range_: Range) -> Iterator[Piece]:
         """The rows with the milestone's own header."""

@@ -75,7 +75,7 @@ class Watch:
     def run(self) -> None:
         """Watch until stopped; raises CutwaterError where a newer watch or the brokers forbid going on."""
         await_brokers(self._cluster, self._settings.wait_ms / 1000, self._log)
-        serve(self._metrics.registry, self._settings.host, self._settings.watch_port, "CUTWATER_WATCH_PORT")
+        serve(self._metrics.registry, self._settings, "CUTWATER_WATCH_PORT", self._log)
         self._writer = TransactionalWriter(self._cluster, topics.watch_id(self._job.name))
         self._writer.initialise()
         # After fencing an older watch: what it raised is final now.

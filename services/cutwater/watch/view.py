@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import httpx
 
+from cutwater.adapters.api_client import straight
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
 from cutwater.core.standbys import Shares
@@ -22,7 +23,7 @@ class View:
         """`shares`: the owners' URLs with those of their standbys."""
 
         def client(url: str) -> httpx.AsyncClient:
-            return httpx.AsyncClient(base_url=url, headers=dict(headers), timeout=ANSWER_S)
+            return httpx.AsyncClient(base_url=url, headers=dict(headers), timeout=ANSWER_S, **straight(url))
 
         self._parts = [list(map(client, (owner, *standbys))) for owner, standbys in shares.items()]
 

@@ -28,6 +28,10 @@ class Stack(TypedDict):
     """Where the view's snapshots go; empty if none are taken."""
     program: dict[str, str]
     """Of an attached job: variables for the user's program."""
+    metrics: dict[str, str]
+    """Addresses of Prometheus metrics that are on, by service."""
+    spark_uis: dict[str, str]
+    """Of generations that were started since, by their ids."""
 
 
 class Drift(TypedDict):
@@ -38,6 +42,16 @@ class Drift(TypedDict):
     waiting: int | None
     """Events that no barrier covers yet; null if unknown."""
     unpublished: int
+
+
+class OpenTransaction(TypedDict):
+    """Of a partition of the source: nothing from `offset` on is read until it ends."""
+
+    topic: str
+    partition: int
+    offset: int
+    records: int
+    """Offsets from there on, whoever wrote them."""
 
 
 class Alert(TypedDict):
@@ -64,6 +78,7 @@ class Status(TypedDict):
     parts: dict[str, str]
     """By part what it does."""
     drift: Drift
+    open_transactions: list[OpenTransaction]
     alerts: list[Alert]
     warnings: list[str]
 
@@ -158,15 +173,42 @@ class Measured(TypedDict):
     rows_per_event: float | None
 
 
+class RowSizes(TypedDict):
+    key: float
+    texts: dict[str, float]
+    """By field of the events: a text's mean length."""
+    sketches: dict[str, float]
+    """By measure: the mean sketch of distinct."""
+
+
+class SampleFigures(TypedDict):
+    events: int
+    span_ms: int
+    event_bytes: float
+    events_per_s: float
+    keys: int
+    whole_windows: int
+    rows_per_window: float | None
+    """Null if the sample holds no whole window."""
+    rows_per_epoch: float | None
+    """Null if the sample is smaller than one epoch."""
+    state: RowSizes
+    written: RowSizes
+
+
 class Estimate(TypedDict):
     rows_per_s: float
     row_bytes: float
+    written_row_bytes: float
+    output_row_bytes: float
     changelog_write_bytes_per_s: float
+    output_write_bytes_per_s: float
     protocol_write_bytes_per_s: float
     source_read_bytes_per_s: float
     changelog_read_bytes_per_s: float
     live_rows: float
     changelog_disk_bytes: float
+    output_disk_bytes: float
     closed_rows_bytes_per_day: float
     protocol_disk_bytes_per_day: float
     view_bytes: float
@@ -186,6 +228,10 @@ class Plan(TypedDict):
     load: Load
     measured: Measured | None
     """Null if the job has not run there."""
+    sampled: SampleFigures | None
+    """Null if no event of the source could be read."""
+    unknown: list[str]
+    """Why figures are upper bounds only; empty where they are good to a factor of two."""
     estimate: Estimate
     commands: list[str]
     """Calls of kafka-acls that grant the rights."""

@@ -17,10 +17,10 @@ Generation = TypedDict(
     {
         "generation": str,
         "state": Literal["candidate", "promoting", "promoted", "past", "given up"],
-        "from": str,
+        "from": str | None,
         "partitions": int,
         "rewinds_to": int,
-        "claimed": str,
+        "claimed": str | None,
         "reason": str,
         "epoch": int | None,
         "behind": str | None,
@@ -29,6 +29,13 @@ Generation = TypedDict(
         "seconds_left": float | None,
     },
 )
+
+
+class Undone(TypedDict):
+    milestones: int
+    events: int
+    """They are read again."""
+    newest: str
 
 
 class Claimed(TypedDict):
@@ -42,6 +49,8 @@ class Claimed(TypedDict):
     again: bool
     promoted: bool
     seed: Seed | None
+    undone: Undone | None
+    """What a rollback goes back behind."""
 
 
 class PrunedGeneration(TypedDict):

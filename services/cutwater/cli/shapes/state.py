@@ -14,6 +14,16 @@ Row = dict[str, Any]
 """`key`, `window_start` and `window_end`, then a value per measure as docs/FORMAT.md writes it in JSON."""
 
 
+class TopicEvidence(TypedDict):
+    """What shows later that a topic has lost nothing below a cut."""
+
+    topic: str
+    topic_id: str
+    """Its identity; empty where the brokers give none."""
+    leader_epochs: list[int]
+    """By partition: the number of the leader that told the cut; -1 for unknown."""
+
+
 class Milestone(TypedDict):
     token: str
     job: str
@@ -33,6 +43,8 @@ class Milestone(TypedDict):
     events: int
     """Events read by the epoch, rejected ones included."""
     rejected: int
+    no_value: int
+    """Those of them that have no value: deletions, on a compacted topic."""
     late: int
     """(event, window) pairs that came after their window had closed."""
     skew_ms: int
@@ -48,6 +60,8 @@ class Milestone(TypedDict):
     """The sequence that a rollback goes back to; 0 for none."""
     origin_cut: Offsets
     """Of source partitions that are copied from another region: the next offset there."""
+    evidence: list[TopicEvidence]
+    """Of the topics of both cuts."""
 
 
 class ListedMilestone(Milestone):
@@ -107,6 +121,8 @@ class CommittedMilestone(TypedDict):
     sequence: int
     watermark: str
     committed_ms: int
+    rewinds_to: int
+    """At a rollback: the sequence whose state the job went back to; else 0."""
     changes: list[Change]
 
 
@@ -115,8 +131,14 @@ class DeadLetter(TypedDict):
     partition: int
     offset: int
     reason: str
+    field: str | None
+    """The field that `rule` is about; null where that is the whole record."""
+    rule: str | None
+    """What is not as it must be, for people; null where a version before has listed the event."""
     key: str | None
     value_bytes: int | None
+    head: str | None
+    """The first 200 bytes of the event's value; null where they are not to be shown (CUTWATER_SHOW_PAYLOADS)."""
     written_ms: int
     generation: str
     attempt: int
@@ -295,6 +317,10 @@ class Verification(TypedDict):
     places: list[Place]
     differing_rows: int
     differences: list[Difference]
+    next_steps: list[str]
+    """What to do about what differs; empty where all is equal."""
+    repair: str | None
+    """With --repair: what is done or would be; null where nothing is."""
 
 
 class Shard(TypedDict):

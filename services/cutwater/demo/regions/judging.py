@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from cutwater.adapters import streams
+from cutwater.adapters.api_client import straight
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
 from cutwater.core.job import Job
@@ -24,7 +25,8 @@ Rows = list[dict[str, Any]]
 def shows(region: Region, token: Token) -> bool:
     """Does its view show that milestone, or a later one of the same generation?"""
     try:
-        answer = httpx.get(f"{region.api_url}/v1/milestone", headers=region.api_headers, timeout=10.0)
+        url = f"{region.api_url}/v1/milestone"
+        answer = httpx.get(url, headers=region.api_headers, timeout=10.0, **straight(url))
         found = Token.parse(str(answer.json().get("token", ""))) if answer.is_success else None
     except (httpx.HTTPError, ValueError, UsageError):
         return False  # it may be starting

@@ -1,0 +1,54 @@
+"""What the driver's JVM says of itself: its register of what can be watched (JMX), asked over the gateway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cutwater.adapters.metering import JvmFigures
+
+NAME = "javax.management.ObjectName"
+QUERY = "javax.management.QueryExp"
+_SERVER = "javax.management.MBeanServer"
+_COLLECTORS = "java.lang:type=GarbageCollector,name=*"
+
+
+def asked(spark: SparkSession, method: str, *given: tuple[str, Any]) -> Any:
+    """A method of the register; each argument behind the class that it is taken as.
+
+    Found by its interface: the class behind that is of a module that lets nobody in.
+    """
+    java: Any = spark._jvm
+    gateway: Any = spark.sparkContext._gateway
+    classes = gateway.new_array(java.java.lang.Class, len(given))
+    values = gateway.new_array(java.java.lang.Object, len(given))
+    for at, (name, value) in enumerate(given):
+        classes[at], values[at] = java.java.lang.Class.forName(name), value
+    server = java.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+    return java.java.lang.Class.forName(_SERVER).getMethod(method, classes).invoke(server, values)
+
+
+def named(spark: SparkSession, pattern: str) -> list[Any]:
+    """The names in the register that fit a pattern."""
+    java: Any = spark._jvm
+    found = asked(spark, "queryNames", (NAME, java.javax.management.ObjectName(pattern)), (QUERY, None))
+    return list(found.toArray())
+
+
+def attribute(spark: SparkSession, name: Any, of: str) -> Any:
+    """One attribute of what has that name."""
+    return asked(spark, "getAttribute", (NAME, name), ("java.lang.String", of))
+
+
+def figures(spark: SparkSession) -> JvmFigures:
+    """Heap and garbage collection, since the JVM's start; some ten milliseconds. Raises Py4JError, OSError."""
+    java: Any = spark._jvm
+    runtime = java.java.lang.Runtime.getRuntime()
+    collectors = named(spark, _COLLECTORS)
+    return JvmFigures(
+        heap_used_bytes=int(runtime.totalMemory()) - int(runtime.freeMemory()),
+        heap_max_bytes=int(runtime.maxMemory()),
+        gc_seconds=sum(int(attribute(spark, one, "CollectionTime")) for one in collectors) / 1000,
+        gc_count=sum(int(attribute(spark, one, "CollectionCount")) for one in collectors),
+    )

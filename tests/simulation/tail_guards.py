@@ -1,0 +1,70 @@
+"""The guards of two regions whose logs lose their tails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cutwater.core.arrivals import Ledger
+from cutwater.core.cuts import Cut
+from cutwater.mirror import arriving, looking
+from cutwater_spark import proving
+from cutwater_spark.proving import ProvedRows
+from simulation import regional
+from simulation.checker import ABORTED_READ, DIVERGENCE, LOST_WRITE, PARTIAL, UNNOTICED
+from simulation.holes import both, off
+from simulation.region_guards import RegionGuard
+from simulation.region_histories import Season
+
+
+def nothing_lost(*_args: Any) -> list[str]:
+    return []
+
+
+_LOSES = {"leap": 0.0, "link:cut": 0.0, "link:slow": 0.0, "prune": 0.0, "anew": 0.0, "retention": 0.0}
+_WRONG = frozenset({PARTIAL, LOST_WRITE, ABORTED_READ, DIVERGENCE})
+
+
+def nothing_so_far(*_args: Any) -> Any:
+    return (), Cut()
+
+
+TAIL_GUARDS = (
+    RegionGuard(
+        "positions say who took the copy",
+        "the arrival of a copy that has lost its tail, and has grown again",
+        "I5",
+        lambda: both(*(off(one, "copied_so_far", nothing_so_far) for one in (arriving, looking))),
+        Season(
+            {"claims": 0},
+            {**_LOSES, "lose-tail:changelog": 1.5, "lose-tail:copies": 1.5, "kill:mirror": 3.0},
+            first=30,
+        ),
+        _WRONG,
+    ),
+    RegionGuard(
+        "copy and milestone are of one log",
+        "the arrival of a copy that holds what the origin has lost, and not what it has counted",
+        "I5",
+        off(Ledger, "_require_led"),
+        Season({"claims": 0}, {**_LOSES, "lose-tail:source": 2.0}, first=2),
+        _WRONG,
+    ),
+    RegionGuard(
+        "drivers of both regions prove what they stand on",
+        "a region that goes on while its logs have lost what is below its cuts",
+        "I1",
+        lambda: both(
+            off(ProvedRows, "_require_kept"), off(ProvedRows, "check_idle"), off(proving, "lost", nothing_lost)
+        ),
+        Season({"claims": 1}, {**_LOSES, "lose-tail:source": 1.0, "lose-tail:changelog": 1.0}, first=15),
+        frozenset({*_WRONG, UNNOTICED}),
+    ),
+    RegionGuard(
+        "a claim proves its parent",
+        "a generation that begins with the rows of a copy that has lost some",
+        "I2",
+        off(regional, "unheld", lambda *_args: ""),
+        Season({"claims": 1}, {**_LOSES, "lose-tail:changelog": 1.0, "failover": 6.0}, first=16),
+        _WRONG,
+    ),
+)

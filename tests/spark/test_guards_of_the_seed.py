@@ -1,0 +1,101 @@
+"""Each guard of Spark's seed: right with it, and not without it. The scenes are those of the other readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import reader_guards
+from changelogs import Rows, Writing, make_job
+from pyspark.sql import SparkSession
+from reader_guards import SEED, Guard, hole_of, tried
+from reader_holes import both, off
+from reader_scenes import Played, play
+
+from cutwater.adapters import parents
+from cutwater.adapters.ends import Ends
+from cutwater.adapters.witness import Witness
+from cutwater.core import seeds as deciding
+from cutwater.core.cuts import Cut
+from cutwater.core.errors import CutwaterError
+from cutwater.core.generations import Generation
+from cutwater.core.measures import SEED as PARTIALS
+from cutwater_spark import seeding, seeds
+from cutwater_spark.seeds import Seeds
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+_records, _require_state = seeding._records, seeds.require_state
+
+
+def _up_to_the_end(spark: SparkSession, cluster: Any, parent: Any) -> Any:
+    topic = parent.changelog_cut.entries[0][0].topic
+    ends = Ends(cluster).of(topic, len(parent.changelog_cut.entries))
+    return _records(
+        spark, cluster, replace(parent, changelog_cut=Cut.of_topic(topic, [ends[at] for at in sorted(ends)]))
+    )
+
+
+def _without(name: str) -> Any:
+    return off(
+        seeds,
+        "require_state",
+        lambda parent, read, written: _require_state(parent, replace(read, **{name: 0}), written),
+    )
+
+
+HOLES = {
+    "above the cut": off(seeding, "_records", _up_to_the_end),
+    "end below the cut": both(off(parents, "lost", lambda *_: ""), off(seeding, "_records", _up_to_the_end)),
+    "foreign": _without("foreign"),
+    "later": _without("later"),
+    "count and digest": off(deciding, "mismatch", lambda *_: ""),
+    "leaders": off(Witness, "lost", lambda *_: []),
+    "containment": off(parents, "overtaken", lambda *_: ""),
+    "deleted": _without("deleted"),
+    "below the horizon": off(seeding, "_is_seed", lambda _parent: "newest.value is not null"),
+}
+
+
+@pytest.mark.parametrize("guard", [one for one, _ in tried(SEED)], ids=lambda one: one.name.replace(" ", "-"))
+def test_right_with_the_guard_and_not_without_it(
+    spark: SparkSession, broker: Any, tmp_path: Path, guard: Guard
+) -> None:
+    writing = Writing(broker.cluster, make_job(tmp_path)[0])
+    scene = play(writing, guard.scene, tmp_path)
+    holds = guard.holds | {"elsewhere"} if guard.holds != {reader_guards.RIGHT} else guard.holds
+    with_it = outcome(spark, scene, tmp_path / "with", lambda: hole_of(guard, SEED, False))
+    assert with_it in holds, f"with the guard: {with_it}"
+    without = outcome(spark, scene, tmp_path / "without", lambda: hole_of(guard, SEED, True))
+    assert without not in holds, f"without the guard: {without}"
+    print(f"{guard.name}, {SEED}: {with_it} with it, {without} without")
+
+
+def outcome(spark: SparkSession, scene: Played, folder: Path, hole: Callable[[], Any]) -> str:
+    """What the seed of the second milestone is; `elsewhere` where the changelog is not taken for it."""
+    job, cluster = scene.writing.job, scene.writing.cluster
+    settings: Any = SimpleNamespace(cluster=cluster, generation=Generation(2, "local"))
+    reads = Seeds(spark, job, settings, 1, scene.now_ms, _Silent(), lambda: False)
+    try:
+        with hole():
+            if reads._from_changelog(scene.last, str(folder)):
+                return "elsewhere"
+    except CutwaterError as error:
+        return type(error).__name__
+    return reader_guards.RIGHT if _rows(spark, folder) == scene.truth else reader_guards.WRONG
+
+
+def _rows(spark: SparkSession, folder: Path) -> Rows:
+    found = spark.read.parquet(str(folder)).selectExpr(
+        "__key as key", "unix_millis(__window.start) as start", f"`{PARTIALS}`.pieces as pieces"
+    )
+    return {(row.key, row.start): int(row.pieces) for row in found.collect()}
+
+
+class _Silent:
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_args, **_named: None

@@ -1,0 +1,259 @@
+"""No event ends the query: each measure over the whole range of its types, and bytes that are no text."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal, localcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import wide
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.eventschemas import known_schemas
+from cutwater.adapters.jobfile import load_job
+from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.measures import KINDS, SEED
+from cutwater.core.proof import Writer
+from cutwater.core.rejection import NO_ROOM, TOO_FAR_BEHIND, UNDECODABLE
+from cutwater.core.sources import only
+from cutwater_spark.decoding import decode
+from cutwater_spark.query import aggregate, changelog_rows
+from cutwater_spark.query import decode as usable
+
+pytestmark = pytest.mark.spark
+AT = 1_700_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def decimal(precision: int, scale: int) -> dict[str, Any]:
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+def digits(precision: int, scale: int) -> list[Decimal]:
+    return [Decimal((sign, (9,) * precision, -scale)) for sign in (0, 1)] + [
+        Decimal((0, (d,), -scale)) for d in (0, 1)
+    ]
+
+
+RANGES: dict[str, tuple[Any, list[Any]]] = {
+    "flag": ("boolean", [True, False]),
+    "small": ("int", [2**31 - 1, -(2**31), 0]),
+    "big": ("long", [2**63 - 1, -(2**63), 0]),
+    "half": ("float", [3.4e38, -3.4e38, 1e-45, float("nan"), float("inf"), float("-inf")]),
+    "ratio": ("double", [1.7e308, -1.7e308, 5e-324, float("nan"), float("inf"), float("-inf")]),
+    "label": ("string", ["", "\0", "\U0010ffff", "x" * 70_000]),
+    "kind": (wide.TYPES["kind"], ["a", "true"]),
+    "blob": ("bytes", [b"", b"\xff\xfe", b"\0" * 70_000]),
+    "d9": (decimal(9, 2), digits(9, 2)),
+    "d28": (decimal(28, 10), digits(28, 10)),
+    "d38": (decimal(38, 18), [*digits(38, 18), Decimal("9999999999.5"), Decimal("12345678901.25")]),
+    "whole": (decimal(38, 0), digits(38, 0)),
+    "seen": (wide.TYPES["seen"], [_EPOCH, datetime(9799, 12, 31, tzinfo=UTC), datetime(200, 1, 1, tzinfo=UTC)]),
+    "exact": (wide.TYPES["exact"], [_EPOCH - timedelta(microseconds=1), datetime(9799, 12, 31, tzinfo=UTC)]),
+}
+_SUMMED = {"d38": Decimal(10) ** 10, "whole": Decimal(10) ** 28}
+"""What one event may add to a sum of these is below this; sums of other types take any value."""
+
+
+def schema_of(kinds: dict[str, Any]) -> dict[str, Any]:
+    place = {"key": "string", "at": wide.TYPES["seen"], **kinds}
+    fields = [{"name": name, "type": type_} for name, type_ in place.items()]
+    return {"type": "record", "name": "Event", "namespace": "test", "fields": fields}
+
+
+def job_of(folder: Path, kinds: dict[str, Any], measures: str, source: str = "format: avro") -> Job:
+    wide.job(folder, schema_of(kinds), source)
+    (folder / "job.yaml").write_text(wide.job_text("ranges", source, measures), encoding="utf-8")
+    return load_job(folder / "job.yaml")
+
+
+def raw(spark: SparkSession, values: list[bytes], written_ms: int = AT) -> DataFrame:
+    """Records as Kafka's source has them."""
+    rows = [(number, bytearray(value)) for number, value in enumerate(values)]
+    return spark.createDataFrame(rows, "offset long, value binary").selectExpr(
+        "cast(null as binary) as key", "value", "'t' as topic", "0 as partition", "offset",
+        f"timestamp_millis({written_ms}L) as timestamp",
+        "cast(null as array<struct<key: string, value: binary>>) as headers",
+    ).coalesce(1)  # fmt: skip
+
+
+def rows_of(frame: DataFrame, job: Job) -> dict[str, dict[str, Any]]:
+    """What readers of the changelog make of it, by key."""
+    writer, codec = Writer(Generation(1, "local"), 1, 1), Codec(job.state_schema)
+    keys = Codec(WINDOW_KEY_SCHEMA)
+    found = changelog_rows(frame, job, writer, codec.header).collect()
+    return {keys.decode(bytes(row["key"]))["key"]: codec.decode(bytes(row["value"])) for row in found}
+
+
+def test_each_measure_over_the_whole_range_of_its_types(spark: SparkSession, tmp_path: Path) -> None:
+    """Every value that the type holds is counted or rejected by name; a seed of the same rows doubles each sum."""
+    kinds = {name: type_ for name, (type_, _) in RANGES.items()}
+    measures = [
+        f"{kind}_{name}: {{measure: {kind}, field: {name}}}"
+        for name in kinds
+        for kind in KINDS
+        if (kind, name) in allowed()
+    ]
+    job = job_of(tmp_path, kinds, ", ".join(measures))
+    rng = random.Random(7)
+    made = [
+        {"key": f"k{number % 5}", "at": AT, **{name: rng.choice(values) for name, (_, values) in RANGES.items()}}
+        for number in range(400)
+    ]
+    values = [Codec(job.event_schema).encode(one) for one in made]
+    frame = raw(spark, values)
+    told = decode(frame, job, known_schemas(job, None), only("t", "local"), explained=True)
+    why = {row["offset"]: row for row in told.selectExpr("offset", "__reason", "__flaw").collect()}
+    for number, event in enumerate(made):
+        beyond = [name for name, most in _SUMMED.items() if abs(event[name]) >= most]
+        assert why[number]["__reason"] == (NO_ROOM if beyond else None), (why[number], event)
+        assert not beyond or why[number]["__flaw"]["field"] == beyond[0]
+    events = usable(frame, job, known_schemas(job, None), only("t", "local"))
+    alone = aggregate(events, job)
+    once = rows_of(alone, job)
+    partials = [partial.column for measure in job.measures for partial in measure.partials]
+    seed = alone.selectExpr("__window", "__key", f"struct({', '.join(f'`{one}`' for one in partials)}) as {SEED}")
+    twice = rows_of(aggregate(events, job, seed), job)
+    counted = [event for number, event in enumerate(made) if why[number]["__reason"] is None]
+    assert len(counted) > 50
+    for key in {event["key"] for event in counted}:
+        mine = [event for event in counted if event["key"] == key]
+        for name in ("small", "big", "d9", "d28", "d38", "whole"):
+            with localcontext(prec=80):
+                total = sum((Decimal(event[name]) for event in mine), Decimal(0))
+                assert (once[key][f"sum_{name}"], twice[key][f"sum_{name}"]) == (total, total * 2)
+        shown = {one.name: one.present(twice[key]) for one in job.measures}
+        assert shown["count_small"] == 2 * len(mine)
+        assert shown["distinct_label"] == len({event["label"] for event in mine})
+        assert shown["distinct_blob"] == len({event["blob"] for event in mine})
+
+
+def allowed() -> set[tuple[str, str]]:
+    """(measure, field) of those that a job file may have."""
+    plain = {"kind": "string", "d9": "decimal", "d28": "decimal", "d38": "decimal", "whole": "decimal"}
+    plain |= {"seen": "timestamp-millis", "exact": "timestamp-micros"}
+    return {(kind, name) for kind, (types, _) in KINDS.items() for name in RANGES
+            if plain.get(name, RANGES[name][0]) in types}  # fmt: skip
+
+
+def test_a_sum_without_room_is_refused_in_the_job_file(tmp_path: Path) -> None:
+    """Of a decimal with 28 digits or more behind the point nothing is left for a sum: an error at the start."""
+    with pytest.raises(UsageError, match=r"decimal\(38,30\).*allowed scales: below 28"):
+        job_of(tmp_path, {"d": decimal(38, 30)}, "s: {measure: sum, field: d}")
+
+
+def test_distinct_counts_the_empty_value(spark: SparkSession, tmp_path: Path) -> None:
+    """The sketch library leaves out what is empty; a sketch of before, without it, merges with one of now."""
+    job = job_of(tmp_path, {"label": ["null", "string"]}, "d: {measure: distinct, field: label}")
+    by_key = {"a": ["", "a", "a", " ", None], "b": [""], "c": ["a", " "], "d": [None]}
+    codec = Codec(job.event_schema)
+    values = [
+        codec.encode({"key": key, "at": AT, "label": one}) for key, labels in by_key.items() for one in labels
+    ]
+    events = usable(raw(spark, values), job, known_schemas(job, None), only("t", "local"))
+    found = rows_of(aggregate(events, job), job)
+    (measure,) = job.measures
+    assert {key: measure.present(row) for key, row in found.items()} == {"a": 3, "b": 1, "c": 2, "d": 0}
+    before = events.groupBy("__key").agg(*[_sql("hll_sketch_agg(label, 12)", "d")]).collect()
+    old = {row["__key"]: bytes(row["d"]) if row["d"] is not None else None for row in before}
+    assert measure.present({"d": old["a"]}) == 2
+    (partial,) = measure.partials
+    assert measure.present({"d": partial.merge(old["a"], found["a"]["d"])}) == 3
+
+
+def _sql(expression: str, name: str) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.expr(expression).alias(name)
+
+
+def test_bytes_that_are_no_text_never_reach_a_group(spark: SparkSession, tmp_path: Path) -> None:
+    """Avro of strangers, in key, text and tail: accepted where fastavro reads it, and read back as written."""
+    kinds = {"label": ["null", "string"], "n": "int"}
+    measures = ", ".join(f"{one}: {{measure: {one}, field: label}}" for one in ("first", "last", "min", "max"))
+    job = job_of(tmp_path, kinds, measures)
+    codec, rng = Codec(job.event_schema), random.Random(3)
+    values = [_avro(codec, rng) for _ in range(20_000)]
+    told = decode(raw(spark, values), job, known_schemas(job, None), only("t", "local"), explained=True)
+    found = {row["offset"]: row for row in told.selectExpr("offset", "event.key", "__reason", "__flaw").collect()}
+    wanted = [_read(codec, one) for one in values]
+    wrong = [
+        (values[at], found[at]) for at, one in enumerate(wanted) if (found[at]["__reason"] is None) != bool(one)
+    ]
+    assert wrong[:3] == [], len(wrong)
+    assert all(found[at]["key"] == one["key"] for at, one in enumerate(wanted) if one)
+    reasons = Counter(row["__reason"] for row in found.values())
+    assert set(reasons) == {None, UNDECODABLE}
+    assert min(reasons.values()) > 2_000
+    assert {row["__flaw"]["field"] for row in found.values() if row["__reason"]} == {None, "key", "label"}
+    events = usable(raw(spark, values), job, known_schemas(job, None), only("t", "local"))
+    assert rows_of(aggregate(events, job), job).keys() == {one["key"] for one in wanted if one}
+
+
+def _avro(codec: Codec, rng: random.Random) -> bytes:
+    """An event whose texts are random bytes now and then, cut short or with bytes behind it now and then."""
+    texts = [
+        rng.choice([b"k1", b"gr\xc3\xb6", b"111_\xff\xfe", b"\xed\xa0\x80", b"\xc3", rng.randbytes(3)])
+        for _ in "ab"
+    ]
+    marks = ["\1" * len(one) for one in texts]
+    made = codec.encode({"key": marks[0], "at": AT, "label": marks[1], "n": rng.randrange(100)})
+    head = len(codec.header) + 1
+    behind = made[head + len(texts[0]) :]
+    made = made[:head] + texts[0] + behind.replace(marks[1].encode(), texts[1], 1)
+    dice = rng.random()
+    return made[: rng.randrange(10, len(made))] if dice < 0.1 else made + b"\0" * (dice > 0.9)
+
+
+def _read(codec: Codec, value: bytes) -> dict[str, Any] | None:
+    try:
+        return codec.decode(value)
+    except UsageError:
+        return None
+
+
+@pytest.mark.parametrize("precision", [9, 18, 19, 38])
+def test_a_decimal_of_more_digits_than_its_type_is_undecodable(
+    spark: SparkSession, tmp_path: Path, precision: int
+) -> None:
+    """Spark takes the last eight bytes of one of up to 18 digits: 2^64 + 5 must not count as 5."""
+    job = job_of(tmp_path / "job", {"d": ["null", decimal(precision, 2)]}, "m: {measure: max, field: d}")
+    plain = job_of(tmp_path / "plain", {"d": ["null", "bytes"]}, "c: {measure: count}")
+    numbers = [5, -(10**precision) + 1, 10**precision, 2**64 + 5, 2**72, 10**38, 2**127, None]
+    values = [
+        Codec(job.event_schema).header
+        + Codec(plain.event_schema).body(
+            {"key": "k", "at": AT, "d": None if one is None else one.to_bytes(20, "big", signed=True)}
+        )
+        for one in numbers
+    ]
+    told = decode(raw(spark, values), job, known_schemas(job, None), only("t", "local"))
+    found = told.orderBy("offset").selectExpr("__reason", "event.d").collect()
+    fits = [one is None or abs(one) < 10**precision for one in numbers]
+    assert [row["__reason"] is None for row in found] == fits
+    assert told.schema["event"].dataType["d"].dataType.simpleString() == f"decimal({precision},2)"
+    exact = Context(prec=50)
+    mine = [None if one is None else Decimal(one).scaleb(-2, exact) for one in numbers]
+    assert [row["d"] for row in found] == [one if ok else None for one, ok in zip(mine, fits, strict=True)]
+
+
+def test_seconds_in_a_field_of_milliseconds_are_found(spark: SparkSession, tmp_path: Path) -> None:
+    """By the default of max_behind, with a hint; history of thirteen years is no such thing."""
+    job = job_of(tmp_path, {"n": "int"}, "c: {measure: count}")
+    codec = Codec(job.event_schema)
+    values = [codec.encode({"key": "k", "at": at, "n": 1}) for at in (AT // 1_000, AT, AT - 13 * 365 * 86_400_000)]
+    told = decode(raw(spark, values), job, known_schemas(job, None), only("t", "local"), explained=True)
+    found = told.orderBy("offset").selectExpr("__reason", "__flaw").collect()
+    assert [row["__reason"] for row in found] == [TOO_FAR_BEHIND, None, None]
+    assert (found[0]["__flaw"]["field"], found[0]["__flaw"]["rule"]) == (
+        "at",
+        "1970-01-20 16:13:20 is more than max_behind (1261440000000 ms) before its record's timestamp, "
+        f"{AT} ms since 1970: seconds in a field of milliseconds?",
+    )
