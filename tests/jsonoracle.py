@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from cutwater.core.jsonevents import JsonField
 
 REJECTED = None
-_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:[0-5]\d)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSET_MAX_MINUTES = 18 * 60
 _DIGITS_MAX = 38

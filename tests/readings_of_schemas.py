@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cutwater.core.compatibility import reading
+from cutwater.core.symbols import unknown_symbols
 
 AT_MS = 1_700_000_000_123
 PAGE = Path(__file__).parents[1] / "docs" / "RESOLUTION.md"
@@ -84,7 +85,10 @@ def outcome(pair: Pair) -> str:
         return "rejected where its value is in the way: " + "; ".join(
             one.removeprefix("x: ") for one in found.unfit
         )
-    return "read"
+    unknown = unknown_symbols(record(pair.writer), record(pair.reader))
+    return "; ".join(
+        ["read", *(f"{', '.join(one.symbols)} as {one.default}, and counted" for one in unknown.values())]
+    )
 
 
 def shown(kind: Any) -> str:
@@ -132,7 +136,11 @@ read as a string are rejected where they are not UTF-8, as all texts are.
 | a field is missing, and the job's has a default | read as the default |
 | a field is missing, and the job's has no default | rejected |
 | a field that the job's schema does not have | passed over |
-| a symbol that the job's enum does not have, and that has a default | read as the default |
+| a symbol that the job's enum does not have, and that has a default | read as the default, and counted |
+| the same, inside of a record or list in a field, which no measure is over | read as the default |
+
+Events with such a symbol are counted by `cutwater_driver_default_symbols_total` ([METRICS.md](METRICS.md)); the
+driver's log names schema, field and symbols at its start. With the symbol in the job's schema it is itself.
 """
 
 

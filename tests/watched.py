@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from typing import Any
 
 import httpx
 
@@ -44,13 +45,14 @@ class SpeakingDriver:
 
     def write_epoch(self, attempt: int = 1) -> None:
         name, epoch, now = self._job.job.name, self.epoch, _now()
-        changelog = topics.changelog(name, GENERATION)
-        source, rows = Cut.of_topic(self._job.job.topic, [epoch, epoch]), Cut.of_topic(changelog, [epoch, epoch])
+        writer: Any = {"job": name, "generation": GENERATION, "attempt": attempt, "epoch": epoch}
+        cuts: Any = {
+            "source_cut": Cut.of_topic(self._job.job.topic, [epoch, epoch]),
+            "changelog_cut": Cut.of_topic(topics.changelog(name, GENERATION), [epoch, epoch]),
+        }
         counts = {"rows": 2, "digest": epoch, "events": 2, "rejected": 0, "late": 0, "skew_ms": 0}
         times = {"watermark_ms": epoch, "horizon_ms": 0, "epoch_started_ms": now - 40, "written_ms": now}
-        self.tell(
-            Barrier(name, GENERATION, attempt, epoch, source, rows, schema_fingerprint="ab", **counts, **times)
-        )
+        self.tell(Barrier(**writer, **cuts, schema_fingerprint="ab", **counts, **times))
         self.tell(Committed(name, GENERATION, attempt, epoch, _now()))
         self.epoch += 1
 

@@ -28,6 +28,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
 from cutwater.core.rejection import Seen
 from cutwater_spark.attempt import Attempt
+from cutwater_spark.authentication import warn_if_open
 from cutwater_spark.columns import rows
 from cutwater_spark.describing import describe
 from cutwater_spark.epochs import EpochWriter
@@ -64,6 +65,7 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
     made = rows(frame, job, job.attached)
     stop = threading.Event()
     log = configure("driver", settings.log_json)
+    warn_if_open(frame.sparkSession, log)
     start_of = account("driver", job.name, settings.generation, settings.cluster, log)
     with start_of.step("waiting for the brokers"):
         await_brokers(settings.cluster, settings.wait_ms / 1000, log)

@@ -13,7 +13,7 @@ from cutwater.adapters.jobschema import field_types
 from cutwater.core.measures import FieldType
 from cutwater.core.rejection import UNDECODABLE
 from cutwater_spark.flaws import Flaw, flaw
-from cutwater_spark.sql import name, text
+from cutwater_spark.sql import name
 
 _LONG_DIGITS = 18
 """Of what Spark keeps in a long."""
@@ -50,17 +50,9 @@ def flaws(event: str, fields: Mapping[str, FieldType]) -> list[Flaw]:
     ]
 
 
-def narrowed(event: str, schema: Mapping[str, Any], fields: Mapping[str, FieldType]) -> str:
-    """The struct in the types of its schema, as SQL."""
-    if not fields:
-        return event
-    made = [
-        f"{text(one)}, try_cast({event}.{name(one)} as {fields[one]})"
-        if one in fields
-        else f"{text(one)}, {event}.{name(one)}"
-        for one in (field["name"] for field in schema["fields"])
-    ]
-    return f"named_struct({', '.join(made)})"
+def narrowed(event: str, fields: Mapping[str, FieldType]) -> dict[str, str]:
+    """By field its value in its type, as SQL."""
+    return {field: f"try_cast({event}.{name(field)} as {kind})" for field, kind in fields.items()}
 
 
 def _decimal(avro: Any) -> Mapping[str, Any]:

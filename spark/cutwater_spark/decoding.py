@@ -17,7 +17,7 @@ from cutwater.core.job import Job
 from cutwater.core.measures import TIMES
 from cutwater.core.sources import Sources
 from cutwater_spark.flaws import FLAW, Flaw, cases, flaw, said
-from cutwater_spark.formats import EVENT, REASON, with_events
+from cutwater_spark.formats import EVENT, REASON, REMARK, with_events
 from cutwater_spark.sources import OFFSET, placing
 from cutwater_spark.sql import name, text
 
@@ -30,10 +30,11 @@ _FIRST_TIME, _LAST_TIME = "0200-01-01 00:00:00", "9800-01-01 00:00:00"
 def decode(
     raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources, explained: bool = False
 ) -> DataFrame:
-    """Raw Kafka records, where each stands in the order, and two columns more, of which exactly one is null.
+    """Raw Kafka records, where each stands in the order, and more columns.
 
-    `event` is a struct of the job's event schema, `__reason` a word of `cutwater.core.rejection`. `known` are the
-    schemas that events may be written with. `explained`: a third one, `__flaw`, says field and rule of a rejected
+    `event` is a struct of the job's event schema, `__reason` a word of `cutwater.core.rejection`; exactly one is
+    null. `__remark` says whether the event was read as less than it holds (`formats.with_events`). `known` are the
+    schemas that events may be written with. `explained`: one more, `__flaw`, says field and rule of a rejected
     event; it would cost too much for each event of the stream.
     """
     raw = raw.selectExpr("*", *placing(sources))
@@ -42,9 +43,10 @@ def decode(
     found = with_events(raw, job, known, explained)
     about = [f"{cases(flaws, lambda one: one.said)} as {FLAW}"] if explained else []
     why = f"{cases(flaws, lambda one: one.reason)} as {_WHY}"
-    judged = found.selectExpr(*columns, f"{EVENT} as {_WHOLE}", why, *about)
+    judged = found.selectExpr(*columns, f"{EVENT} as {_WHOLE}", why, REMARK, *about)
     event = f"case when {_WHY} is null then {_WHOLE} end as {EVENT}"
-    return judged.selectExpr(*columns, event, f"{_WHY} as {REASON}", *([FLAW] if explained else []))
+    shown = (event, f"{_WHY} as {REASON}", f"{_WHY} is null and {REMARK} as {REMARK}")
+    return judged.selectExpr(*columns, *shown, *([FLAW] if explained else []))
 
 
 def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
@@ -62,23 +64,20 @@ def _of_event(job: Job) -> Iterator[Flaw]:
     """What is wrong with an event that could be decoded."""
     kinds = field_types(job.event_schema)
     key, time = (f"{EVENT}.{name(field)}" for field in (job.key_field, job.time_field))
-    yield flaw(f"{key} is null", rejection.NO_KEY, "is null", job.key_field)
+    yield flaw(f"{key} is null", rejection.NO_KEY, rejection.NULL_RULE, job.key_field)
     size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
     too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
     yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), said(size, job.key_field))
-    yield flaw(f"{time} is null", rejection.NO_EVENT_TIME, "is null", job.time_field)
+    yield flaw(f"{time} is null", rejection.NO_EVENT_TIME, rejection.NULL_RULE, job.time_field)
     for field, kind in kinds.items():
         value = f"{EVENT}.{name(field)}"
         if kind.name == "string":
             # Avro hands over whatever bytes there are; as key or value nobody could read them back.
-            yield flaw(
-                f"coalesce(not is_valid_utf8({value}), false)", rejection.UNDECODABLE, "is not UTF-8", field
-            )
+            no_text = f"coalesce(not is_valid_utf8({value}), false)"
+            yield flaw(no_text, rejection.UNDECODABLE, rejection.TEXT_RULE, field)
         elif kind.name in TIMES:
             outside = f"{value} not between timestamp'{_FIRST_TIME}' and timestamp'{_LAST_TIME}'"
-            yield flaw(
-                f"coalesce({outside}, false)", rejection.UNDECODABLE, "is outside the years 200 to 9799", field
-            )
+            yield flaw(f"coalesce({outside}, false)", rejection.UNDECODABLE, rejection.YEARS_RULE, field)
     yield from _too_far(job, time)
     yield from _no_room(job)
     if job.held_ms is not None:

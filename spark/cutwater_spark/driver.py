@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from cutwater.adapters.eventschemas import known_schemas, unreadable
+from cutwater.adapters.eventschemas import defaulted, known_schemas, unreadable
 from cutwater.adapters.kafka import partition_count
 from cutwater.adapters.metering import DriverMetrics, serve
 from cutwater.adapters.process import listen, run_service
@@ -40,8 +40,9 @@ from cutwater.core.sources import Sources, only
 from cutwater.core.trail import Account
 from cutwater.views.ranges import Stopped
 from cutwater_spark.attempt import Attempt, location_of
+from cutwater_spark.authentication import warn_if_open
 from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.failures import explaining
+from cutwater_spark.failures import explaining, root_cause
 from cutwater_spark.jumps import Jumps
 from cutwater_spark.lists import Lists
 from cutwater_spark.parentage import parent_milestone
@@ -84,6 +85,7 @@ class Driver:
             return
         with start.step("starting Spark"):
             spark = open_session(job, settings, location_of(job, settings), self._scratch())
+        warn_if_open(spark, self._log)
         listen(self)  # Spark has put its own handler for Ctrl-C in place of ours
         attempt = Attempt(
             spark, job, settings, self._log, self._stop, decoding, self._look_at_input, start, asking
@@ -139,6 +141,8 @@ class Driver:
         self._log.info("events", format=self._job.format.kind, schemas=[one.name for one in known])
         for problem in unreadable(self._job, known):
             self._log.warning("events of a schema are undecodable", problem=problem)
+        for line in defaulted(self._job, known):
+            self._log.warning("symbols of a schema are read as a default", symbols=line)
         return known
 
     def _start(
@@ -199,7 +203,9 @@ def main() -> int:
         return run_service("driver", Driver, foreseen=(Py4JError, PySparkException))
     except (Py4JError, PySparkException) as error:
         print(
-            f"cutwater driver: Spark ended with an error; a restart goes on from the checkpoint: {error}",
+            # Last, where whoever reads the log's end finds it: Spark's own text may be long.
+            f"{error}\ncutwater driver: Spark ended with an error; a restart goes on from the checkpoint: "
+            f"{root_cause(str(error))}",
             file=sys.stderr,
         )
         return UnavailableError.exit_code

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from cutwater.core.errors import CutwaterError, MachineError, UsageError
 from cutwater.core.topics import TIMESTAMP_AHEAD, TIMESTAMP_AHEAD_MS_MAX
 
+_CAUSE = "Caused by: "
 _DAMAGED = "ChecksumException"
 _NO_BUCKET = ("UnknownStoreException", "NoSuchBucketException")
 _NOT_LET_IN = ("AccessDeniedException: s3a:", "NoAuthWithAWSException")
@@ -57,3 +58,10 @@ def explained(error: BaseException, topic: str, checkpoint: str) -> CutwaterErro
             "the last milestone (an older one is refused), or start a new generation from that milestone"
         )
     return None
+
+
+def root_cause(text: str) -> str:
+    """What an error of Spark's comes from, as its last cause says: the first line says where it was noticed."""
+    lines = [one.strip() for one in text.splitlines() if one.strip()] or [""]
+    causes = [one.removeprefix(_CAUSE) for one in lines if one.startswith(_CAUSE)]
+    return causes[-1] if causes else lines[0]

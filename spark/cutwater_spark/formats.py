@@ -6,7 +6,7 @@ Whatever wrote it, an event has the types of the job's own schema, and either it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,16 @@ from pyspark.sql import DataFrame
 
 from cutwater.core.alignment import aligned
 from cutwater.core.compatibility import reading
-from cutwater.core.formats import JSON, WriterSchema
+from cutwater.core.formats import DAMAGED, JSON, NO_SUCH_SCHEMA, NOT_FRAMED, WriterSchema
 from cutwater.core.job import Job
-from cutwater.core.rejection import NO_VALUE, UNDECODABLE, UNKNOWN_SCHEMA
-from cutwater_spark import avrodecimals, jsonformat
+from cutwater.core.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA
+from cutwater.core.symbols import all_unknown, widened
+from cutwater_spark import avrodecimals, defaults, jsonformat
 from cutwater_spark.flaws import FLAW, Flaw, cases, flaw
 from cutwater_spark.framings import FRAMED, foreign
 from cutwater_spark.sql import binary, name, text
 
-EVENT, REASON = "event", "__reason"
+EVENT, REASON, REMARK = "event", "__reason", "__remark"
 RULE_CHARS_MAX = 500
 _PARSED = "__parsed"
 # Behind the body, so that an event that ends too late or too early does not find it. No prefix of it is a suffix.
@@ -30,35 +31,46 @@ _TAIL = bytes(range(0xF0, 0xF8))
 
 
 def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explained: bool = False) -> DataFrame:
-    """Kafka's columns and two more: `event`, a struct of the schema's fields, and `__reason`, why there is none.
+    """Kafka's columns and more: `event`, a struct of the schema's fields, and `__reason`, why there is none.
 
-    Exactly one of the two is NULL. `known` are the schemas that events may be written with; JSON needs none.
-    `explained`: a third column, `__flaw`, says field and rule of what is no event.
+    Exactly one of the two is NULL. `__remark` says whether an event was read as less than it holds: JSON with a
+    name twice, Avro with an enum's symbol that the job's schema does not know. `known` are the schemas that events
+    may be written with; JSON needs none. `explained`: one more column, `__flaw`, says field and rule of what is no
+    event.
     """
     if job.format.kind == JSON:
         values = jsonformat.with_values(raw, job)
-        return _finished(values, raw.columns, jsonformat.VALUES, jsonformat.flaws(job), explained)
+        flaws = jsonformat.flaws(job)
+        return _finished(values, raw.columns, jsonformat.VALUES, flaws, jsonformat.REPEATS, explained)
     wide = avrodecimals.wide(job.event_schema)
-    reader = avrodecimals.widened(job.event_schema, wide)
+    unknown = all_unknown((one.schema for one in known), job.event_schema)
+    reader = widened(avrodecimals.widened(job.event_schema, wide), unknown)
     named = [replace(one, schema=aligned(one.schema, job.event_schema)) for one in known]
     parsed = raw.selectExpr("*", f"{_avro_by_header(reader, named)} as {_PARSED}")
     framed = f"{_PARSED} is null and {FRAMED[job.format.kind]}"
     whole = f"coalesce({_PARSED}.tail = {binary(_TAIL)}, false)"
     flaws = [
-        flaw("value is null", NO_VALUE, "the record has no value"),
+        flaw("value is null", NO_VALUE, NO_VALUE_RULE),
         *_refused(job, known),
         *(flaw(f"{_PARSED} is null and {when}", UNDECODABLE, rule) for when, rule in foreign(job.format.kind)),
-        flaw(framed, UNKNOWN_SCHEMA, "is framed by a schema that the job does not know"),
-        flaw(f"{_PARSED} is null", UNDECODABLE, f"is not framed as {job.format.kind}"),
-        flaw(
-            f"not {whole}",
-            UNDECODABLE,
-            "is damaged, cut short, has bytes behind its end, or no reader's schema fits",
-        ),
+        flaw(framed, UNKNOWN_SCHEMA, NO_SUCH_SCHEMA),
+        flaw(f"{_PARSED} is null", UNDECODABLE, NOT_FRAMED.format(job.format.kind)),
+        flaw(f"not {whole}", UNDECODABLE, DAMAGED),
     ]
-    flaws += avrodecimals.flaws(f"{_PARSED}.event", wide)
-    event = avrodecimals.narrowed(f"{_PARSED}.event", job.event_schema, wide)
-    return _finished(parsed, raw.columns, event, flaws, explained)
+    event = f"{_PARSED}.event"
+    flaws += avrodecimals.flaws(event, wide)
+    changed = {**avrodecimals.narrowed(event, wide), **defaults.put(event, unknown)}
+    read = _with(event, job.event_schema, changed)
+    return _finished(parsed, raw.columns, read, flaws, defaults.taken(event, unknown), explained)
+
+
+def _with(event: str, schema: dict[str, Any], changed: Mapping[str, str]) -> str:
+    """A struct with other values in some of its fields, as SQL."""
+    if not changed:
+        return event
+    fields = [one["name"] for one in schema["fields"]]
+    made = [f"{text(one)}, {changed.get(one, f'{event}.{name(one)}')}" for one in fields]
+    return f"named_struct({', '.join(made)})"
 
 
 def _avro_by_header(reader: dict[str, Any], known: Sequence[WriterSchema]) -> str:
@@ -95,10 +107,11 @@ def _framed(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finished(
-    frame: DataFrame, columns: Sequence[str], whole: str, flaws: Sequence[Flaw], explained: bool
+    frame: DataFrame, columns: Sequence[str], whole: str, flaws: Sequence[Flaw], remark: str, explained: bool
 ) -> DataFrame:
-    """`columns`, the event where there is no flaw in it, and the reason of the first one."""
+    """`columns`, the event where there is no flaw in it, the reason of the first one, and the remark."""
     about = [f"{cases(flaws, lambda one: one.said)} as {FLAW}"] if explained else []
     judged = frame.selectExpr("*", f"{cases(flaws, lambda one: one.reason)} as {REASON}", *about)
     event = f"case when {REASON} is null then {whole} end as {EVENT}"
-    return judged.selectExpr(*(name(column) for column in columns), event, REASON, *([FLAW] if explained else []))
+    shown = (event, REASON, f"{REASON} is null and ({remark}) as {REMARK}", *([FLAW] if explained else []))
+    return judged.selectExpr(*(name(column) for column in columns), *shown)

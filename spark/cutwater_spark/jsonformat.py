@@ -17,18 +17,32 @@ from pyspark.sql import DataFrame
 
 from cutwater.core.formats import JSON
 from cutwater.core.job import Job
-from cutwater.core.jsonevents import REJECT, RULES, JsonField, json_fields
-from cutwater.core.rejection import NO_VALUE, UNDECODABLE
+from cutwater.core.jsonevents import (
+    EMPTY,
+    HALF_PAIR,
+    MISSING,
+    NO_OBJECT,
+    NOT_UTF8,
+    REJECT,
+    RULES,
+    SOMETHING_BEHIND,
+    JsonField,
+    json_fields,
+)
+from cutwater.core.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE
 from cutwater_spark import jsonvalues
 from cutwater_spark.flaws import Flaw, flaw
 from cutwater_spark.framings import foreign
 from cutwater_spark.sql import name, text
 
-__all__ = ["VALUES", "flaws", "repeats", "with_values"]
+__all__ = ["REPEATS", "VALUES", "flaws", "with_values"]
 
 VALUES = "__values"
 """Column: a struct of the fields in their types; NULL where one does not fit, or is missing without default."""
 _TEXT, _PARSED, _DOUBT, _CLOSELY, _CORRUPT = "__text", "__parsed", "__doubt", "__closely", "__corrupt"
+_KEYS = f"json_object_keys({_TEXT})"
+REPEATS = f"coalesce(size({_KEYS}) <> size(array_distinct({_KEYS})), false)"
+"""Has the object a name twice? SQL over those columns."""
 _OPTIONS = (
     f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}', 'allowSingleQuotes', 'false', "
     "'allowNonNumericNumbers', 'false')"
@@ -77,28 +91,22 @@ def _suspect(raw: str) -> str:
 
 def flaws(job: Job) -> list[Flaw]:
     """What makes a record no event of the schema, over those columns."""
-    found = [flaw("value is null", NO_VALUE, "the record has no value")]
+    found = [flaw("value is null", NO_VALUE, NO_VALUE_RULE)]
     found += [flaw(when, UNDECODABLE, rule) for when, rule in _of_text()]
     if job.repeated_names == REJECT:
-        found.append(flaw(repeats(_TEXT), UNDECODABLE, "the object has a name twice (source.repeated_names)"))
+        found.append(flaw(REPEATS, UNDECODABLE, "the object has a name twice (source.repeated_names)"))
     return found + [one for field in json_fields(job.event_schema) for one in _of_field(field)]
 
 
-def repeats(text_: str) -> str:
-    """Has the object in a text a name twice?"""
-    keys = f"json_object_keys({text_})"
-    return f"coalesce(size({keys}) <> size(array_distinct({keys})), false)"
-
-
 def _of_text() -> Iterator[tuple[str, str]]:
-    yield "octet_length(value) = 0", "the record is empty"
+    yield "octet_length(value) = 0", EMPTY
     # No JSON begins with one of these bytes, of which one is a control character and one no UTF-8.
     yield from foreign(JSON)
-    yield f"not is_valid_utf8({_TEXT})", "the record is not UTF-8"
+    yield f"not is_valid_utf8({_TEXT})", NOT_UTF8
     unparsed = f"{_CLOSELY} is null or {_CLOSELY}.{_CORRUPT} is not null"
-    yield f"{_DOUBT} and ({unparsed})", "the record is no JSON object"
-    yield _behind(), "something stands behind the object"
-    yield _half_pair(), "an escape is half of a surrogate pair"
+    yield f"{_DOUBT} and ({unparsed})", NO_OBJECT
+    yield _behind(), SOMETHING_BEHIND
+    yield _half_pair(), HALF_PAIR
 
 
 def _behind() -> str:
@@ -122,7 +130,7 @@ def _of_field(field: JsonField) -> Iterator[Flaw]:
     value = f"{VALUES}.{name(field.name)}"
     yield flaw(f"{_given(field)} and {value} is null", UNDECODABLE, f"is not {RULES[field.kind]}", field.name)
     if not field.nullable:
-        yield flaw(f"{value} is null", UNDECODABLE, "is missing or null, and has no default", field.name)
+        yield flaw(f"{value} is null", UNDECODABLE, MISSING, field.name)
 
 
 def _given(field: JsonField) -> str:

@@ -24,14 +24,13 @@ from cutwater.core.origins import FIRST, Origin
 from cutwater.core.proof import WRITER_HEADER, Writer
 from cutwater.core.rejection import REASONS, SKEW_SLOTS, Seen
 from cutwater.core.sources import Sources, only
-from cutwater_spark import decoding, jsonformat
+from cutwater_spark import decoding
+from cutwater_spark.formats import REMARK
 from cutwater_spark.sources import NUMBER, OFFSET, ORIGIN
 from cutwater_spark.sql import binary, framed_bytes, kafka_options, single_object_bytes, text
 
 INPUT_METRICS = "cutwater_input"
 """Name of the observation on the input: what `cutwater.core.rejection.Seen` holds, as `seen_of` reads it."""
-
-_REPEATED = "__repeated"
 
 EARLIEST = -2
 """Kafka's word for the first offset that is kept: where Spark begins with a partition that is new to it."""
@@ -74,7 +73,6 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
     `known` are the schemas that events may be written with. The partitions of the sources are observed for their
     newest event times, and those of copies for how far they were read.
     """
-    repeated = jsonformat.repeats("cast(value as string)") if job.format.kind == JSON else "false"
     placed = decoding.decode(raw, job, known, sources).select(
         "event.*",
         F.col(f"event.{job.key_field}").cast("string").alias("__key"),
@@ -84,7 +82,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         OFFSET,
         NUMBER,
         "__reason",
-        F.expr(f"__reason is null and {repeated}").alias(_REPEATED),
+        REMARK,
     )
     slots = min(len(sources.places), SKEW_SLOTS)
     newest = [
@@ -95,14 +93,14 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         F.expr("count(1) as events"),
         F.expr("count_if(__reason is not null) as rejected"),
         *(F.expr(f"count_if(__reason = {text(one)}) as reason_{at}") for at, one in enumerate(REASONS)),
-        F.expr(f"count_if({_REPEATED}) as repeated"),
+        F.expr(f"count_if({REMARK}) as {'repeated' if job.format.kind == JSON else 'defaulted'}"),
         F.expr("unix_millis(min(__event_time)) as oldest"),
         *(F.expr(f"{one} as newest_{slot}") for slot, one in enumerate(newest)),
         *([F.expr(f"count_if({NUMBER} is null) as unknown")] if copied else []),
         *(F.expr(f"max(case when {NUMBER} = {number} then {OFFSET} end) as copied_{number}") for number in copied),
     ]
     # The observation also keeps the filter above the decoding: below it, events would be decoded twice.
-    return placed.observe(INPUT_METRICS, *observed).filter("__reason is null").drop(NUMBER, _REPEATED)
+    return placed.observe(INPUT_METRICS, *observed).filter("__reason is null").drop(NUMBER, REMARK)
 
 
 def seen_of(metrics: Mapping[str, Any], sources: Sources) -> Seen:
@@ -125,6 +123,7 @@ def seen_of(metrics: Mapping[str, Any], sources: Sources) -> Seen:
         copied={sources.places[number]: offset + 1 for number, offset in copied.items()},
         reasons=reasons,
         repeated=metrics.get("repeated", 0),
+        defaulted=metrics.get("defaulted", 0),
     )
 
 

@@ -30,7 +30,8 @@ from cutwater.core.job import Job
 from cutwater.core.origins import floor_behind, require_kept
 from cutwater.core.records import Barrier, Claim, Milestone
 from cutwater.core.seeds import require_state, require_taken
-from cutwater.views.stored_seeds import StoredSeeds, store_of
+from cutwater.views.shelves import shelves_at
+from cutwater.views.stored_seeds import StoredSeeds
 from cutwater_spark.checkpoint import Checkpoint, Seed
 from cutwater_spark.progressing import telling, told
 from cutwater_spark.seeding import write_seed
@@ -111,8 +112,8 @@ class Seeds:
         """Raises UsageError where there are none; UnavailableError or MachineError where they cannot be had."""
         parent, settings = told_parent(claim), self._settings
         self._log.warning("the state is read from a snapshot", milestone=str(parent.token), reason=why)
-        store = store_of(settings.snapshots, settings)
-        stored = StoredSeeds(store, self._job, parent, settings.snapshot_grace_ms, why)
+        shelves = shelves_at(settings.snapshots, settings) if settings.snapshots else None
+        stored = StoredSeeds(shelves, self._job, parent, why)
         with stored.opened(self._fetched, self._log, self._stopped) as (taken, rows):
             lines = self._fetched / _LINES
             given = write_lines(told(rows, self._log, READING), lines)

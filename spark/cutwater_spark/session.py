@@ -15,6 +15,7 @@ from cutwater.adapters.settings import Settings
 from cutwater.core import topics
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Job
+from cutwater_spark.authentication import protection, started
 
 STATE = "spark.sql.streaming.stateStore.providerClass"
 REPEATED_NAMES = "spark.sql.variant.allowDuplicateKeys"
@@ -38,7 +39,7 @@ With Java's own thresholds its compilers take two fifths of a driver's first min
 
 
 def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, str]:
-    """The Spark settings that a driver's job and environment make, by name."""
+    """The Spark settings that a driver's job and environment make, by name. Raises UsageError."""
     conf = {
         "spark.app.name": f"cutwater-{job.name}",
         "spark.driver.memory": settings.spark_driver_memory,
@@ -47,6 +48,8 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         "spark.ui.enabled": "true" if settings.spark_ui_port else "false",
         "spark.ui.port": str(settings.spark_ui_port or 4040),
         "spark.ui.showConsoleProgress": "false",
+        # The UI asks nobody who he is, and a killed stage ends the epoch.
+        "spark.ui.killEnabled": "false",
         "spark.sql.session.timeZone": "UTC",
         # A second copy of a task would write its rows twice.
         "spark.speculation": "false",
@@ -74,6 +77,7 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
             conf["spark.driver.extraJavaOptions"] += f" -XX:SharedArchiveFile={_archive(settings.spark_classes)}"
     else:  # executors on other machines must reach the driver
         del conf["spark.driver.host"], conf["spark.driver.bindAddress"]
+        conf |= protection(settings)
     return conf
 
 
@@ -106,10 +110,7 @@ def open_session(job: Job, settings: Settings, checkpoint: str, scratch: Path | 
     if scratch is not None:
         os.environ["SPARK_LOCAL_DIRS"] = str(scratch)
         conf["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={scratch}"'
-    builder = SparkSession.builder.master(settings.spark_master)
-    for name, value in conf.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = started(conf, settings)
     session.sparkContext.setLogLevel("WARN")
     reach_checkpoint(session, settings, checkpoint)
     _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")  # warns of every nullable column, every task

@@ -76,6 +76,7 @@ def test_the_least_rights_are_enough_and_a_wrong_password_is_named(
         "deploy/compose.secured.yml",
         TLS=str(tls),
         KAFKA_USERS=" ".join(security.format_arguments()),
+        SPARK_SECRET="a-secret-of-the-containers",
         **env,
     )
     admin = Cluster(compose.bootstrap, security.client("admin"))

@@ -13,7 +13,7 @@ from cutwater.core import acls, cluster_checks, source_checks, topics
 from cutwater.core.cluster_checks import APIS, BrokerVersion, ClusterFacts, check_cluster, check_topics
 from cutwater.core.cuts import Cut
 from cutwater.core.findings import Finding, Level, error, ok, warning, worst
-from cutwater.core.machine_checks import JAVA_SPARK_MAX, MB, Machine, Need, check_machine
+from cutwater.core.machine_checks import JAVA_SPARK_MAX, MB, Machine, Need, check_machine, check_spark
 from cutwater.core.replication import Replication
 from cutwater.core.source_checks import Position, check_rights, check_source
 from cutwater.core.topic_check import FoundTopic
@@ -88,6 +88,21 @@ def test_a_java_without_vector_instructions_will_do() -> None:
     found = {one.check: one for one in check_machine(replace(GOOD, vector_module=False), NEED)}
     assert set(levels(found.values()).values()) == {Level.OK}
     assert "without asking for it" in found["Java for Spark"].found
+
+
+@pytest.mark.parametrize(
+    ("master", "authenticates", "lacks_secret", "expected"),
+    [
+        ("local[*]", True, False, []),
+        ("spark://m:7077", True, False, [Level.OK]),
+        ("spark://m:7077", True, True, [Level.ERROR]),
+        ("spark://m:7077", False, False, [Level.WARNING]),
+    ],
+)
+def test_a_cluster_of_spark_must_ask_who_comes(
+    master: str, authenticates: bool, lacks_secret: bool, expected: list[Level]
+) -> None:
+    assert [one.level for one in check_spark(master, authenticates, lacks_secret)] == expected
 
 
 def test_a_users_own_broker_needs_no_memory_here() -> None:

@@ -13,12 +13,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutwater.adapters.avro import Codec
+from cutwater.adapters.avro_events import AvroReader
 from cutwater.adapters.recognise import recognise
 from cutwater.adapters.sampling import Sample
 from cutwater.core.errors import UsageError
+from cutwater.core.formats import CONFLUENT, WriterSchema, confluent_header
 from cutwater.core.inference import infer, parse_event, time_ms
 from cutwater.core.jobdraft import Draft, job_name, render, schema_name, text
 from cutwater.core.proposal import DAY, HOUR, MINUTE, Proposal, Row, duration, propose
+from cutwater.core.rejection import MAX_BEHIND_MS, NO_KEY, UNDECODABLE, Flaw
+from cutwater.core.usable import Rejected
 
 START = 1_700_000_000_000
 
@@ -133,8 +138,8 @@ def test_only_what_every_sample_had_may_be_required() -> None:
 
 @given(st.binary(max_size=50))
 def test_bytes_that_are_no_object_are_no_event(value: bytes) -> None:
-    """Anything may stand in a topic: it is an object or it is None."""
-    assert parse_event(value) is None or isinstance(parse_event(value), dict)
+    """Anything may stand in a topic: it is an object, or there is a rule that it breaks."""
+    assert isinstance(parse_event(value), Flaw | dict)
 
 
 def test_times_in_each_form_are_the_same_moment() -> None:
@@ -239,6 +244,67 @@ def test_far_futures_raise_max_ahead() -> None:
     assert propose(rows(50, behind=(-3 * DAY,)), KINDS).max_ahead_ms == 7 * DAY
 
 
+def test_one_wild_time_moves_no_bound() -> None:
+    """An event of next year is rejected, and closes no window: neither bound nor lateness nor window is for it."""
+    wild = replace(rows(1)[0], event={"user": "u1", "event_time": START + 400 * DAY})
+    found = propose([*rows(60), wild], KINDS)
+    assert (found.max_ahead_ms, found.lateness_ms, found.window_ms) == (DAY, 10_000, MINUTE)
+    old = replace(wild, event={"user": "u1", "event_time": START - 60 * 365 * DAY})
+    assert propose([*rows(60), old], KINDS).max_behind_ms == MAX_BEHIND_MS
+
+
+def test_history_raises_max_behind_and_seconds_do_not() -> None:
+    """Sixty years old is history; a number that is one of our days in seconds is a mistake, and told."""
+    assert propose(rows(50, behind=(60 * 365 * DAY,)), KINDS).max_behind_ms == 36_500 * DAY
+    for wrong in (START // 1_000, START * 1_000):
+        made = [replace(one, event={"user": "u", "event_time": wrong}) for one in rows(50)]
+        with pytest.raises(UsageError, match="in seconds where the schema says milliseconds"):
+            propose(made, KINDS)
+    both = [replace(one, event={**one.event, "event_time": START // 1_000}) for one in rows(50)]
+    assert propose(both, KINDS).event_time == "ingested_at", "the one that the driver takes"
+
+
+def test_avro_times_in_another_unit_are_told_and_not_drafted() -> None:
+    """Seconds and microseconds in a field of milliseconds: read, and no event time. Texts need not be UTF-8."""
+    fields = [{"name": "k", "type": "bytes"}, {"name": "at", "type": "long"}]
+    written = Codec({"type": "record", "name": "E", "fields": fields})
+    types = ["string", {"type": "long", "logicalType": "timestamp-millis"}]
+    schema = {
+        **written.schema,
+        "fields": [{**one, "type": type_} for one, type_ in zip(fields, types, strict=True)],
+    }
+    for unit, fits in ((1_000, True), (1, False), (1_000_000, False)):
+        values = [written.body({"k": b"\xff", "at": START * unit // 1_000 + at}) for at in range(3)]
+        read = AvroReader(CONFLUENT, schema, [WriterSchema(confluent_header(1), schema, "1")]).read
+        events = [read(confluent_header(1) + one) for one in values]
+        assert all(isinstance(one, dict) and one["k"] == "\udcff" for one in events)
+        made = [Row(one, 0, at, START, None) for at, one in enumerate(events) if isinstance(one, dict)]
+        kinds_ = {"k": "string", "at": "timestamp-micros"}
+        if fits:
+            assert propose(made, kinds_).event_time == "at"
+        else:
+            with pytest.raises(UsageError, match="no sample has an event time in 'at' that can be taken"):
+                propose(made, kinds_)
+
+
+def test_what_would_be_rejected_stands_in_the_draft() -> None:
+    """With field and rule, as a comment; the example does not: a job file is for everybody's eyes."""
+    flaws = [Rejected(Flaw(NO_KEY, "is null", "odd\nname: x"), 1_234, b"secret"),
+             Rejected(Flaw(UNDECODABLE, "the record is empty"), 1, b"")]  # fmt: skip
+    written = render(Draft("j", "t", "e.avsc", "json", 10, 2, 3, [], PROPOSAL, flaws))
+    assert "# Would be rejected, 1,234 as 'no key': \"odd\\nname: x\" is null.\n" in written
+    assert "# Would be rejected, 1 as 'undecodable': the record is empty.\n" in written
+    assert "secret" not in written
+    assert yaml.safe_load(written)["job"] == "j"
+
+
+def test_no_record_that_is_read_says_why() -> None:
+    """All of a topic's records begin as JSON and are none for the driver: the rule is told, and how often."""
+    samples = [Sample(0, at, START, None, b'{"a":NaN}', 0) for at in range(3)]
+    with pytest.raises(UsageError, match=r"none of 3 .* json .*: the record is no JSON object \(3 times\)"):
+        recognise(samples, "orders", None, ())
+
+
 def test_measures_leave_identifiers_alone_and_names_are_unique() -> None:
     """A count, sums of numbers, how many kinds; not of ids; nothing twice by case."""
     found = propose(rows(100), {**KINDS, "order_id": "long", "Amount": "double"}).measures
@@ -246,7 +312,7 @@ def test_measures_leave_identifiers_alone_and_names_are_unique() -> None:
 
 
 PROPOSAL = Proposal(
-    "k", "why: # not", "t", "why", MINUTE, "w", HOUR, "l", 7 * DAY, DAY, {"events": ("count", None)}
+    "k", "why: # not", "t", "why", MINUTE, "w", HOUR, "l", 7 * DAY, DAY, MAX_BEHIND_MS, {"events": ("count", None)}
 )
 
 

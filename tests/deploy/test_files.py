@@ -16,10 +16,14 @@ import pytest
 import yaml
 
 from cutwater.adapters.settings import Settings
+from cutwater_spark.authentication import PROTECTED
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "deploy" / "images"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
+SECURED: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "deploy/compose.secured.yml").read_text("utf-8"))[
+    "services"
+]
 BASH = shutil.which("bash", path=f"{os.environ['PATH']}{os.pathsep}{os.defpath}") or "bash"
 DOCKERFILES = sorted(IMAGES.glob("*.Dockerfile"))
 
@@ -49,9 +53,25 @@ def test_a_container_is_told_documented_settings_only(name: str) -> None:
 def test_who_goes_on_with_a_job_can_be_told_of_another_region(name: str) -> None:
     """By the variables of the mirror; where they are not set nobody is asked."""
     asked = {"CUTWATER_ORIGIN_REGION", "CUTWATER_ORIGIN_BOOTSTRAP_SERVERS", "CUTWATER_GO_ON_BEHIND"}
-    asked |= {"CUTWATER_SNAPSHOTS"} if name == "driver" else set()
+    asked |= {"CUTWATER_SNAPSHOTS", "CUTWATER_SNAPSHOT_KEY"} if name == "driver" else set()
     environment = SERVICES[name]["environment"]
     assert {key: environment.get(key) for key in asked} == {key: f"${{{key}:-}}" for key in asked}
+
+
+@pytest.mark.parametrize("name", ["spark-master", "spark-worker-1", "spark-worker-2"])
+def test_the_secured_spark_lets_in_who_has_the_secret(name: str) -> None:
+    """Master and workers have the very settings of the driver; no secret stands here."""
+    environment = SECURED[name]["environment"]
+    options = dict(one.removeprefix("-D").split("=", 1) for one in environment["SPARK_DAEMON_JAVA_OPTS"].split())
+    spilled = {"spark.io.encryption.enabled"}  # executors have it from the driver
+    assert {one: value for one, value in PROTECTED.items() if one not in spilled}.items() <= options.items()
+    assert options["spark.master.rest.enabled"] == options["spark.ui.killEnabled"] == "false"
+    assert environment["_SPARK_AUTH_SECRET"].startswith("${SPARK_SECRET:?")
+    driver = SECURED["driver"]["environment"]
+    assert (driver["CUTWATER_SPARK_AUTHENTICATE"], driver["CUTWATER_SPARK_SECRET"]) == (
+        "true",
+        "${SPARK_SECRET:-}",
+    )
 
 
 @pytest.mark.parametrize("file", DOCKERFILES, ids=lambda one: one.stem)

@@ -18,6 +18,7 @@ from cutwater.adapters.avro import crc64
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.adapters.jobmodels import AttachedModel, JobModel
 from cutwater.cli import reference
+from cutwater_spark.authentication import PROTECTED
 from pages import EXAMPLES, FRAGMENTS, ROOT, Block, blocks, text_of
 
 RUN_BY = {
@@ -89,8 +90,11 @@ def yaml_text(block: Block) -> None:
 
 
 def properties(block: Block) -> None:
-    """What SECURITY.md says a client gets is what it gets, for the settings on that page."""
+    """What SECURITY.md says a client, or Spark, gets is what it gets, for the settings on that page."""
     told = dict(line.split("=", 1) for line in block.lines)
+    if "spark.authenticate" in told:
+        assert told == PROTECTED
+        return
     ca_file = ROOT / "README.md"  # any text: it is not looked into
     security = Security("SASL_SSL", "SCRAM-SHA-512", "cutwater", "secret", str(ca_file))
     cluster = Cluster("kafka-1.example:9093", security)

@@ -133,11 +133,19 @@ def test_init_recognises_avro_and_drafts_a_job_that_up_accepts(cli: UsersCli) ->
 
 def test_init_infers_a_schema_from_json(cli: UsersCli) -> None:
     """JSON records give a schema beside the job file; what cannot be a field is left out and named."""
-    produce_json(cli.broker, "orders", [order(number) for number in range(200)])
+    wild, endless = {**order(200), "createdAt": "2099-01-01T00:00:00Z"}, {**order(201), "amount": float("inf")}
+    produce_json(cli.broker, "orders", [*(order(number) for number in range(200)), wild, endless])
     out = cli.folder / "json" / "orders.yaml"
     drafted = cli.json("init", "--from-topic", "orders", *cli.on_broker, "--out", str(out))
     assert (drafted["format"], drafted["key"], drafted["event_time"]) == ("json", "customer", "createdAt")
     assert set(drafted["left_out"]) == {"lines", "note"}
+    rejected = {one["reason"]: one for one in drafted["rejected"]}
+    assert {reason: (one["field"], one["count"]) for reason, one in rejected.items()} == {
+        "event time too far ahead": ("createdAt", 1),
+        "undecodable": (None, 1),
+    }
+    assert rejected["undecodable"]["example"].startswith('{"id": "o-201", ')
+    assert "Would be rejected, 1 as 'undecodable': the record is no JSON object." in out.read_text()
     schema = load_schema(Path(drafted["schema_file"]))
     types = {one["name"]: one["type"] for one in schema["fields"]}
     assert types["createdAt"] == {"type": "long", "logicalType": "timestamp-millis"}

@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PASSWORD = "pass-word-that-must-not-show"
 KEY_PASSWORD = "key-password-that-must-not-show"
 TOKEN = "token-that-must-not-show"
+SNAPSHOT_KEY = "snapshot-key-that-must-not-be-shown"
 EVENTS = counting.events(1_000)
 PLACES = ("${env:CUTWATER_KAFKA_SASL_PASSWORD}", "${env:CUTWATER_KAFKA_SSL_KEY_PASSWORD}", "${directory:")
 UI_PAGES = ("/environment/", "/StreamingQuery/", "/SQL/", "/executors/")
@@ -44,7 +45,7 @@ class Safe:
         self.found = found
         security = stack.cluster.security
         key = Path(security.key_file).read_text(encoding="utf-8").splitlines()[1:-1]
-        self.secrets = {PASSWORD, TOKEN, KEY_PASSWORD, *key}
+        self.secrets = {PASSWORD, TOKEN, KEY_PASSWORD, SNAPSHOT_KEY, *key}
         self.env = {**os.environ, **environment(stack.cluster), "CUTWATER_API_TOKEN": TOKEN}
         self.env |= {"CUTWATER_DATA_DIR": found.data_dir, "COLUMNS": "200"}
 
@@ -79,6 +80,7 @@ def safe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Safe]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUTWATER_DATA_DIR", str(folder / "data"))
         patch.setenv("CUTWATER_API_TOKEN", TOKEN)
+        patch.setenv("CUTWATER_SNAPSHOT_KEY", SNAPSHOT_KEY)
         settings = load_settings()
     stack = Stack(folder / "job.yaml", settings, print, security=security)
     with started(stack, threading.Event()) as found:
@@ -129,6 +131,7 @@ def test_no_secret_is_in_the_arguments_of_any_process(safe: Safe) -> None:
     assert safe.leaks("\n".join(lines)) == []
     holders = [one for one in processes if PASSWORD in _environ(one).values()]
     assert len(holders) >= 4, "commit-signal, rehydrator, driver and its JVM"
+    assert len([one for one in holders if SNAPSHOT_KEY in _environ(one).values()]) >= 4, "the same"
 
 
 def test_spark_shows_no_secret(safe: Safe) -> None:

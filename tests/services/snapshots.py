@@ -11,7 +11,8 @@ from typing import Any
 from changelogs import GENERATION, Following, Seen, Writing, following, now_ms, until
 
 from cutwater.adapters.objects import Objects
-from cutwater.core.snapshots import Manifest, Names, Policy, share_name
+from cutwater.core.signatures import Keys
+from cutwater.core.snapshots import UNSIGNED, Manifest, Names, Policy, share_name
 from cutwater.views.checkpoints import Checkpoints
 from cutwater.views.restoring import Restored, Restorer, stands_on
 from cutwater.views.shelf import Pruned, Shelf, Uploaded
@@ -85,12 +86,13 @@ class Keeping:
         policy: Policy | None = None,
         near: bool = True,
         target: int | None = None,
+        keys: Keys = UNSIGNED,
         **options: Any,
     ) -> None:
         """`options`: more of the follower's."""
         self.told = Told()
         self.restored: Restored | None = None
-        self.shelf = shelf_of(writing, objects, partitions)
+        self.shelf = shelf_of(writing, objects, partitions, keys)
         self._writing = writing
         self._partitions = partitions
         self._policy = policy or Policy()
@@ -132,8 +134,10 @@ class Keeping:
         return self.told.uploads[-1]
 
 
-def shelf_of(writing: Writing, objects: Objects, partitions: frozenset[int] | None = None) -> Shelf:
-    return Shelf(objects, Names(writing.job.name, str(GENERATION), share_name(partitions)), GRACE_MS)
+def shelf_of(
+    writing: Writing, objects: Objects, partitions: frozenset[int] | None = None, keys: Keys = UNSIGNED
+) -> Shelf:
+    return Shelf(objects, Names(writing.job.name, str(GENERATION), share_name(partitions)), GRACE_MS, keys)
 
 
 @contextmanager

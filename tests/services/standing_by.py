@@ -18,9 +18,10 @@ from cutwater.adapters.avro import Codec
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.objects import Objects
 from cutwater.cli.main import app
-from cutwater.core.snapshots import Names
+from cutwater.core.snapshots import UNSIGNED, Names
 from cutwater.views.pages import Stored
 from cutwater.views.shelf import Shelf
+from cutwater.views.shelves import Shelves
 from cutwater.views.stored_seeds import StoredSeeds
 from jsonshapes import parsed
 
@@ -50,7 +51,7 @@ class Standby:
 
     @property
     def shelf(self) -> Shelf:
-        return Shelf(self.store, Names(self.writing.job.name, str(GENERATION), SHARE), 3_600_000)
+        return Shelf(self.store, Names(self.writing.job.name, str(GENERATION), SHARE), 3_600_000, UNSIGNED)
 
     def call(self, *words: str, code: int = 0, **env: str) -> Any:
         """A verb in this region: JSON, or what it says where it is refused."""
@@ -71,7 +72,7 @@ class Standby:
         """The newest milestone's snapshots, as a driver looks for them."""
         writing = self.writing
         assert writing.last is not None
-        return StoredSeeds(self.store, writing.job, writing.last, 3_600_000, "a test")
+        return StoredSeeds(Shelves(self.store, 3_600_000, UNSIGNED), writing.job, writing.last, "a test")
 
     def pieces(self, rows: Iterable[Stored]) -> Rows:
         codec = Codec(self.writing.job.state_schema)

@@ -110,13 +110,13 @@ def test_the_environment_carries_a_cluster_whole(monkeypatch: pytest.MonkeyPatch
 def test_secrets_do_not_show_in_the_text_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither settings nor cluster show a secret when they are printed, logged or part of an error."""
     secrets = {"KAFKA_SASL_PASSWORD": SECRET, "KAFKA_SSL_KEY_PASSWORD": "other secret", "API_TOKEN": "t" * 20}
-    secrets["REGION_TOKENS"] = "us=" + "r" * 20
+    secrets |= {"REGION_TOKENS": "us=" + "r" * 20, "SNAPSHOT_KEY": "k" * 32}
     for name, value in {**secrets, "KAFKA_SASL_USERNAME": "alice"}.items():
         monkeypatch.setenv(f"CUTWATER_{name}", value)
     monkeypatch.setenv("CUTWATER_KAFKA_SECURITY_PROTOCOL", "SASL_SSL")
     monkeypatch.setenv("CUTWATER_KAFKA_SASL_MECHANISM", "PLAIN")
     settings = load_settings()
-    shown = f"{settings!r} {settings} {settings.cluster!r} {settings.cluster}"
+    shown = f"{settings!r} {settings} {settings.cluster!r} {settings.cluster} {settings.snapshot_keys!r}"
     assert "alice" in shown
     assert not [value for value in secrets.values() if value in shown]
     monkeypatch.setenv("CUTWATER_API_TOKEN", "a short one")
@@ -137,6 +137,7 @@ def show(*arguments: str, **env: str) -> str:
 def test_config_show_says_where_each_value_comes_from_and_masks_secrets() -> None:
     """Every setting once, default or environment; of a secret only that it is set; a mistyped name is told."""
     secret = {"CUTWATER_API_TOKEN": "x" * 20, "CUTWATER_KAFKA_SASL_PASSWORD": SECRET}
+    secret["CUTWATER_SNAPSHOT_KEY"] = f"{'k' * 40},{'o' * 40}"
     text = show("--json", **secret, CUTWATER_TRIGGER_MS="250")
     found = {one["name"]: one for one in json.loads(text)}
     assert set(found) == {f"CUTWATER_{name.upper()}" for name in Settings.model_fields}

@@ -292,10 +292,36 @@ def test_a_crashing_child_is_restarted_within_bounds_then_given_up(tmp_path: Pat
     supervisor.start(threading.Event())
     with pytest.raises(UnavailableError, match=r"not restarted: it was already restarted 2 times"):
         supervisor.run(threading.Event())
-    assert crashing.log_tail() == ["run"] * 3
+    assert crashing.log_path.read_text().split() == ["run"] * 3
+    assert crashing.log_tail() == ["run"]
     assert len(lines) == 2
     assert str(crashing.log_path) in lines[0]
     assert steady.pids() == []
+
+
+def test_each_failure_is_told_with_the_last_words_of_that_start(tmp_path: Path) -> None:
+    """Its reason though more is logged behind it; else its last line. One line, escaped; of no start before it."""
+    talks = """
+        import os, sys
+        runs = open(sys.argv[1] + "/runs", "ab+")
+        runs.write(b".")
+        run = runs.tell()
+        if run == 1:
+            print("cutwater child: no \\x1b[31mroom\\nSpark logs on", flush=True)
+        if run == 2:
+            print("Traceback\\nKeyError\\n\\n", flush=True)
+        sys.exit(3 + run)
+    """
+    policy = RestartPolicy(restarts_max=2, window_seconds=600, delay_seconds=0.01, final_exit_codes=frozenset())
+    told: list[tuple[str, int, str]] = []
+    supervisor = Supervisor(
+        [Supervised(make(tmp_path, talks, policy))],
+        failed=lambda name, code, said: told.append((name, code, said)),
+    )
+    supervisor.start(threading.Event())
+    with pytest.raises(FencedError):
+        supervisor.run(threading.Event())
+    assert told == [("child", 4, r"cutwater child: no \x1b[31mroom"), ("child", 5, "KeyError"), ("child", 6, "")]
 
 
 @pytest.mark.parametrize("ready", [True, False])

@@ -6,6 +6,7 @@ from math import isnan
 
 from cutwater.adapters.http_server import HttpMetrics
 from cutwater.adapters.metering import DriverMetrics, JvmFigures
+from cutwater.core.rejection import Seen
 from protocol_samples import barrier
 
 
@@ -30,6 +31,16 @@ def test_a_restart_goes_on_with_the_watermark_that_it_found() -> None:
     again.told(barrier(5))
     assert value(again, "watermark_timestamp_seconds") == 5 * 3_600
     assert (value(again, "epochs_total"), value(again, "events_total")) == (1, 190)
+
+
+def test_events_read_as_less_than_they_hold_count_with_their_barrier() -> None:
+    """Symbols that took a default, names that stood twice: once each, behind the barrier and not before."""
+    metrics = DriverMetrics()
+    metrics.saw(Seen(events=9, repeated=2, defaulted=3))
+    assert (value(metrics, "repeated_names_total"), value(metrics, "default_symbols_total")) == (0, 0)
+    metrics.told(barrier(5))
+    metrics.told(barrier(6))
+    assert (value(metrics, "repeated_names_total"), value(metrics, "default_symbols_total")) == (2, 3)
 
 
 def test_the_jvm_counts_from_its_start_and_a_look_at_it_adds_what_came_since() -> None:

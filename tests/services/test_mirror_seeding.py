@@ -34,9 +34,11 @@ from cutwater.cli.main import app
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.mirror_gaps import LOST
+from cutwater.core.snapshots import UNSIGNED
 from cutwater.mirror import snapshot_rows
 from cutwater.mirror.seeding import Seeding
 from cutwater.views.copied_stream import CopiedStream
+from cutwater.views.shelves import Shelves
 from jsonshapes import parsed
 
 HOURS = 6
@@ -72,9 +74,9 @@ class Stage:
             cut_off(self.writing.cluster, place.topic, place.partition, at)
 
     def seeding(self) -> Seeding:
-        one, objects = self.writing, Objects(str(self.store))
+        one, shelves = self.writing, Shelves(Objects(str(self.store)), 3_600_000, UNSIGNED)
         there = (one.cluster, one.job, ORIGIN, one.topic)
-        return Seeding(self.own, *there, objects, 3_600_000, self.folder / "data", now_ms, structlog.get_logger())
+        return Seeding(self.own, *there, shelves, self.folder / "data", now_ms, structlog.get_logger())
 
     @property
     def verb(self) -> list[str]:
@@ -82,8 +84,8 @@ class Stage:
         where = ("--store", str(self.store), "--data-dir", str(self.folder / "data"))
         return ["mirror", "resync", str(path), "--topic", self.writing.topic, "--from-snapshot", *where]
 
-    def resync(self, *words: str) -> Any:
-        cli = CliRunner(env=environment_of(self.own, self.writing.cluster))
+    def resync(self, *words: str, **env: str) -> Any:
+        cli = CliRunner(env={**environment_of(self.own, self.writing.cluster), **env})
         return cli.invoke(app, [*self.verb, *words])
 
 
@@ -178,6 +180,9 @@ def test_without_a_snapshot_that_fits_nothing_is_touched(stage: Stage) -> None:
     with pytest.raises(UsageError, match=f"{writing.generation}:1: all is not whole"):
         stage.seeding().run(lambda _: None, lambda _: None)
     shutil.move(stage.folder / "aside", files)
+    unsigned = stage.resync("--yes", CUTWATER_SNAPSHOT_KEY="the-key-of-this-test-" * 2)
+    assert unsigned.exit_code == 2
+    assert ":1: the manifest is not signed" in " ".join(unsigned.stderr.split())
     cut = dict(writing.cut)
     stage.epoch(2)
     lost = max(cut)

@@ -294,6 +294,22 @@ def test_a_damaged_snapshot_is_passed_over_and_said(restore: Command, shelf: She
 
 
 @pytest.mark.slow
+def test_a_snapshot_that_is_not_signed_is_passed_over_and_said(
+    restore: Command, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a key: one is planned from none of them, and made from the changelog; the rows are the same."""
+    monkeypatch.setenv("CUTWATER_SNAPSHOT_KEY", "the-key-of-this-test-" * 2)
+    assert shelf.manifest(4)
+    told = restore.json("--dry-run")
+    assert (told["snapshot"], told["records_max"]) == (None, 181)
+    done = restore("--json")
+    assert (done.exit_code, "the manifest is not signed" in " ".join(done.stderr.split())) == (0, True), (
+        done.output
+    )
+    assert restore.rows() == (4, restore.writing.by_sequence[4])
+
+
+@pytest.mark.slow
 def test_a_job_that_has_been_idle_for_long(restore: Command) -> None:
     """Its stream ends with thousands of heartbeats."""
     for _ in range(8):

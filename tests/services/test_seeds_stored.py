@@ -18,9 +18,11 @@ from cutwater.adapters.objects import Objects
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.records import Milestone
 from cutwater.core.sharing import Partitions
-from cutwater.core.snapshots import share_name
+from cutwater.core.signatures import Keys
+from cutwater.core.snapshots import UNSIGNED, share_name
 from cutwater.views.pages import Stored
 from cutwater.views.ranges import Stopped
+from cutwater.views.shelves import Shelves
 from cutwater.views.stored_seeds import StoredSeeds
 
 WHY = "the log is cut"
@@ -43,17 +45,24 @@ def sales(epoch: int) -> list[Sold]:
     return [Sold(f"s{number}", number % 9, epoch * 1_000 + number) for number in range(300)]
 
 
-def snapshot(writing: Writing, folder: Path, objects: Objects, partitions: Partitions | None = None) -> Milestone:
+def snapshot(
+    writing: Writing,
+    folder: Path,
+    objects: Objects,
+    partitions: Partitions | None = None,
+    keys: Keys = UNSIGNED,
+) -> Milestone:
     """Of the newest milestone, by a view of these partitions."""
     assert writing.last is not None
-    with keeping(writing, folder, objects, partitions, near=False) as (view, kept):
+    with keeping(writing, folder, objects, partitions, near=False, keys=keys) as (view, kept):
         view.wait_for(writing.last.sequence)
         kept.snapshot()
     return writing.last
 
 
-def seeds(writing: Writing, objects: Objects | None, parent: Milestone) -> StoredSeeds:
-    return StoredSeeds(objects, writing.job, parent, GRACE_MS, WHY)
+def seeds(writing: Writing, objects: Objects | None, parent: Milestone, keys: Keys = UNSIGNED) -> StoredSeeds:
+    shelves = Shelves(objects, GRACE_MS, keys) if objects else None
+    return StoredSeeds(shelves, writing.job, parent, WHY)
 
 
 def pieces(writing: Writing, rows: list[Stored]) -> Rows:
@@ -136,6 +145,22 @@ def test_in_place_of_a_damaged_one_another_is_taken_in_an_empty_store(
     empty = Objects(str(tmp_path / "empty"))
     snapshot(writing, tmp_path / "one", empty)
     assert read(writing, seeds(writing, empty, parent), tmp_path / "seeding") == (["all"], writing.by_sequence[1])
+
+
+def test_one_that_is_not_signed_is_named_and_the_next_one_is_taken(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """With a key a generation begins from no snapshot that anybody who may write the store can have made."""
+    keys = Keys.parse("the-key-of-this-test-" * 2)
+    writing.epoch(sales(1))
+    parent = snapshot(writing, tmp_path / "one", objects)
+    refused_as = r"stand for it \(all: the manifest is not signed, and CUTWATER_SNAPSHOT_KEY asks"
+    with pytest.raises(UsageError, match=refused_as):
+        seeds(writing, objects, parent, keys).plan()
+    every = frozenset(range(writing.job.shards.partitions))
+    snapshot(writing, tmp_path / "two", objects, every, keys)
+    found = read(writing, seeds(writing, objects, parent, keys), tmp_path / "seeding")
+    assert found == ([share_name(every)], writing.by_sequence[1])
 
 
 def opened_at(writing: Writing, objects: Objects, parent: Milestone, folder: Path) -> Any:

@@ -51,7 +51,9 @@ def test_the_setting_is_for_local_drivers(tmp_path: Path, master: str) -> None:
     job, _ = make_job(tmp_path)
     archive = tmp_path / "spark.jsa"
     archive.touch()
-    made = configuration(job, Settings(spark_classes=str(archive), spark_master=master), str(tmp_path))
+    made = configuration(
+        job, Settings(spark_classes=str(archive), spark_master=master, spark_authenticate=False), str(tmp_path)
+    )
     named = [name for name, value in made.items() if f"-XX:SharedArchiveFile={archive}" in value]
     assert named == (["spark.driver.extraJavaOptions"] if master.startswith("local") else [])
 

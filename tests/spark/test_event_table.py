@@ -107,7 +107,7 @@ whichever name it is. Inside of objects in fields that nobody named nothing is l
 
 `{"key":"a","at":1700000000000,"<field>":<token>}`, where the field may be null. A token is judged as it was sent:
 no number passes through a double on its way to a decimal, and nothing is made into a text. A number has at most
-1,000 characters; one for a decimal has at most 38 digits, zeros included, and its text as many as it likes. The
+1,000 digits; one for a decimal has at most 38 digits, zeros included, and its text as many as it likes. The
 sign of a zero is not kept.
 
 """

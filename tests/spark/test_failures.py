@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from cutwater.core.errors import UsageError
-from cutwater_spark.failures import explained, explaining
+from cutwater_spark.failures import explained, explaining, root_cause
 
 CHECKPOINT = "s3a://kept/flights"
 CALLING = "An error occurred while calling o74.start.\n: "
@@ -39,3 +39,16 @@ def test_a_folder_that_may_not_be_read_is_not_an_object_store() -> None:
     assert explained(Py4JError(ON_A_DISK), "flights.events", CHECKPOINT) is None
     with pytest.raises(Py4JError), explaining("flights.events", CHECKPOINT):
         raise Py4JError(ON_A_DISK)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("An error occurred while calling o7.save.\n: a\nCaused by: b: 1\n\tat c\nCaused by: d\n\tat e\n", "d"),
+        ("[TABLE] no such table\n\nJVM stacktrace:\n  at c", "[TABLE] no such table"),
+        ("", ""),
+    ],
+)
+def test_the_root_cause_is_the_last_one_named(text: str, cause: str) -> None:
+    """One line for whoever reads why a driver ends again and again; else what the error begins with."""
+    assert root_cause(text) == cause

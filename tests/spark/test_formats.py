@@ -31,7 +31,7 @@ def decoded(
     """Per value the event as a dict, or the reason why there is none."""
     rows = [(number, None if one is None else bytearray(one)) for number, one in enumerate(values)]
     frame = with_events(spark.createDataFrame(rows, "number int, value binary").coalesce(1), job, known)
-    assert frame.columns == ["number", "value", "event", "__reason"]
+    assert frame.columns == ["number", "value", "event", "__reason", "__remark"]
     found = sorted(frame.selectExpr("number", "to_json(event) is null as none", "event", "__reason").collect())
     assert all(row["none"] == (row["__reason"] is not None) for row in found), "an event, or a reason"
     return [row["__reason"] or row["event"].asDict() for row in found]

@@ -18,12 +18,13 @@ from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form
 from fastavro.validation import ValidationError
 
 from cutwater.core.errors import UsageError
+from cutwater.core.formats import SINGLE_OBJECT_HEADER_BYTES, SINGLE_OBJECT_MARKER
 
-MARKER = b"\xc3\x01"
-HEADER_BYTES = 10
+MARKER = SINGLE_OBJECT_MARKER
+HEADER_BYTES = SINGLE_OBJECT_HEADER_BYTES
 
 # What fastavro lets through from bytes and schemas that are not Avro; a moment after year 9999 overflows.
-_DAMAGE = (
+DAMAGE = (
     EOFError,
     ValueError,
     TypeError,
@@ -34,7 +35,7 @@ _DAMAGE = (
     MemoryError,
     RecursionError,
 )
-_NO_SCHEMA = (*_DAMAGE, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType)
+_NO_SCHEMA = (*DAMAGE, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType)
 
 
 def crc64(schema: dict[str, Any] | str) -> bytes:
@@ -95,7 +96,7 @@ class Codec:
         body = io.BytesIO(data[at:])
         try:
             record: dict[str, Any] = fastavro.schemaless_reader(body, self._parsed, None)
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise UsageError(f"a record of schema {self.schema.get('name')} is damaged: {error!r}") from error
         if body.read(1):
             raise UsageError(

@@ -1,20 +1,23 @@
-"""A sample of a job's source topic, decoded: what `core.event_sample` counts."""
+"""A sample of a job's source topic, as the driver would judge it: what `core.event_sample` counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cutwater.adapters.avro import Codec
+from cutwater.adapters.avro_events import AvroReader
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.eventschemas import known_schemas
+from cutwater.adapters.jobschema import field_types
 from cutwater.adapters.registry import Registry
 from cutwater.adapters.sampling import BYTES_MAX, Sample, sample
-from cutwater.core.errors import UsageError
+from cutwater.core import jsonrecords
 from cutwater.core.event_sample import SampledEvent
-from cutwater.core.formats import JSON
-from cutwater.core.inference import parse_event, time_ms
+from cutwater.core.formats import JSON, WriterSchema
 from cutwater.core.job import Job
+from cutwater.core.jsonevents import json_fields
+from cutwater.core.rejection import Flaw
+from cutwater.core.usable import too_large, unusable
 
 EVENTS_MAX = 50_000
 ROWS_MAX = 1_000_000
@@ -24,7 +27,7 @@ FIRST = 100
 
 
 def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list[SampledEvent]:
-    """The newest events that can be read, of each partition alike.
+    """The newest events that the job would use, of each partition alike.
 
     At most 50,000, 32 MB and 60 s. Empty where none can be read. Raises UsageError when the topic does not exist.
     """
@@ -37,30 +40,28 @@ def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list
 
 
 def decoded(job: Job, samples: Sequence[Sample], registry: Registry | None) -> list[SampledEvent]:
-    """Those of the records that are events of the job, with key and event time."""
-    decode = _decoder(job, registry)
-    kind = "timestamp-micros" if job.time_micros else "timestamp-millis"
-    found = []
+    """Those of the records that the driver would take as events of the job."""
+    return [
+        SampledEvent(one.partition, event[job.time_field] // 1_000, str(event[job.key_field]), one.size, event)
+        for one, event in judged(job, samples, known_schemas(job, registry))
+        if not isinstance(event, Flaw)
+    ]
+
+
+def judged(
+    job: Job, samples: Sequence[Sample], known: Sequence[WriterSchema]
+) -> Iterator[tuple[Sample, dict[str, Any] | Flaw]]:
+    """Each record with its event, times in microseconds, or with why the driver would reject it.
+
+    `known` are the schemas that events may be written with; JSON needs none.
+    """
+    fields = json_fields(job.event_schema) if job.format.kind == JSON else ()
+    avro = None if job.format.kind == JSON else AvroReader(job.format.kind, job.event_schema, known)
+    types = field_types(job.event_schema)
     for one in samples:
-        event = decode(one.value) if one.value else None
-        at = time_ms(event.get(job.time_field), kind) if event else None
-        if event and at is not None and isinstance(event.get(job.key_field), str):
-            found.append(SampledEvent(one.partition, at, event[job.key_field], one.size, event))
-    return found
-
-
-def _decoder(job: Job, registry: Registry | None) -> Callable[[bytes], dict[str, Any] | None]:
-    if job.format.kind == JSON:
-        return parse_event
-    codecs = {one.header: Codec(one.schema) for one in known_schemas(job, registry)}
-
-    def decode(value: bytes) -> dict[str, Any] | None:
-        for header, codec in codecs.items():
-            if value.startswith(header):
-                try:
-                    return codec.decode_body(value, len(header))
-                except UsageError:
-                    return None
-        return None
-
-    return decode
+        found: dict[str, Any] | Flaw | None = too_large(job, one.value)
+        if found is None:
+            found = avro.read(one.value) if avro else jsonrecords.read(one.value, fields)
+        if not isinstance(found, Flaw):
+            found = unusable(job, types, found, one.timestamp_ms) or found
+        yield one, found

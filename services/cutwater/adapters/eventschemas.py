@@ -12,6 +12,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.formats import AVRO, CONFLUENT, JSON, WriterSchema, confluent_header
 from cutwater.core.job import Job
 from cutwater.core.jsonevents import encode, json_fields
+from cutwater.core.symbols import unknown_symbols
 
 Encode = Callable[[dict[str, Any]], bytes]
 
@@ -39,6 +40,15 @@ def unreadable(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
         lines += [f"schema {one.name}: {problem}; none of its events is taken" for problem in found.otherwise]
         lines += [f"schema {one.name}: {problem}; events that hold it are not taken" for problem in found.unfit]
     return lines
+
+
+def defaulted(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
+    """Known schemas with symbols that the job's schema reads as a default: such events are counted."""
+    return [
+        f"schema {one.name}: {field}: the symbols {', '.join(found.symbols)} are read as {found.default}"
+        for one in known
+        for field, found in unknown_symbols(one.schema, job.event_schema).items()
+    ]
 
 
 def event_encoder(job: Job, registry: Registry | None) -> Encode:

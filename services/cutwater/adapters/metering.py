@@ -109,6 +109,11 @@ class DriverMetrics:
         self._repeated = Counter(
             "repeated_names", "JSON events with a name twice: the last value counted.", **here
         )
+        self._defaulted = Counter(
+            "default_symbols",
+            "Avro events with a symbol that the job's schema does not know: its enum's default counted.",
+            **here,
+        )
         self._late = Counter("late", "(Event, window) pairs that came too late.", **here)
         self._rows = Counter("rows", "Rows written to the changelog and proved.", **here)
         self._tombstones = Counter("tombstones", "Windows below the horizon cleared.", **here)
@@ -180,6 +185,7 @@ class DriverMetrics:
         for reason, count in self._seen.reasons.items():
             self._reasons.labels(reason).inc(count)
         self._repeated.inc(self._seen.repeated)
+        self._defaulted.inc(self._seen.defaulted)
         self._seen = Seen()
         self._rows.inc(one.rows)
         self._tombstones.inc(one.tombstones)

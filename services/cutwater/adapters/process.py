@@ -19,7 +19,7 @@ from cutwater.adapters.settings import Settings, load_settings
 from cutwater.adapters.waiting import await_brokers
 from cutwater.core.errors import CutwaterError, UnexpectedError, UsageError
 from cutwater.core.job import Job
-from cutwater.core.printable import printable_lines
+from cutwater.core.printable import printable, printable_lines
 
 _NOT_OTHERS = 0o007
 
@@ -99,6 +99,7 @@ def run_service(
         code = UnexpectedError.exit_code
         if told is None:
             traceback.print_exc()
+            print(f"cutwater {name}: unexpected: {printable(repr(error))}", file=sys.stderr)
         else:
             told.error("ended", error=repr(error), exit_code=code, traceback=traceback.format_exc())
         return code

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-import io
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import fastavro
-
-from cutwater.adapters.avro import HEADER_BYTES, MARKER, Codec, load_schema, schema_folder
+from cutwater.adapters.avro import HEADER_BYTES, Codec, load_schema, schema_folder
+from cutwater.adapters.avro_events import AvroReader
+from cutwater.adapters.eventschemas import known_schemas
 from cutwater.adapters.sampling import Sample
 from cutwater.core.errors import UsageError
-from cutwater.core.formats import AVRO, CONFLUENT, CONFLUENT_HEADER_BYTES, JSON, JSON_SCHEMA, confluent_numbers
+from cutwater.core.formats import (
+    AVRO,
+    CONFLUENT,
+    FORMATS,
+    JSON,
+    JSON_SCHEMA,
+    WriterSchema,
+    confluent_header,
+    confluent_numbers,
+    foreign,
+    framed,
+)
 from cutwater.core.inference import parse_event
+from cutwater.core.job import Job
 from cutwater.core.proposal import Row
+from cutwater.core.rejection import Flaw
 
+_Found = dict[str, Any] | Flaw
 _SCHEMA_FILES_MAX = 1_000
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """The format, the events that could be read, and how many could not."""
+    """The format, the events that could be read, and how many could not. Times in Avro are microseconds."""
 
     format: str
     rows: Sequence[Row]
@@ -30,6 +44,16 @@ class Recognised:
     schema: dict[str, Any] | None
     """None for JSON: it is still to be inferred."""
     schema_file: Path | None = None
+
+
+def written_with(job: Job, samples: Sequence[Sample]) -> tuple[WriterSchema, ...]:
+    """The schemas that the records of a drafted job may be written with.
+
+    Of a registry's numbers each one in the sample is taken for the schema at hand, as the registry is not asked.
+    """
+    if job.format.kind != CONFLUENT:
+        return known_schemas(job, None)
+    return tuple(WriterSchema(one, job.event_schema, one.hex()) for one in _headers(samples))
 
 
 def recognise(samples: Sequence[Sample], topic: str, schema: Path | None, folders: Iterable[Path]) -> Recognised:
@@ -50,7 +74,7 @@ def recognise(samples: Sequence[Sample], topic: str, schema: Path | None, folder
         return _confluent(samples, topic, schema)
     if format_ == AVRO:
         file, found = _known(_most(value[:HEADER_BYTES] for value in values), topic, schema, folders)
-        return _decoded(AVRO, samples, _safely(Codec(found).decode), found, file)
+        return _decoded(AVRO, samples, _avro(AVRO, found, [Codec(found).header]), found, file)
     raise UsageError(
         f"topic {topic}: values begin with {values[0][:HEADER_BYTES].hex()}: neither JSON objects, nor Avro in "
         "single-object encoding, nor a schema registry's framing; these are what Cutwater reads"
@@ -58,11 +82,9 @@ def recognise(samples: Sequence[Sample], topic: str, schema: Path | None, folder
 
 
 def _format(value: bytes) -> str:
-    if value.startswith(MARKER):
-        return AVRO
-    if value[:1] == b"\x00" and len(value) > CONFLUENT_HEADER_BYTES:
-        return JSON_SCHEMA if parse_event(value[CONFLUENT_HEADER_BYTES:]) is not None else CONFLUENT
-    return JSON if parse_event(value) is not None else ""
+    if foreign(CONFLUENT, value) == JSON_SCHEMA:
+        return JSON_SCHEMA
+    return next((one for one in FORMATS if framed(one, value.lstrip(b" \t\n\r"))), "")
 
 
 def _most(found: Iterable[Any]) -> Any:
@@ -101,12 +123,7 @@ def _confluent(samples: Sequence[Sample], topic: str, schema: Path | None) -> Re
             "newest schema of its subject with --schema FILE"
         )
     found = load_schema(schema)
-    parsed = fastavro.parse_schema(found)
-
-    def decode(value: bytes) -> Any:
-        return fastavro.schemaless_reader(io.BytesIO(value[CONFLUENT_HEADER_BYTES:]), parsed, None)
-
-    return _decoded(CONFLUENT, samples, _safely(decode), found, schema)
+    return _decoded(CONFLUENT, samples, _avro(CONFLUENT, found, _headers(samples)), found, schema)
 
 
 def _numbers(samples: Sequence[Sample]) -> str:
@@ -114,31 +131,33 @@ def _numbers(samples: Sequence[Sample]) -> str:
     return ", ".join(map(str, sorted(confluent_numbers(one.value for one in samples))[:5]))
 
 
-def _safely(decode: Callable[[bytes], Any]) -> Callable[[bytes], dict[str, Any] | None]:
-    def one(value: bytes) -> dict[str, Any] | None:
-        try:
-            found = decode(value)
-        except (UsageError, EOFError, ValueError, TypeError, LookupError, ArithmeticError, StopIteration):
-            return None
-        return found if isinstance(found, dict) else None
+def _headers(samples: Sequence[Sample]) -> list[bytes]:
+    return [confluent_header(one) for one in confluent_numbers(one.value for one in samples)]
 
-    return one
+
+def _avro(kind: str, schema: dict[str, Any], headers: Iterable[bytes]) -> Callable[[bytes | None], _Found]:
+    return AvroReader(kind, schema, [WriterSchema(one, schema, one.hex()) for one in headers]).read
 
 
 def _decoded(
     format_: str,
     samples: Sequence[Sample],
-    decode: Callable[[bytes], dict[str, Any] | None],
+    decode: Callable[[bytes | None], _Found],
     schema: dict[str, Any] | None,
     file: Path | None,
 ) -> Recognised:
     rows = []
+    broken: Counter[str] = Counter()
     for one in samples:
-        event = decode(one.value) if one.value else None
-        if event is not None:
+        event = decode(one.value)
+        if isinstance(event, Flaw):
+            broken[event.rule] += 1
+        else:
             rows.append(Row(event, one.partition, one.offset, one.timestamp_ms, _key_text(one.key)))
     if not rows:
-        raise UsageError(f"none of {len(samples)} records can be read as {format_} of {file or 'any kind'}")
+        [(rule, count)] = broken.most_common(1)
+        read_as = f"{format_} of {file or 'any kind'}"
+        raise UsageError(f"none of {len(samples)} records can be read as {read_as}: {rule} ({count} times)")
     return Recognised(format_, rows, len(samples) - len(rows), schema, file)
 
 

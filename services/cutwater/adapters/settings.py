@@ -18,6 +18,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations import REGION_PATTERN, Generation
 from cutwater.core.mirrored import SLOTS
 from cutwater.core.sharing import Partitions
+from cutwater.core.signatures import Keys
 from cutwater.core.standbys import Shares, held, shares_of
 
 _SECURITY = {
@@ -229,7 +230,8 @@ class Settings(BaseSettings):
     )
     show_payloads: bool = Field(
         True,
-        description="Whether lists of dead letters show the first 200 bytes of each event; 0 where they may not.",
+        description="Whether lists of dead letters, and `init`, show the first 200 bytes of an event; 0 where "
+        "they may not.",
     )
     watch_late: int = Field(
         1_000,
@@ -274,6 +276,16 @@ class Settings(BaseSettings):
         "the token.",
     )
     spark_master: str = Field("local[*]", description="Spark master of the driver.")
+    spark_authenticate: bool = Field(
+        True,
+        description="On a cluster, Spark's processes show each other a secret, and encrypt what they send and "
+        "spill. Where false, what spark-defaults.conf says holds (docs/SECURITY.md).",
+    )
+    spark_secret: SecretStr = Field(
+        SecretStr(""),
+        description="That secret where the master is spark://: the one that master and workers have. YARN and "
+        "Kubernetes make one.",
+    )
     spark_jars: str = Field("", description="The connectors' jars, comma separated; 'cutwater up' fills it in.")
     spark_classes: str = Field(
         "", description="Archive of classes (see OPERATING) that a local driver starts with."
@@ -312,6 +324,12 @@ class Settings(BaseSettings):
         ge=600_000,
         le=31_536_000_000,
         description="How long a file that no snapshot needs any more stays, ms; an upload may take half of it.",
+    )
+    snapshot_key: SecretStr = Field(
+        SecretStr(""),
+        description="Key that the snapshots' manifests are signed by, at least 32 characters; behind commas older "
+        "ones, by which they may be signed, too. Where it is set, a snapshot that is not signed by one of them is "
+        "not used: set it for all that read or write the store.",
     )
     s3_anonymous: bool = Field(False, description="Ask the object store without keys: it lets in everybody.")
     trigger_ms: int = Field(500, ge=0, le=3_600_000, description="Least time between two epochs, ms.")
@@ -357,10 +375,21 @@ class Settings(BaseSettings):
             raise ValueError(TOKEN_RULE)
         return value
 
+    @field_validator("snapshot_key")
+    @classmethod
+    def _are_keys(cls, value: SecretStr) -> SecretStr:
+        Keys.parse(value.get_secret_value())
+        return value
+
     @field_validator("registry_url", "origin_registry_url")
     @classmethod
     def _holds_no_password(cls, value: str) -> str:
         return registry_url(value)
+
+    @property
+    def snapshot_keys(self) -> Keys:
+        """By which snapshots are signed; none where they are not."""
+        return Keys.parse(self.snapshot_key.get_secret_value())
 
     @property
     def api_headers(self) -> dict[str, str]:
@@ -372,6 +401,11 @@ class Settings(BaseSettings):
     def api_names(self) -> frozenset[str]:
         """By which the HTTP ports are known, beside their addresses."""
         return frozenset(one.strip() for one in self.api_hosts.split(",") if one.strip())
+
+    @property
+    def needs_spark_secret(self) -> bool:
+        """Is Spark to authenticate, under a master that makes no secret by itself?"""
+        return self.spark_authenticate and not self.spark_master.startswith(("local", "yarn", "k8s:"))
 
     @property
     def shares(self) -> Shares:

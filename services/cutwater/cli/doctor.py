@@ -23,7 +23,7 @@ from cutwater.core.cluster_checks import ClusterFacts, check_cluster, check_topi
 from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.findings import Finding, Level, error, ok, skipped, worst
 from cutwater.core.job import Job
-from cutwater.core.machine_checks import Need, check_machine
+from cutwater.core.machine_checks import Need, check_machine, check_spark
 from cutwater.core.source_checks import check_rights, check_source
 from cutwater.core.text_tables import Column, Styled
 from cutwater.local import probes
@@ -82,6 +82,8 @@ def _findings(
         embedded_broker=cluster is None,
     )
     yield from check_machine(probes.look(settings.data_dir, cluster is None, settings.checkpoint), need)
+    lacks_secret = settings.needs_spark_secret and not settings.spark_secret.get_secret_value()
+    yield from check_spark(settings.spark_master, settings.spark_authenticate, lacks_secret)
     if problem:
         yield problem
     elif job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,6 +64,7 @@ def export(
     """
     settings, job = settings_for(None), load_job(job_file)
     pyarrow()  # before anybody is asked for rows
+    gc.freeze()  # of millions of rows' objects none is garbage of what has been loaded: a fifth of the time
     started = time.monotonic()
     with _counting() as report:
         written = list(_written(job, settings, to, url, at_least, data_dir, report))

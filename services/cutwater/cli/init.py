@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,19 +13,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
 from cutwater.adapters.avro import schema_folder
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.event_sample import judged
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.jobschema import field_types
 from cutwater.adapters.kafka import partition_count, wait_for_broker
-from cutwater.adapters.recognise import Recognised, recognise
+from cutwater.adapters.recognise import Recognised, recognise, written_with
 from cutwater.adapters.sampling import Sample, sample
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, cluster_for, settings_for
 from cutwater.cli.output import err, handled, out, print_json
 from cutwater.core.errors import UsageError
 from cutwater.core.inference import infer
-from cutwater.core.jobdraft import Draft, job_name, render, schema_name
+from cutwater.core.job import Job
+from cutwater.core.jobdraft import Draft, job_name, render, schema_name, told
+from cutwater.core.measures import ADDEND_DIGITS, TIMES
 from cutwater.core.proposal import Proposal, propose
+from cutwater.core.rejection import Flaw
+from cutwater.core.usable import Rejected, tally
 
 ANSWER_S = 10.0
+MICROS = "timestamp-micros"
+"""How events in Avro have their times, whatever their schema says, once they are read."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ def init(
 
     Reads the newest records, nothing else. Avro in single-object encoding is recognised by the schemas in the
     folder of --out, in its schemas/ and among Cutwater's own; for JSON a schema is inferred and written beside.
+    Tells which of the records the driver would reject with this job file, by field and rule.
 
     Exit 2: no such topic, no format or field fits, or a file exists already. 4: no broker answers.
 
@@ -67,12 +75,8 @@ def init(
     target = file or Path(f"{name}.yaml")
     _refuse_to_overwrite([target], force)
     wait_for_broker(cluster, ANSWER_S)
-    found = recognise(
-        _samples(cluster, from_topic, records, as_json),
-        from_topic,
-        schema,
-        (target.parent, target.parent / "schemas"),
-    )
+    samples = _samples(cluster, from_topic, records, as_json)
+    found = recognise(samples, from_topic, schema, (target.parent, target.parent / "schemas"))
     event = _event(found, name, key, event_time)
     schema_target = target.with_name(f"{name}_event.avsc") if _writes_schema(found, target) else None
     _refuse_to_overwrite([schema_target] if schema_target else [], force)
@@ -88,8 +92,10 @@ def init(
         proposal=event.proposal,
     )
     _write(draft, event.schema, target, schema_target, found)
-    load_job(target)  # a draft that 'cutwater up' would refuse is our mistake: say so now
-    _show(draft, target, schema_target, as_json)
+    made = load_job(target)  # a draft that 'cutwater up' would refuse is our mistake: say so now
+    draft = replace(draft, rejected=_rejected(made, samples))
+    _write_job(draft, target)
+    _show(draft, target, schema_target, settings.show_payloads, as_json)
 
 
 def _samples(cluster: Cluster, topic: str, records: int, quiet: bool) -> list[Sample]:
@@ -101,12 +107,20 @@ def _samples(cluster: Cluster, topic: str, records: int, quiet: bool) -> list[Sa
 
 def _event(found: Recognised, name: str, key: str | None, event_time: str | None) -> _Event:
     if found.schema is not None:
-        kinds = {field: one.name for field, one in field_types(found.schema).items()}
+        # A sum of decimals that are all fraction has no room.
+        types = {field: one for field, one in field_types(found.schema).items() if one.scale < ADDEND_DIGITS}
+        kinds = {field: MICROS if one.name in TIMES else one.name for field, one in types.items()}
         return _Event(found.schema, propose(found.rows, kinds, key, event_time), ())
     inferred = infer([row.event for row in found.rows], [event_time] if event_time else [])
     proposal = propose(found.rows, inferred.kinds, key, event_time)
     schema = inferred.schema(schema_name(name), (proposal.key, proposal.event_time))
     return _Event(schema, proposal, tuple(inferred.left_out))
+
+
+def _rejected(job: Job, samples: list[Sample]) -> list[Rejected]:
+    """What the driver would not take of the sample."""
+    judged_ = judged(job, samples, written_with(job, samples))
+    return tally((found, one.value) for one, found in judged_ if isinstance(found, Flaw))
 
 
 def _writes_schema(found: Recognised, target: Path) -> bool:
@@ -134,12 +148,19 @@ def _write(
             shutil.copyfile(found.schema_file, schema_target)
         elif schema_target:
             schema_target.write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{schema_target} cannot be written: {error.strerror or error}") from None
+    _write_job(draft, target)
+
+
+def _write_job(draft: Draft, target: Path) -> None:
+    try:
         target.write_text(render(draft), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None
 
 
-def _show(draft: Draft, target: Path, schema_target: Path | None, as_json: bool) -> None:
+def _show(draft: Draft, target: Path, schema_target: Path | None, examples: bool, as_json: bool) -> None:
     one = draft.proposal
     if as_json:
         print_json(
@@ -151,6 +172,10 @@ def _show(draft: Draft, target: Path, schema_target: Path | None, as_json: bool)
                 "samples": draft.samples,
                 "unreadable": draft.unreadable,
                 "left_out": dict(draft.left_out),
+                "rejected": [
+                    {**one.flaw._asdict(), "count": one.records, "example": _example(one, examples)}
+                    for one in draft.rejected
+                ],
                 "key": one.key,
                 "event_time": one.event_time,
                 "window_ms": one.window_ms,
@@ -162,8 +187,20 @@ def _show(draft: Draft, target: Path, schema_target: Path | None, as_json: bool)
         )
         return
     out.print(render(draft), whole=True)
+    if draft.rejected:
+        count = sum(found.records for found in draft.rejected)
+        out.print(f"the driver would reject {count:,} of {draft.samples + draft.unreadable:,} records", whole=True)
+    for rejected in draft.rejected:
+        example = _example(rejected, examples)
+        out.print(
+            f"  {told(rejected)}{'' if example is None else f'; the first begins with {example}'}", whole=True
+        )
     written = f"{target} and {schema_target}" if schema_target else str(target)
     out.print(f"written: {written}; next: cutwater doctor {target}", whole=True)
+
+
+def _example(one: Rejected, shown: bool) -> str | None:
+    return one.example.decode("utf-8", "backslashreplace") if shown and one.example is not None else None
 
 
 def register(app: typer.Typer) -> None:

@@ -27,7 +27,7 @@ from cutwater.views.bulk import workers_by_default
 from cutwater.views.checkpoints import Checkpoints
 from cutwater.views.rebuilding import Rebuild, known
 from cutwater.views.restoring import Restorer, Tier, stands_on
-from cutwater.views.shelf import shelf_of
+from cutwater.views.shelves import shelf_of
 from cutwater.views.store import folder_of
 
 
@@ -90,7 +90,7 @@ def restore(
     folder = folder_of(settings.data_dir, job.name, settings.generation)
     tiers = _tiers(settings, job, wanted, folder) if from_snapshots and selection is None else ()
     with err.status("looking at the commit stream"):
-        there = known(settings.cluster, job, settings.generation, wanted, now_ms(), tiers)
+        there = known(settings.cluster, job, settings.generation, wanted, now_ms(), tiers, _Said())
     if dry_run and not folder.exists():
         made = plan(target, there)
         _tell(made, holding, crew, folder, None, made.lower_ms, as_json)

@@ -10,7 +10,6 @@ from rich.filesize import decimal
 from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from cutwater.adapters.admin import brokers
-from cutwater.adapters.objects import objects_at
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.cli.output import err, iso, out, print_json, say, table
@@ -20,6 +19,7 @@ from cutwater.core.job import Job
 from cutwater.core.mirrored import Arrival
 from cutwater.mirror.resync import Standing, last_arrival
 from cutwater.mirror.seeding import Plan, Seeding
+from cutwater.views.shelves import shelves_at
 
 
 class Asked(NamedTuple):
@@ -104,8 +104,7 @@ def _seeding(asked: Asked) -> Seeding:
         asked.job,
         asked.region,
         asked.topic,
-        objects_at(place, settings),
-        settings.snapshot_grace_ms,
+        shelves_at(place, settings),
         settings.data_dir,
         now_ms,
         _Said(),

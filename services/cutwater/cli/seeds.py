@@ -11,7 +11,8 @@ from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.core.job import Job
 from cutwater.core.records import Claim
-from cutwater.views.stored_seeds import StoredSeeds, store_of
+from cutwater.views.shelves import shelves_at
+from cutwater.views.stored_seeds import StoredSeeds
 
 
 class SeedSource(NamedTuple):
@@ -48,6 +49,6 @@ def seed_source(cluster: Cluster, job: Job, settings: Settings, claim: Claim, pl
     why = unheld(cluster, job.name, parent_of(claim), claim.generation.region, now_ms)
     if not why:
         return SeedSource()
-    objects = store_of(place, settings)
-    taken = StoredSeeds(objects, job, told_parent(claim), settings.snapshot_grace_ms, why).plan()
-    return SeedSource(why, objects.place if objects else "", tuple(one.name for one in taken))
+    shelves = shelves_at(place, settings) if place else None
+    taken = StoredSeeds(shelves, job, told_parent(claim), why).plan()
+    return SeedSource(why, place, tuple(one.name for one in taken))

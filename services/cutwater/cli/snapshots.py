@@ -17,7 +17,6 @@ from cutwater.adapters.api_client import straight
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import parents_needed
 from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.objects import Objects, objects_at
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, cluster_for, settings_for
@@ -25,10 +24,11 @@ from cutwater.cli.output import err, handled, iso, out, print_json, say, table
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation, Token
 from cutwater.core.printable import printable
-from cutwater.core.snapshots import Manifest, Names, Policy, Unusable, shares_of
+from cutwater.core.snapshots import Manifest, Names, Policy, Unusable
 from cutwater.core.text_tables import Column, Lines
 from cutwater.local import running
 from cutwater.views.shelf import Shelf
+from cutwater.views.shelves import Shelves, shelves_at
 
 ASK_S = 30.0
 LOOK_S = 0.5
@@ -51,7 +51,7 @@ StoreOption = Annotated[
 @dataclass(frozen=True)
 class _Place:
     job: str
-    objects: Objects
+    store: Shelves
     settings: Settings
     api_url: str
     cluster: Cluster | None
@@ -66,12 +66,7 @@ class _Place:
         return parents_needed(self.cluster, self.job, generation) if self.cluster else frozenset()
 
     def shelves(self) -> list[Shelf]:
-        """Of each generation and share that has objects."""
-        names = (one.name for one in self.objects.listed(self.job))
-        return [self.shelf(one) for one in shares_of(self.job, names)]
-
-    def shelf(self, names: Names) -> Shelf:
-        return Shelf(self.objects, names, self.settings.snapshot_grace_ms)
+        return self.store.below(self.job)
 
 
 @dataclass
@@ -118,7 +113,7 @@ def list_snapshots(
         found = [one for shelf in shelves for one in _of(shelf)]
         stored = sum(size for shelf in shelves for size in shelf.stored().values())
     if as_json:
-        print_json({"store": place.objects.place, "stored_bytes": stored, "snapshots": [*map(_plain, found)]})
+        print_json({"store": place.store.place, "stored_bytes": stored, "snapshots": [*map(_plain, found)]})
     else:
         columns = (
             "token",
@@ -128,7 +123,7 @@ def list_snapshots(
             Column("size", 2),
             _PROBLEM,
         )
-        title = f"snapshots of {place.job} in {place.objects.place}: {decimal(stored)} stored"
+        title = f"snapshots of {place.job} in {place.store.place}: {decimal(stored)} stored"
         out.table(table(title, columns, map(_row, found)))
     return 1 if any(one.problem for one in found) else 0
 
@@ -158,13 +153,11 @@ def verify_snapshots(
     with err.status("listing snapshots"):
         found = [one for shelf in place.shelves() for one in _of(shelf) if token in (None, one.token)]
     if token is not None and not found:
-        raise UsageError(
-            f"there is no snapshot of {token} in {place.objects.place}; see 'cutwater snapshots list'"
-        )
+        raise UsageError(f"there is no snapshot of {token} in {place.store.place}; see 'cutwater snapshots list'")
     _read_all(found, quiet=as_json)
     damaged = [one for one in found if one.problem]
     if as_json:
-        print_json({"store": place.objects.place, "snapshots": [*map(_plain, found)]})
+        print_json({"store": place.store.place, "snapshots": [*map(_plain, found)]})
     else:
         for one in damaged:
             say(f"damaged: {one.token} ({one.shelf.names.share}): {one.problem}")
@@ -190,6 +183,8 @@ def prune_snapshots(
     What is kept says CUTWATER_SNAPSHOT_KEEP_LAST, …_HOURS and …_DAYS. Files go once no manifest has named them for
     CUTWATER_SNAPSHOT_GRACE_MS, which must be the same for all that write there. The newest snapshot always stays,
     and where brokers are named (CUTWATER_BOOTSTRAP_SERVERS, or a stack) what a claimed generation starts from.
+    With CUTWATER_SNAPSHOT_KEY a manifest that is not signed by it counts as one that cannot be read; it is
+    dropped only where one beside it is signed.
 
     Exit 1: a manifest cannot be read; then no file is deleted. 2: no store is named. 4: the store does not answer.
 
@@ -204,9 +199,7 @@ def prune_snapshots(
         ]
     if as_json:
         shares = [{**asdict(shelf.names), **asdict(one)} for shelf, one in done]
-        print_json(
-            {"store": place.objects.place, "dry_run": dry_run, "policy": policy._asdict(), "shares": shares}
-        )
+        print_json({"store": place.store.place, "dry_run": dry_run, "policy": policy._asdict(), "shares": shares})
     else:
         columns = (
             *("generation", Column("share", 1), Column("no longer kept", below=True)),
@@ -252,14 +245,19 @@ def create_snapshot(
             f"the rehydrator at {place.api_url} took a snapshot of {token}, and does not say where it lies: it is "
             "of an earlier version than this command. Upgrade the rehydrator, or see 'cutwater snapshots list'"
         )
-    shelf = place.shelf(Names(place.job, str(token.generation), str(share)))
+    shelf = place.store.shelf(Names(place.job, str(token.generation), str(share)))
     with err.status(f"waiting for the snapshot of {token}"):
         _wait(shelf, token, wait)
-    found = _Found(shelf, token.sequence, shelf.manifest(token.sequence))
+    found = _found(shelf, token.sequence)
+    if found.problem:
+        raise UsageError(
+            f"the snapshot of {token} is in {place.store.place}, and cannot be used: {found.problem}. Has the "
+            "rehydrator the CUTWATER_SNAPSHOT_KEY of this command?"
+        )
     if as_json:
         print_json(found.as_object())
     else:
-        out.print(f"{token}: in {place.objects.place}")
+        out.print(f"{token}: in {place.store.place}")
 
 
 def _wait(shelf: Shelf, token: Token, wait_s: float) -> None:
@@ -283,7 +281,7 @@ def _place(job_file: Path | None, store: str | None, data_dir: Path | None, api_
         job, url, place = stack.job, api_url or stack.api_url, store or stack.snapshots or place
     if not place:
         raise UsageError("no store of snapshots is named: set CUTWATER_SNAPSHOTS, or give --store")
-    return _Place(job, objects_at(place, settings), settings, url, cluster_for(settings, None))
+    return _Place(job, shelves_at(place, settings), settings, url, cluster_for(settings, None))
 
 
 def _policy(settings: Settings) -> Policy:
@@ -291,11 +289,14 @@ def _policy(settings: Settings) -> Policy:
 
 
 def _of(shelf: Shelf) -> Iterator[_Found]:
-    for sequence in shelf.sequences():
-        try:
-            yield _Found(shelf, sequence, shelf.manifest(sequence))
-        except Unusable as why:
-            yield _Found(shelf, sequence, None, str(why))
+    return (_found(shelf, one) for one in shelf.sequences())
+
+
+def _found(shelf: Shelf, sequence: int) -> _Found:
+    try:
+        return _Found(shelf, sequence, shelf.manifest(sequence))
+    except Unusable as why:
+        return _Found(shelf, sequence, None, str(why))
 
 
 def _read_all(found: Iterable[_Found], quiet: bool) -> None:

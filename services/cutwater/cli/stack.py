@@ -16,12 +16,12 @@ import typer
 from cutwater.adapters import streams
 from cutwater.adapters.api_client import straight
 from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.process import keep_private
+from cutwater.adapters.process import keep_private, now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.watching import limits_of
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.output import err, handled, iso, milestone_json, out, print_json, say, table
-from cutwater.cli.standing import show, standing
+from cutwater.cli.standing import repeated_failures, show, standing
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.records import Milestone
 from cutwater.core.rejection import skew_warning
@@ -164,13 +164,18 @@ def _show_program(stack: RunningStack) -> None:
 def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: WideOption = False) -> int:
     """Show what runs, how far each part is, and the alerts that are on.
 
-    Exit 1: an alert is on; docs/OPERATING.md says what each means. 4: the brokers do not answer.
+    Exit 1: an alert is on; docs/OPERATING.md says what each means. 2: no stack runs; if an error has ended the
+    last one, it is shown. 4: the brokers do not answer.
 
     Examples:  cutwater status  ·  cutwater status --json
     """
     settings = settings_for(data_dir)
     stack = running.require(settings.data_dir)
-    newest = streams.milestones(stack.cluster, stack.job, limit=1)
+    try:
+        newest = streams.milestones(stack.cluster, stack.job, limit=1)
+    except UnavailableError as error:  # the broker may be what fails
+        failing = (one.text for one in repeated_failures(stack, now_ms()))
+        raise UnavailableError("\n".join([str(error), *failing])) from None
     if newest:  # the file says what the stack began with
         stack = stack.of(str(newest[-1][0].generation))
     view = _view(stack, settings)

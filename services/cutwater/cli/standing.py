@@ -1,4 +1,7 @@
-"""How far a job's parts are, and its alerts: read off the topics, so it works without the watch too."""
+"""How far a job's parts are, and its alerts: read off the topics, so it works without the watch too.
+
+What fails again and again stands on no topic: the stack's own file says it.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.watching import SourceEnds
 from cutwater.cli.output import out, table
-from cutwater.core.alerts import on, plain
+from cutwater.core.alerts import REPEATED_FAILURE, TEXT_MAX, Alert, on, plain
 from cutwater.core.generations import Generation, Token
+from cutwater.core.moments import iso
 from cutwater.core.parts import parts
 from cutwater.core.text_tables import Styled
 from cutwater.core.watched import drift
@@ -42,8 +46,30 @@ def standing(stack: RunningStack, settings: Settings, view: dict[str, object]) -
         "parts": parts(state, limits, now),
         "drift": asdict(drift(state)),
         "open_transactions": [one._asdict() for one in open_],
-        "alerts": [plain(one) for one in on(state.alerts)],
+        "alerts": [plain(one) for one in (*on(state.alerts), *repeated_failures(stack, now))],
     }
+
+
+def repeated_failures(stack: RunningStack, now_ms: int) -> list[Alert]:
+    """An alert for each process of the stack that ends again and again in one way."""
+    return [
+        Alert(
+            stack.job,
+            Generation.parse(stack.generation),
+            REPEATED_FAILURE,
+            name,
+            "up",
+            one.since_ms,
+            None,
+            0,
+            one.times,
+            f"{name} has ended {one.times} times in the same way, the last time at {iso(one.last_ms)}, with exit "
+            f"code {one.exit_code}: {one.said or '(it said nothing)'}. It is started again, which does not mend "
+            f"it: do what this says, or read its log: {stack.logs.get(name, stack.data_dir)}"[:TEXT_MAX],
+        )
+        for name, one in stack.failures.items()
+        if one.repeats(now_ms)
+    ]
 
 
 def show(found: dict[str, Any]) -> None:

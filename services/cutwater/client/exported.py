@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
+from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -51,20 +51,30 @@ def exported(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
             )
             require_success(answer)
             ahead = stack.enter_context(closing(Ahead(answer.iter_bytes())))
-            lines = map(json.loads, _lines(ahead))
+            lines = _objects(ahead)
             head = next(lines)
             held = head["partitions"], head.get("selection"), head.get("replica", False)
             found = Exported(head["milestone"], *held, _rows(url, lines), ahead.begin)
         yield found
 
 
-def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _objects(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Those of all lines. Raises ValueError for a line that is none."""
     rest = b""
     for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from whole
+        whole, _, rest = (rest + chunk).rpartition(b"\n")
+        if whole:
+            yield from _parsed(whole)
     if rest:
-        yield rest
+        yield from _parsed(rest)
+
+
+def _parsed(lines: bytes) -> list[dict[str, Any]]:
+    """All at once: the parser takes longer to begin than for a line."""
+    found: list[dict[str, Any]] = json.loads(b"[%b]" % lines.replace(b"\n", b","))
+    if len(found) != lines.count(b"\n") + 1:
+        raise ValueError("a line is not one object")
+    return found
 
 
 def _rows(url: str, lines: Iterator[dict[str, Any]]) -> Iterator[tuple[Window, bytes]]:
@@ -76,7 +86,7 @@ def _rows(url: str, lines: Iterator[dict[str, Any]]) -> Iterator[tuple[Window, b
                     return
                 break
             window = Window(line["key"], line["window_start_ms"], line["window_end_ms"])
-            yield window, base64.b64decode(line["value"])
+            yield window, a2b_base64(line["value"])
             rows += 1
     raise UnavailableError(f"{url}: the answer ends after {rows} rows, before its end")
 

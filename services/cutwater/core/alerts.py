@@ -24,6 +24,9 @@ LATE = "late-events"
 KINDS = (STUCK_EPOCH, SILENT, GROWING_DRIFT, DIVERGENCE, FENCED_WRITER, DEAD_LETTERS, SKEW, LATE)
 """The words of the field `kind`; docs/OPERATING.md says what each means and who acts."""
 
+REPEATED_FAILURE = "repeated-failure"
+"""On no topic: of a local stack, by `cutwater status`. Its part is the name of a process."""
+
 DRIVER = "driver"
 SIGNAL = "commit-signal"
 PUBLISHER = "publisher"

@@ -238,35 +238,11 @@ def _commit(state: SignalState, position: int, now_ms: int, hash_of: Hash) -> tu
     prepared = state.prepared
     if prepared is None:
         raise ProtocolError(f"job {state.job}: nothing is prepared, so nothing can be committed")
-    barrier = prepared.barrier
     milestone = Milestone(
-        job=barrier.job,
-        generation=barrier.generation,
-        attempt=barrier.attempt,
-        epoch=barrier.epoch,
+        **vars(prepared.barrier),
         sequence=state.last.sequence + 1 if state.last else FIRST_SEQUENCE,
         parent_hash=state.last_hash,
         barriers_position=position,
-        source_cut=barrier.source_cut,
-        changelog_cut=barrier.changelog_cut,
-        watermark_ms=barrier.watermark_ms,
-        horizon_ms=barrier.horizon_ms,
-        rows=barrier.rows,
-        digest=barrier.digest,
-        events=barrier.events,
-        rejected=barrier.rejected,
-        no_value=barrier.no_value,
-        late=barrier.late,
-        skew_ms=barrier.skew_ms,
-        schema_fingerprint=barrier.schema_fingerprint,
-        epoch_started_ms=barrier.epoch_started_ms,
-        written_ms=barrier.written_ms,
         committed_ms=now_ms,
-        tombstones=barrier.tombstones,
-        collected=barrier.collected,
-        partition_rows=barrier.partition_rows,
-        partition_digests=barrier.partition_digests,
-        origin_cut=barrier.origin_cut,
-        evidence=barrier.evidence,
     )
     return replace(state, last=milestone, last_hash=hash_of(milestone), prepared=None), milestone

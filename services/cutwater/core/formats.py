@@ -13,6 +13,8 @@ from typing import Any
 
 AVRO, CONFLUENT, JSON = "avro", "confluent", "json"
 FORMATS = (AVRO, CONFLUENT, JSON)
+SINGLE_OBJECT_MARKER = b"\xc3\x01"
+SINGLE_OBJECT_HEADER_BYTES = 10
 CONFLUENT_MARKER = b"\0"
 CONFLUENT_HEADER_BYTES = 5
 JSON_SCHEMA = (
@@ -21,6 +23,9 @@ JSON_SCHEMA = (
 )
 """Why a record that is framed so is no event, whatever the job's format."""
 OTHER_FORMAT = "is written as '{}', and source.format is '{}'"
+NOT_FRAMED = "is not framed as {}"
+NO_SUCH_SCHEMA = "is framed by a schema that the job does not know"
+DAMAGED = "is damaged, cut short, has bytes behind its end, or no reader's schema fits"
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,21 @@ def confluent_header(schema_id: int) -> bytes:
 def is_confluent(value: bytes) -> bool:
     """Is a record framed so? Nothing else that Cutwater writes begins with a zero byte."""
     return value[:1] == CONFLUENT_MARKER and len(value) >= CONFLUENT_HEADER_BYTES
+
+
+def framed(kind: str, value: bytes) -> bool:
+    """Does a record begin as those of a format do?"""
+    if kind == AVRO:
+        return value.startswith(SINGLE_OBJECT_MARKER) and len(value) >= SINGLE_OBJECT_HEADER_BYTES
+    return is_confluent(value) if kind == CONFLUENT else value[:1] == b"{"
+
+
+def foreign(kind: str, value: bytes) -> str | None:
+    """Of a record that is no event of a format: which other one it is written in, as a rule that it breaks."""
+    if is_confluent(value) and value[CONFLUENT_HEADER_BYTES:][:1] == b"{" and value.endswith(b"}"):
+        return JSON_SCHEMA
+    others = (one for one in FORMATS if one != kind and framed(one, value))
+    return next((OTHER_FORMAT.format(one, kind) for one in others), None)
 
 
 def confluent_numbers(values: Iterable[bytes | None]) -> set[int]:

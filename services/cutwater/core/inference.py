@@ -11,18 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from cutwater.core.moments import parsed
+from cutwater.core.jsonrecords import iso_micros, tokens
+from cutwater.core.rejection import Flaw
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _TIME_WORDS = re.compile(r"(^|_)(at|ts|time|timestamp|date|datetime|when|created|updated|occurred)($|_)")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_ISO = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2})?"
-)
-"""As the driver takes it (docs/EVENTS.md): not `+0000`, nor without seconds."""
 NESTED_SHOWN = 8
 _FINE = re.compile(r"\.[0-9]{4,}")
 LONG_MAX = 2**63 - 1
@@ -137,7 +133,7 @@ def _number(name: str, values: Sequence[Any], seen: set[str], told: bool) -> tup
 
 
 def _text(values: Sequence[str]) -> str:
-    if not all(_ISO.fullmatch(one) and _moment(one) for one in values):
+    if any(iso_micros(one) is None for one in values):
         return "string"
     return "timestamp-micros" if any(_FINE.search(one) for one in values) else "timestamp-millis"
 
@@ -147,27 +143,17 @@ def sounds_like_time(name: str) -> bool:
     return bool(_TIME_WORDS.search(_CAMEL.sub("_", name).lower()))
 
 
-def _moment(text: str) -> datetime | None:
-    try:
-        return parsed(text)
-    except ValueError:
-        return None
-
-
 def time_ms(value: Any, kind: str) -> int | None:
-    """An event's time in ms since 1970: ISO 8601, a moment, or a number in the unit of `kind`; None for others."""
-    moment = _moment(value) if isinstance(value, str) else value
-    if isinstance(moment, datetime):
-        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
-    if isinstance(moment, int) and not isinstance(moment, bool):
-        return moment // 1_000 if kind == "timestamp-micros" else moment
+    """An event's time in ms since 1970: ISO 8601, or a number in the unit of `kind`; None for others."""
+    if isinstance(value, str):
+        micros = iso_micros(value)
+        return None if micros is None else micros // 1_000
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value // 1_000 if kind == "timestamp-micros" else value
     return None
 
 
-def parse_event(value: bytes) -> dict[str, Any] | None:
-    """One event in JSON; None for what is no object in UTF-8."""
-    try:
-        found = json.loads(value.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+def parse_event(value: bytes | None) -> dict[str, Any] | Flaw:
+    """What is in a JSON object, as Python has it, or why the driver takes it for none."""
+    found = tokens(value)
+    return found if isinstance(found, Flaw) or value is None else dict(json.loads(value))

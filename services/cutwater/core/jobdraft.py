@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cutwater.core.proposal import MAX_AHEAD_DEFAULT, Proposal, duration
+from cutwater.core.rejection import MAX_BEHIND_MS
+from cutwater.core.usable import Rejected
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
@@ -27,6 +29,13 @@ class Draft:
     partitions: int
     left_out: Sequence[tuple[str, str]]
     proposal: Proposal
+    rejected: Sequence[Rejected] = ()
+
+
+def told(one: Rejected) -> str:
+    """A flaw of the sample: how often, and which."""
+    field = f"{json.dumps(one.flaw.field)} " if one.flaw.field else ""
+    return f"{one.records:,} as '{one.flaw.reason}': {field}{one.flaw.rule}"
 
 
 def render(draft: Draft) -> str:
@@ -38,6 +47,7 @@ def _head(draft: Draft) -> list[str]:
     lines = [f"# Drafted by 'cutwater init' from {draft.samples:,} records of {draft.topic}: read it before use."]
     if draft.unreadable:
         lines.append(f"# {draft.unreadable:,} further records could not be read in this format.")
+    lines += [f"# Would be rejected, {told(one)}." for one in draft.rejected[:50]]
     lines += [f"# Left out of the schema: {json.dumps(name)}: {why}." for name, why in draft.left_out[:50]]
     return lines
 
@@ -47,7 +57,8 @@ def _body(draft: Draft) -> list[str]:
     format_line = [] if draft.format == "avro" else [f"  format: {draft.format}"]
     if draft.format == "confluent":
         format_line.append("  # registry: URL   # or CUTWATER_REGISTRY_URL")
-    ahead = [] if one.max_ahead_ms == MAX_AHEAD_DEFAULT else [_line("max_ahead", one.max_ahead_ms, "as seen")]
+    bounds = (("max_ahead", one.max_ahead_ms, MAX_AHEAD_DEFAULT), ("max_behind", one.max_behind_ms, MAX_BEHIND_MS))
+    seen = [_line(name, ms, "as seen") for name, ms, default in bounds if ms != default]
     return [
         f"job: {text(draft.job)}",
         "source:",
@@ -62,7 +73,7 @@ def _body(draft: Draft) -> list[str]:
         "# A first run over a backlog reads partitions unevenly in time: it may need more than this.",
         _line("lateness", one.lateness_ms, one.lateness_why),
         _line("retention", one.retention_ms, "how long a window can be read after its end"),
-        *ahead,
+        *seen,
         f"partitions: {draft.partitions}   # of the changelog: as many as the source has",
         "measures:   # docs/JOBFILE.md lists all kinds",
         *(_measure(name, kind, field) for name, (kind, field) in one.measures.items()),

@@ -40,6 +40,12 @@ RULES = {
     "timestamp-micros": f"{_TIME}, in microseconds since 1970",
 }
 """What a field's token must be, by kind."""
+EMPTY = "the record is empty"
+NOT_UTF8 = "the record is not UTF-8"
+NO_OBJECT = "the record is no JSON object"
+SOMETHING_BEHIND = "something stands behind the object"
+HALF_PAIR = "an escape is half of a surrogate pair"
+MISSING = "is missing or null, and has no default"
 _KINDS = DIRECT | {"string", "bytes"}
 _OTHER_TYPE = frozenset({"date", "time-millis", "time-micros", "duration", "local-timestamp-millis"})
 _OTHERS = _OTHER_TYPE | {"local-timestamp-micros"}

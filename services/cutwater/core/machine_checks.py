@@ -75,6 +75,22 @@ def check_machine(machine: Machine, need: Need) -> Iterator[Finding]:
         )
 
 
+def check_spark(master: str, authenticates: bool, lacks_secret: bool) -> Iterator[Finding]:
+    """Does a cluster of Spark's let in only whom it knows? Nothing to say of a local driver."""
+    if master.startswith("local"):
+        return
+    if lacks_secret:
+        yield error("Spark", f"no secret for {master}", "set CUTWATER_SPARK_SECRET; docs/SECURITY.md")
+    elif not authenticates:
+        yield warning(
+            "Spark",
+            f"CUTWATER_SPARK_AUTHENTICATE is false for {master}",
+            "whoever reaches driver or executors can run programs there, unless spark-defaults.conf sees to it",
+        )
+    else:
+        yield ok("Spark", f"{master} is asked with authentication and encryption")
+
+
 def _python(machine: Machine) -> Finding:
     said = ".".join(map(str, machine.python))
     if PYTHON_FIRST <= machine.python <= PYTHON_LAST:

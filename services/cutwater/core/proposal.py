@@ -11,6 +11,7 @@ from typing import Any
 from cutwater.core.errors import UsageError
 from cutwater.core.inference import sounds_like_time, time_ms
 from cutwater.core.measures import NUMBERS, TIMES
+from cutwater.core.rejection import MAX_BEHIND_MS, NO_DATE_MS, YEARS, as_seconds
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _ROUND = [10 * SECOND, 30 * SECOND, *(n * MINUTE for n in (1, 2, 5, 10, 30)), *(n * HOUR for n in (1, 2, 6, 12))]
@@ -21,6 +22,8 @@ QUANTILE = 0.999
 SAFETY = 2
 RETENTION_MIN = 7 * DAY
 MAX_AHEAD_DEFAULT = DAY
+BOUND_SHARE = 0.99
+"""Bounds on event times hold so much of the sample: one wild time must not move them."""
 _KEYISH = re.compile(r"(^|_)(id|key|code|user|customer|device|account|sensor|host|symbol|airport|country)($|_)")
 _EVENTISH = re.compile(r"(^|_)(event|occurred|scheduled|at|timestamp|ts)($|_)")
 _NOT_EVENTISH = re.compile(r"(^|_)(ingest|ingested|processed|received|updated|modified|inserted|loaded)($|_)")
@@ -51,6 +54,7 @@ class Proposal:
     lateness_why: str
     retention_ms: int
     max_ahead_ms: int
+    max_behind_ms: int
     measures: Mapping[str, tuple[str, str | None]]
     """Name to (measure, field)."""
 
@@ -64,12 +68,19 @@ def propose(
     """
     time_field, time_why = _event_time(rows, kinds, event_time)
     key_field, key_why = _key(rows, kinds, key)
-    times = [time_ms(row.event.get(time_field), kinds[time_field]) for row in rows]
-    window, window_why = _window(rows, key_field, times)
-    lateness, lateness_why = _lateness(rows, times)
-    ahead = max(
-        (at - row.timestamp_ms for row, at in _timed(rows, times) if row.timestamp_ms is not None), default=0
-    )
+    timed = _timed(rows, time_field, kinds[time_field])
+    if not timed:
+        raise UsageError(
+            f"no sample has an event time in '{time_field}' that can be taken: it is missing, outside the years "
+            "200 to 9799, or in seconds where the schema says milliseconds; name another field with --event-time, "
+            "or have the producers write the unit that the schema says"
+        )
+    written = [(row.timestamp_ms, at) for row, at in timed if row.timestamp_ms is not None]
+    ahead = _bound([at - when for when, at in written], MAX_AHEAD_DEFAULT)
+    behind = _bound([when - at for when, at in written if when < NO_DATE_MS], MAX_BEHIND_MS)
+    timed = [(row, at) for row, at in timed if _within(row, at, ahead, behind)]
+    window, window_why = _window(timed, key_field)
+    lateness, lateness_why = _lateness(timed)
     return Proposal(
         key=key_field,
         key_why=key_why,
@@ -80,7 +91,8 @@ def propose(
         lateness_ms=lateness,
         lateness_why=lateness_why,
         retention_ms=max(RETENTION_MIN, _rounded(2 * (lateness + window))),
-        max_ahead_ms=max(MAX_AHEAD_DEFAULT, _rounded(ahead * SAFETY)),
+        max_ahead_ms=ahead,
+        max_behind_ms=behind,
         measures=_measures(rows, kinds, {key_field, time_field}),
     )
 
@@ -95,13 +107,13 @@ def _event_time(rows: Sequence[Row], kinds: Mapping[str, str], said: str | None)
             f"no field holds a time in milliseconds, microseconds or ISO 8601 "
             f"(fields: {', '.join(kinds) or 'none'}); name one with --event-time, or have the producers write one"
         )
-    best = max(able, key=lambda name: (_time_score(rows, name), -able.index(name)))
+    best = max(able, key=lambda name: (_time_score(rows, name, kinds[name]), -able.index(name)))
     return best, f"present in {_share(rows, best):.0%} of the samples{_beside(able, best)}"
 
 
-def _time_score(rows: Sequence[Row], name: str) -> float:
+def _time_score(rows: Sequence[Row], name: str, kind: str) -> float:
     plain = _snake(name)
-    score = _share(rows, name) * 10 + (2 if sounds_like_time(name) else 0)
+    score = len(_timed(rows, name, kind)) / max(1, len(rows)) * 10 + (2 if sounds_like_time(name) else 0)
     return score + (2 if _EVENTISH.search(plain) else 0) - (5 if _NOT_EVENTISH.search(plain) else 0)
 
 
@@ -149,10 +161,34 @@ def _equals_record_key(rows: Sequence[Row], name: str) -> bool:
     return len(keyed) >= 0.9 * len(rows) > 0 and all(row.key == str(row.event[name]) for row in keyed)
 
 
-def _window(rows: Sequence[Row], key: str, times: Sequence[int | None]) -> tuple[int, str]:
-    known = [at for at in times if at is not None]
+def _timed(rows: Sequence[Row], name: str, kind: str) -> list[tuple[Row, int]]:
+    """The rows with an event time that some bounds let through: none in seconds, none outside of all years."""
+    found = []
+    for row in rows:
+        at = time_ms(row.event.get(name), kind)
+        if at is None or not YEARS[0] <= at * 1_000 <= YEARS[1]:
+            continue
+        written = row.timestamp_ms
+        if written is None or at >= written - MAX_BEHIND_MS or not as_seconds(at, written):
+            found.append((row, at))
+    return found
+
+
+def _bound(distances: Sequence[int], default: int) -> int:
+    """Twice what most of the samples keep, of few all but one; at least the default."""
+    most = sorted(distances)[int((len(distances) - 1) * BOUND_SHARE)] if distances else 0
+    return default if most <= default else _rounded(most * SAFETY)
+
+
+def _within(row: Row, at: int, ahead: int, behind: int) -> bool:
+    written = row.timestamp_ms
+    return written is None or (at <= written + ahead and (written >= NO_DATE_MS or at >= written - behind))
+
+
+def _window(timed: Sequence[tuple[Row, int]], key: str) -> tuple[int, str]:
+    known = [at for _, at in timed]
     spread = max(known) - min(known) if known else 0
-    keys = max(1, _distinct(rows, key))
+    keys = max(1, _distinct([row for row, _ in timed], key))
     if spread <= 0:
         return MINUTE, "the samples span no time: choose what suits you"
     per_ms = len(known) / keys / spread
@@ -162,9 +198,8 @@ def _window(rows: Sequence[Row], key: str, times: Sequence[int | None]) -> tuple
     return HOUR, f"about {per_ms * HOUR:.2g} events of one key in each, by the samples"
 
 
-def _lateness(rows: Sequence[Row], times: Sequence[int | None]) -> tuple[int, str]:
+def _lateness(timed: Sequence[tuple[Row, int]]) -> tuple[int, str]:
     """How far events came behind newer ones: in each partition by offset, in all by record timestamp."""
-    timed = _timed(rows, times)
     by_log = sorted(timed, key=lambda one: (one[0].partition, one[0].offset))
     by_time = sorted(timed, key=lambda one: (one[0].timestamp_ms or 0, one[0].partition, one[0].offset))
     behind = sorted([*_behind(by_log, apart=True), *_behind(by_time, apart=False)])
@@ -185,10 +220,6 @@ def _behind(rows: Sequence[tuple[Row, int]], apart: bool) -> Iterator[int]:
         place = row.partition if apart else 0
         newest[place] = max(at, newest.get(place, at))
         yield newest[place] - at
-
-
-def _timed(rows: Sequence[Row], times: Sequence[int | None]) -> list[tuple[Row, int]]:
-    return [(row, at) for row, at in zip(rows, times, strict=True) if at is not None]
 
 
 def _measures(rows: Sequence[Row], kinds: Mapping[str, str], taken: set[str]) -> dict[str, tuple[str, str | None]]:

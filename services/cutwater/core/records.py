@@ -22,9 +22,9 @@ class Start:
     at_ms: int
 
 
-@dataclass(frozen=True)
-class Barrier:
-    """Epoch N is written: every row is acknowledged by the broker and proved."""
+@dataclass(frozen=True, kw_only=True)
+class WrittenEpoch:
+    """What an epoch has read and written: its barrier says it, and its milestone says the same."""
 
     job: str
     generation: Generation
@@ -62,9 +62,14 @@ class Barrier:
     no_value: int = 0
     """Of the rejected events those without a value: deletions, on a compacted topic."""
 
-    def same_content(self, other: Barrier | Milestone) -> bool:
-        """Do two tellings of one epoch agree on what was read and written?"""
+    def same_content(self, other: WrittenEpoch) -> bool:
+        """Do two records of one epoch agree on what was read and written?"""
         return (self.source_cut, self.rows, self.digest) == (other.source_cut, other.rows, other.digest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Barrier(WrittenEpoch):
+    """Epoch N is written: every row is acknowledged by the broker and proved."""
 
 
 @dataclass(frozen=True)
@@ -89,41 +94,17 @@ class Heartbeat:
     at_ms: int
 
 
-@dataclass(frozen=True)
-class Milestone:
+@dataclass(frozen=True, kw_only=True)
+class Milestone(WrittenEpoch):
     """Epoch N is durable and whole. Immutable; the unit that views show and mirrors carry."""
 
-    job: str
-    generation: Generation
-    attempt: int
-    epoch: int
     sequence: int
     parent_hash: bytes
     barriers_position: int
     """Where commit-signal goes on reading after this milestone: its input position, in the same record."""
-    source_cut: Cut
-    changelog_cut: Cut
-    watermark_ms: int
-    horizon_ms: int
-    rows: int
-    digest: int
-    events: int
-    rejected: int
-    late: int
-    skew_ms: int
-    schema_fingerprint: str
-    epoch_started_ms: int
-    written_ms: int
     committed_ms: int
-    tombstones: int = 0
-    collected: tuple[int, ...] = ()
-    partition_rows: tuple[int, ...] = ()
-    partition_digests: tuple[int, ...] = ()
     rewinds_to: int = 0
     """Of the first milestone of a rollback: the sequence whose state it goes back to; 0 for none."""
-    origin_cut: Cut = NOWHERE
-    evidence: Evidence = ()
-    no_value: int = 0
 
     @property
     def token(self) -> Token:

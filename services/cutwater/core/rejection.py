@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cutwater.core.cuts import TopicPartition
 from cutwater.core.windows import WindowSpec
@@ -40,6 +41,12 @@ REASONS = (
 )
 """Why an event cannot be used: the words of dead letters."""
 
+NO_VALUE_RULE = "the record has no value"
+NULL_RULE = "is null"
+TEXT_RULE = "is not UTF-8"
+YEARS_RULE = "is outside the years 200 to 9799"
+"""Rules that a record or a field breaks, as its dead letter says it."""
+
 MAX_EVENT_BYTES = 512 * 1024
 """The default of the job file's max_event_bytes."""
 
@@ -53,9 +60,23 @@ MAX_BEHIND_MS = 14_600 * 86_400_000
 Records of history pass; a time in seconds where the schema says milliseconds is one of January 1970, and does not.
 """
 
+YEARS = -55_855_785_600_000_000, 247_090_953_600_000_000
+"""The first and the last event time that is taken, the begins of the years 200 and 9800, in microseconds."""
+
 NO_DATE_MS = 10_000_000_000_000
 """A record's timestamp from here on, the year 2286, is none of milliseconds: producers give micro- or nanoseconds.
 Nothing is too far behind it."""
+
+
+class Flaw(NamedTuple):
+    """Why one event cannot be used."""
+
+    reason: str
+    """A word of `REASONS`."""
+    rule: str
+    field: str | None = None
+    """Whose rule it is; None: the record's."""
+
 
 SKEW_SLOTS = 64
 """At most so many newest event times are observed: of more partitions, those of one remainder share a slot."""
@@ -78,11 +99,18 @@ class Seen:
     """Of the rejected events how many for each reason that there was."""
     repeated: int = 0
     """Usable events in JSON that have a name twice, of which the last value counted."""
+    defaulted: int = 0
+    """Usable events in Avro with a symbol that the job's schema does not know: its enum's default counted."""
 
     @property
     def skew_ms(self) -> int:
         """How far apart in time the source partitions are; 0 with fewer than two that had events."""
         return max(self.newest_ms.values()) - min(self.newest_ms.values()) if len(self.newest_ms) > 1 else 0
+
+
+def as_seconds(at_ms: int, written_ms: int) -> bool:
+    """Is an event time one of the record's days, if the number were seconds?"""
+    return abs(at_ms * 1_000 - written_ms) < MAX_BEHIND_MS
 
 
 def may_hold_late(seen: Seen, window: WindowSpec, closed_ms: int) -> bool:

@@ -23,12 +23,14 @@ from typing import Any, NamedTuple
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.sharing import Partitions
+from cutwater.core.signatures import Keys
 
 FORMAT = 1
 FILES_MAX = 100_000
 MANIFEST_BYTES_MAX = 64 << 20
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 SHARE_CHARACTERS_MAX = 64
+UNSIGNED = Keys()
 UPLOAD_SHARE_OF_GRACE = 0.5
 """An upload that takes longer than this part of the grace period is given up: what it names may be gone."""
 
@@ -98,9 +100,12 @@ class Manifest:
     def objects(self) -> frozenset[str]:
         return frozenset(one.object for one in self.files)
 
-    def encode(self) -> bytes:
-        """JSON with a checksum over itself: a manifest is believed whole or not at all."""
-        plain = {
+    def encode(self, keys: Keys = UNSIGNED, folder: str = "") -> bytes:
+        """JSON with a checksum over itself: a manifest is believed whole or not at all.
+
+        `folder`: of its share, which a signature is over, too.
+        """
+        plain: dict[str, Any] = {
             "format": FORMAT,
             "job": self.job,
             "generation": str(self.generation),
@@ -114,11 +119,13 @@ class Manifest:
             "created_ms": self.created_ms,
             "lower_ms": self.lower_ms,
         }
+        if keys:
+            plain["signature"] = keys.sign(folder, _canonical(plain))
         return json.dumps({**plain, "checksum": _checksum(plain)}, indent=1).encode()
 
     @staticmethod
-    def decode(data: bytes) -> Manifest:
-        """Raises Unusable for bytes that no `encode` made, or that a newer version made."""
+    def decode(data: bytes, keys: Keys = UNSIGNED, folder: str = "") -> Manifest:
+        """Raises Unusable for bytes that no `encode` made, or none with these keys, or that of a newer version."""
         try:
             plain = json.loads(data)
         except (ValueError, RecursionError):
@@ -131,6 +138,9 @@ class Manifest:
                 raise Unusable(f"the manifest is of format {told}, and this version reads {FORMAT}")
             if plain.pop("checksum", None) != _checksum(plain):
                 raise Unusable("the manifest's checksum is not that of its content: it is damaged")
+            signature = plain.pop("signature", None)
+            if problem := keys.problem(folder, _canonical(plain), signature):
+                raise Unusable(problem)
             return _manifest(plain)
         except _WRONG as error:
             raise Unusable(f"the manifest says what none can say: {_shown(error)}") from None
@@ -195,7 +205,11 @@ def _require_sound(one: File) -> None:
 
 
 def _checksum(plain: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(_canonical(plain)).hexdigest()
+
+
+def _canonical(plain: Mapping[str, Any]) -> bytes:
+    return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
 
 
 # --- names

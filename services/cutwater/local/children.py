@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cutwater.core.errors import MachineError
+from cutwater.core.printable import printable
 from cutwater.local import guard
 from cutwater.local.restarts import RestartPolicy
 
@@ -26,6 +27,7 @@ POLL_SECONDS = 0.02
 LOG_BYTES_MAX = 16 * 1024 * 1024
 TAIL_BYTES_MAX = 16 * 1024
 LINES_MAX = 1_000
+WORDS_MAX = 500
 REASON = "cutwater "
 """So begins the line by which a service says why it ends; Spark may log on behind it."""
 
@@ -63,8 +65,8 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._guard_pipe: int | None = None
         self._gone = True
-        self._log_begins: int | None = None
-        """Where the log stood at the first start: what is older is of an earlier stack."""
+        self._log_begins = 0
+        """Where the log stood at the newest start: what is older tells how another one ended."""
 
     @property
     def pid(self) -> int | None:
@@ -148,18 +150,23 @@ class Child:
         return self.log_path.with_name(self.log_path.name + ".1")
 
     def log_tail(self, lines: int = 15) -> list[str]:
-        """The last lines that it has logged since its first start here, for error messages."""
+        """The last lines that it has logged since its newest start, for error messages."""
         try:
             with self.log_path.open("rb") as file:
-                file.seek(max(self._log_begins or 0, file.seek(0, os.SEEK_END) - TAIL_BYTES_MAX))
+                file.seek(max(self._log_begins, file.seek(0, os.SEEK_END) - TAIL_BYTES_MAX))
                 return file.read().decode("utf-8", errors="replace").splitlines()[-lines:]
         except OSError:
             return []
 
+    def last_words(self) -> str:
+        """Why its newest start ended, in its own words, else what it logged last: one line, escaped."""
+        found = [line for line in self.log_tail(LINES_MAX) if line.strip()]
+        return printable(_reason(found) or (found or [""])[-1])[:WORDS_MAX]
+
     def describe_end(self, lines: int = 15) -> str:
         """Why it ended, in its own words, the log's place and its last lines, to put below an error message."""
         found = self.log_tail(LINES_MAX)
-        said = next((f"{line}\n" for line in reversed(found) if line.startswith(REASON)), "")
+        said = f"{reason}\n" if (reason := _reason(found)) else ""
         tail = "\n".join(f"  | {line}" for line in found[-lines:]) or "  | (the log is empty)"
         return f"{said}Log of {self.name}: {self.log_path}\n{tail}"
 
@@ -190,7 +197,10 @@ class Child:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         if self.log_path.exists() and self.log_path.stat().st_size > LOG_BYTES_MAX:
             self.log_path.replace(self._older_log)
-            self._log_begins = 0
-        elif self._log_begins is None:
-            self._log_begins = self.log_path.stat().st_size if self.log_path.exists() else 0
+        self._log_begins = self.log_path.stat().st_size if self.log_path.exists() else 0
         return self.log_path.open("ab")
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """The last line by which a service says why it ends; empty without one."""
+    return next((line for line in reversed(lines) if line.startswith(REASON)), "")

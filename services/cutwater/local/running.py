@@ -7,20 +7,25 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.settings import load_settings
-from cutwater.core.errors import MachineError, UnavailableError, UsageError
+from cutwater.core.errors import CutwaterError, MachineError, UnavailableError, UsageError
 from cutwater.core.generations import Generation
+from cutwater.core.moments import iso
+from cutwater.local.restarts import Failure
 
 FILE = "stack.json"
 STOP_SECONDS_MAX = 90.0
 AT_WORK = ("driver", "commit-signal")
 """Each generation has its own."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,10 @@ class RunningStack:
     """Prometheus metrics that are on, by service; of a generation that was started since as `driver-g2-…`."""
     spark_uis: dict[str, str] = field(default_factory=dict)
     """Of generations that were started since, by their ids: each has ports of its own."""
+    failures: dict[str, Failure] = field(default_factory=dict)
+    """By process: how it ended last, where that was no success."""
+    ended: str = ""
+    """When, and by which error; empty while it runs."""
 
     def of(self, generation: str) -> RunningStack:
         """With the promoted generation's log, metrics and Spark UI in the place of those that it has replaced.
@@ -62,6 +71,7 @@ class RunningStack:
             "logs": _live(self.logs, generation),
             "metrics": _live(self.metrics, generation),
             "spark_ui_url": self.spark_uis.get(generation, self.spark_ui_url),
+            "failures": _live(self.failures, generation),
         }
         return replace(self, generation=generation, **own)  # type: ignore[arg-type]
 
@@ -71,6 +81,15 @@ class RunningStack:
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
         temporary.replace(path)
+
+    def leave(self, why: CutwaterError | None, now_ms: int) -> None:
+        """It runs no more. Where an error has ended it, the file goes on to say which, without lines of logs."""
+        with suppress(OSError):  # a full disk may be what has ended it
+            if why is None:
+                (Path(self.data_dir) / FILE).unlink(missing_ok=True)
+            else:
+                text = str(why).partition("\n  | ")[0]
+                replace(self, ready=False, ended=f"{iso(now_ms)}: {text}").write()
 
     @property
     def cluster(self) -> Cluster:
@@ -107,7 +126,7 @@ class RunningStack:
             time.sleep(0.1)
 
 
-def _live(by_service: Mapping[str, str], generation: str) -> dict[str, str]:
+def _live(by_service: Mapping[str, T], generation: str) -> dict[str, T]:
     """What runs for a generation under the names of services, and what runs for later ones under its own."""
     number = Generation.parse(generation).number
     live = dict(by_service)
@@ -125,18 +144,28 @@ def _live(by_service: Mapping[str, str], generation: str) -> dict[str, str]:
 
 def find(data_dir: Path) -> RunningStack | None:
     """The stack that runs on a data folder; None when there is none."""
+    stack = _read(data_dir)
+    return stack if stack and not stack.ended and stack.alive else None
+
+
+def _read(data_dir: Path) -> RunningStack | None:
     try:
-        stack = RunningStack(**json.loads((data_dir / FILE).read_text(encoding="utf-8")))
-    except (OSError, json.JSONDecodeError, TypeError):
+        kept = json.loads((data_dir / FILE).read_text(encoding="utf-8"))
+        failures = {name: Failure(**one) for name, one in kept.pop("failures", {}).items()}
+        return RunningStack(**kept, failures=failures)
+    except (OSError, json.JSONDecodeError, TypeError, AttributeError):
         return None
-    return stack if stack.alive else None
 
 
 def require(data_dir: Path) -> RunningStack:
-    """The stack that runs; raises UsageError that says how to start one."""
+    """The stack that runs; raises UsageError that says how to start one, and what ended the last one."""
     found = find(data_dir)
     if found is None:
-        raise UsageError(f"no stack runs on {data_dir}; start one with 'cutwater up', or set CUTWATER_DATA_DIR")
+        last = _read(data_dir)
+        why = f". An error has ended the last one, at {last.ended}" if last and last.ended else ""
+        raise UsageError(
+            f"no stack runs on {data_dir}; start one with 'cutwater up', or set CUTWATER_DATA_DIR{why}"
+        )
     if not found.ready:
         raise UnavailableError(f"the stack on {data_dir} is starting; try again soon (logs: {data_dir}/logs)")
     return found

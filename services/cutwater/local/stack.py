@@ -26,7 +26,7 @@ from cutwater.adapters.kafka import wait_for_broker
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.returning import returning
 from cutwater.adapters.settings import Settings, environment
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
 from cutwater.core.replication import Replication
@@ -42,7 +42,7 @@ from cutwater.local.java import find_java
 from cutwater.local.parting import Ended
 from cutwater.local.ports import free_ports, require_free
 from cutwater.local.renewing import Renewals
-from cutwater.local.restarts import RestartPolicy
+from cutwater.local.restarts import Failure, RestartPolicy, failed
 from cutwater.local.running import RunningStack
 from cutwater.local.spark_runtime import spark_environment
 from cutwater.local.successors import Successors
@@ -112,6 +112,7 @@ class Stack:
             # Secrets go this way only: arguments and files of a process can be read by others.
             **environment(self.cluster),
             "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
+            "CUTWATER_SNAPSHOT_KEY": settings.snapshot_key.get_secret_value(),
             "CUTWATER_DATA_DIR": str(self._data_dir),
             "CUTWATER_SNAPSHOTS": self._snapshots,
             "CUTWATER_PORT": str(self._api_port),
@@ -127,13 +128,16 @@ class Stack:
         ports = {name: getattr(settings, port) for name, port in _METRICS.items() if name in services}
         self._metrics = {name: self._metrics_url(port) for name, port in ports.items() if port}
         self._spark_uis: dict[str, str] = {}
+        self._failures: dict[str, Failure] = {}
         self._elsewhere = Elsewhere()
         self._successors = Successors(self.cluster, self.job.name, self._candidate, report)
         claims = Claims(self.cluster, self.job, settings.region, now_ms)
         self._renewals = Renewals(
             self.cluster, self.job.name, claims, self._copies, lambda: self._successors.made, report
         )
-        self.supervisor = Supervisor(self._members(), report=report, more=self._successors)
+        self.supervisor = Supervisor(
+            self._members(), report=report, failed=self._note_failure, more=self._successors
+        )
 
     @property
     def api_url(self) -> str:
@@ -164,6 +168,7 @@ class Stack:
             logs={name: str(path) for name, path in self._logs.items()},
             metrics=self._metrics,
             spark_uis=self._spark_uis,
+            failures=self._failures,
             program={name: self._env[name] for name in _FOR_A_PROGRAM} if self.job.attached else {},
         )
 
@@ -220,9 +225,17 @@ class Stack:
             self._at_work("commit-signal", "cutwater.commit_signal", generation),
             self._at_work("driver", "cutwater_spark.driver", generation),
         ]
+        self._tell()
+        return made
+
+    def _note_failure(self, name: str, exit_code: int, said: str) -> None:
+        self._failures[name] = failed(self._failures.get(name), exit_code, said, now_ms())
+        self._tell()
+
+    def _tell(self) -> None:
+        """The others, what has changed since everything answered."""
         if running.find(self._data_dir):
             replace(self.describe(), ready=True).write()
-        return made
 
     def _ports_of(self, role: str, generation: Generation) -> dict[str, str]:
         """Of a process beside the one that has the ports of the settings until it ends."""
@@ -333,10 +346,12 @@ def api_answers(url: str) -> bool:
 def started(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None]:
     """A started stack with its file, so that others find it from the first moment on; None when `stop` was set.
 
+    Where an error ends it, the file goes on to say so.
+
     Raises a CutwaterError, with every child ended, when one fails to start.
     """
-    described = stack.describe()
-    described.write()
+    stack.describe().write()
+    why: CutwaterError | None = None
     try:
         stack.prepare()
         with stack.supervisor as supervisor:
@@ -346,9 +361,12 @@ def started(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None
                 yield ready
             else:
                 yield None
+    except CutwaterError as error:
+        why = error
+        raise
     finally:
         stack.close()
-        (Path(described.data_dir) / running.FILE).unlink(missing_ok=True)
+        stack.describe().leave(why, now_ms())
 
 
 def run_stack(stack: Stack, stop: threading.Event, report: Callable[[RunningStack], None]) -> None:

@@ -48,7 +48,8 @@ class Supervised:
 class Supervisor:
     """Owns its children: leaving the `with` block ends all of them, whatever happened inside.
 
-    `report` receives one line for a person about each restart. `clock` gives seconds that never go back.
+    `report` receives one line for a person about each restart. `failed` is told each end that is no success: the
+    child's name, its exit code and its last words. `clock` gives seconds that never go back.
     `more` is asked at each look for members that are to be started then.
     """
 
@@ -57,12 +58,14 @@ class Supervisor:
         members: Sequence[Supervised],
         *,
         report: Callable[[str], None] = lambda line: None,
+        failed: Callable[[str, int, str], None] = lambda _name, _exit_code, _said: None,
         clock: Callable[[], float] = time.monotonic,
         more: Callable[[], Sequence[Supervised]] = tuple,
     ) -> None:
         self._members = list(members)
         self._more = more
         self._report = report
+        self._failed = failed
         self._clock = clock
 
     @property
@@ -163,6 +166,8 @@ class Supervisor:
             return
         # Not only its leader: what is left of it could still write while the next one starts.
         child.kill()
+        if exit_code:
+            self._failed(child.name, exit_code, child.last_words())
         decision = decide(child.restart, exit_code, member.restarts, self._clock())
         if isinstance(decision, Finished):
             member.finished = True

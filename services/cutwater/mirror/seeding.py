@@ -21,7 +21,6 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.copying import CopyingWriter
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.identities import Identity
-from cutwater.adapters.objects import Objects
 from cutwater.adapters.streams import newest_milestone
 from cutwater.core.copied_topics import copy_of
 from cutwater.core.errors import ProtocolError, UnavailableError, UsageError
@@ -33,7 +32,7 @@ from cutwater.core.replication import UNREPLICATED, Replication
 from cutwater.core.restore import Entry
 from cutwater.core.shards import ShardMap
 from cutwater.core.sharing import Partitions
-from cutwater.core.snapshots import File, Manifest, Unusable, share_name, shares_of
+from cutwater.core.snapshots import File, Manifest, Unusable, share_name
 from cutwater.core.topic_check import FoundTopic
 from cutwater.mirror.origin import Origin, ensure
 from cutwater.mirror.resync import Standing, given_up, require_apart, standing
@@ -41,6 +40,7 @@ from cutwater.mirror.snapshot_rows import Seed, SnapshotRows
 from cutwater.views.pages import Part
 from cutwater.views.restoring import Restorer, stands_on
 from cutwater.views.shelf import Shelf
+from cutwater.views.shelves import Shelves
 from cutwater.views.store import Store
 from cutwater.views.view import View
 
@@ -115,8 +115,7 @@ class Seeding:
         job: Job,
         region: str,
         topic: str,
-        objects: Objects,
-        grace_ms: int,
+        shelves: Shelves,
         data_dir: Path,
         now_ms: Callable[[], int],
         log: Any,
@@ -135,7 +134,7 @@ class Seeding:
         self._generation = generation
         self._own, self._origin, self._there = own, origin, Origin(origin)
         self._job, self._region, self._topic = job, region, topic
-        self._objects, self._grace_ms = objects, grace_ms
+        self._shelves = shelves
         self._schema = crc64(job.state_schema).hex()
         self._folder = data_dir / "resync" / job.name / str(generation)
         self._now_ms, self._log, self._replication = now_ms, log, replication
@@ -214,10 +213,8 @@ class Seeding:
 
     def _offered(self) -> list[tuple[int, list[Shelf]]]:
         """Of which milestones there are snapshots, the newest first, and on which shelves."""
-        names = (one.name for one in self._objects.listed(f"{self._job.name}/{self._generation}"))
         found: dict[int, list[Shelf]] = {}
-        for share in shares_of(self._job.name, names):
-            shelf = Shelf(self._objects, share, self._grace_ms)
+        for shelf in self._shelves.below(self._job.name, str(self._generation)):
             for sequence in shelf.sequences()[:SNAPSHOTS_MAX]:
                 found.setdefault(sequence, []).append(shelf)
         return sorted(found.items(), reverse=True)[:SNAPSHOTS_MAX]
@@ -253,7 +250,7 @@ class Seeding:
             )
 
     def _none(self, passed_over: dict[int, str]) -> str:
-        place = f"{self._objects.place} (below {self._job.name}/{self._generation})"
+        place = f"{self._shelves.place} (below {self._job.name}/{self._generation})"
         if not passed_over:
             return (
                 f"there is no snapshot of {self._generation} in {place}: name the store of {self._region}'s "
@@ -297,7 +294,7 @@ class Seeding:
                 f"{part.shelf.names.share} is not whole: 'cutwater snapshots verify' names what is damaged"
             )
         raise UnavailableError(
-            f"{self._objects.place}, or the brokers of {self._region}, did not answer. Nothing was deleted: run "
+            f"{self._shelves.place}, or the brokers of {self._region}, did not answer. Nothing was deleted: run "
             "this again"
         )
 

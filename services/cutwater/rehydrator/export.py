@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
+from binascii import b2a_base64
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -72,6 +72,7 @@ def lines(head: Any, rows: Iterator[tuple[Window, bytes]]) -> Iterator[str]:
 
 
 def _line(row: tuple[Window, bytes]) -> str:
-    window, value = row
-    plain = {"key": window.key, "window_start_ms": window.start_ms, "window_end_ms": window.end_ms}
-    return json.dumps({**plain, "value": base64.b64encode(value).decode()}) + "\n"
+    """The key alone can hold what JSON escapes."""
+    (key, start_ms, end_ms), value = row
+    window = f'"key": {json.dumps(key)}, "window_start_ms": {start_ms}, "window_end_ms": {end_ms}'
+    return f'{{{window}, "value": "{b2a_base64(value, newline=False).decode()}"}}\n'

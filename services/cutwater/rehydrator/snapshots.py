@@ -17,7 +17,7 @@ from cutwater.rehydrator.metrics import Metrics
 from cutwater.rehydrator.starting import Starting
 from cutwater.views.checkpoints import Checkpoints
 from cutwater.views.restoring import Restorer, stands_on
-from cutwater.views.shelf import shelf_of
+from cutwater.views.shelves import shelf_of
 from cutwater.views.snapshotting import Plan, Snapshots
 from cutwater.views.store import Store, restoring_folder
 

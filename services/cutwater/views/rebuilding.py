@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from cutwater.adapters import wire
 from cutwater.adapters.avro import crc64
@@ -41,7 +42,8 @@ def known(
     generation: Generation,
     partitions: Partitions | None,
     now_ms: int,
-    tiers: Sequence[Tier] = (),
+    tiers: Sequence[Tier],
+    log: Any,
 ) -> Known:
     """What there is to restore from. Raises UnavailableError when brokers or object store do not answer."""
     changelog = topics.changelog(job.name, generation)
@@ -54,20 +56,25 @@ def known(
         ends={number: high for number, (_, high) in found.items()},
         now_ms=now_ms,
         partitions=partitions,
-        snapshots=[kept for tier in tiers for kept in _snapshots(tier, job, generation, partitions)],
+        snapshots=[kept for tier in tiers for kept in _snapshots(tier, job, generation, partitions, log)],
     )
 
 
-def _snapshots(tier: Tier, job: Job, generation: Generation, partitions: Partitions | None) -> Iterator[Kept]:
+def _snapshots(
+    tier: Tier, job: Job, generation: Generation, partitions: Partitions | None, log: Any
+) -> Iterator[Kept]:
     """The usable ones, by what their manifests say; a restore reads and checks their files."""
     schema = crc64(job.state_schema).hex()
     for sequence in tier.sequences()[:SNAPSHOTS_MAX]:
-        with suppress(Unusable, ProtocolError, UsageError):
+        try:
             manifest = tier.manifest(sequence)
             milestone = wire.decode(manifest.record)
-            theirs = (manifest.job, manifest.generation, manifest.partitions, manifest.schema)
-            if theirs == (job.name, generation, partitions, schema) and isinstance(milestone, Milestone):
-                yield Kept(milestone, len(manifest.files), manifest.size, manifest.lower_ms)
+        except (Unusable, ProtocolError, UsageError) as why:
+            log.warning("snapshot not usable", sequence=sequence, where=tier.name, reason=str(why))
+            continue
+        theirs = (manifest.job, manifest.generation, manifest.partitions, manifest.schema)
+        if theirs == (job.name, generation, partitions, schema) and isinstance(milestone, Milestone):
+            yield Kept(milestone, len(manifest.files), manifest.size, manifest.lower_ms)
 
 
 def _stream(cluster: Cluster, job: Job, generation: Generation) -> list[Entry]:

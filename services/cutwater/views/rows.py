@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from cutwater.adapters.avro import Codec
+from cutwater.adapters.avro import HEADER_BYTES, Codec
+from cutwater.adapters.avrocolumns import by_row, columns
 from cutwater.core.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.job import Job
 from cutwater.core.jsonevents import float_plain
+from cutwater.core.measures import ORDER_FIELDS, Measure
 from cutwater.views.layout import Window
 
 Row = dict[str, Any]
@@ -49,15 +51,31 @@ class Presenter:
         """One measure as a Python value; KeyError for none of the job's. Raises UsageError as `values` does."""
         return self._present[name](self._partials(value))
 
-    def columns(self, values: Iterable[bytes]) -> list[list[Any]]:
-        """The same of many rows, measure by measure: half as fast again as row by row."""
-        partials = list(map(self._partials, values))
-        return [list(map(measure.present, partials)) for measure in self._measures]
+    def columns(self, values: Sequence[bytes]) -> list[list[Any]]:
+        """The same of many rows, measure by measure: in a fifth of the time."""
+        found = columns(self._codec.schema, ORDER_FIELDS, list(map(self._body, values)))
+        if found is None:
+            partials = list(map(self._partials, values))
+            return [list(map(measure.present, partials)) for measure in self._measures]
+        return [_presented(measure, found) for measure in self._measures]
 
     def _partials(self, value: bytes) -> dict[str, Any]:
         if is_confluent(value):  # its schema is the milestone's, which every reader has compared
             return self._codec.decode_body(value, CONFLUENT_HEADER_BYTES)
         return self._codec.decode(value)
+
+    def _body(self, value: bytes) -> bytes:
+        """Behind its header; of a value with another one nothing, which is no record."""
+        if value.startswith(self._codec.header):
+            return value[HEADER_BYTES:]
+        return value[CONFLUENT_HEADER_BYTES:] if is_confluent(value) else b""
+
+
+def _presented(measure: Measure, partials: Mapping[str, list[Any]]) -> list[Any]:
+    own = {one.column: partials[one.column] for one in measure.partials}
+    if measure.plain and None not in own[measure.name]:
+        return own[measure.name]
+    return list(map(measure.present, by_row(own)))
 
 
 def plain(value: Any) -> Any:

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cutwater.adapters.crashing import reach
-from cutwater.adapters.objects import Objects, objects_at
-from cutwater.adapters.settings import Settings
+from cutwater.adapters.objects import Objects
 from cutwater.core.errors import UnavailableError
-from cutwater.core.job import Job
-from cutwater.core.sharing import Partitions
+from cutwater.core.signatures import Keys
 from cutwater.core.snapshots import (
     MANIFEST_BYTES_MAX,
     File,
@@ -28,12 +26,12 @@ from cutwater.core.snapshots import (
     object_name,
     pruning,
     sequence_of,
-    share_name,
     upload_ms_max,
 )
 from cutwater.views.linking import linked
 from cutwater.views.rocks import failure
 
+_STAYS = "; it stays, since CUTWATER_SNAPSHOT_KEY is set and no snapshot beside it is signed by a key of it"
 CHECKS_MAX = 3
 """How often files that have gone are uploaded again before a manifest is given up."""
 
@@ -68,21 +66,15 @@ class _Own(NamedTuple):
     began_s: float
 
 
-def shelf_of(settings: Settings, job: Job, partitions: Partitions | None) -> Shelf:
-    """The shelf of a view, where the settings say; nothing is asked yet. Raises UsageError for what is no URL."""
-    region = settings.region if settings.replica_of else ""
-    names = Names(job.name, str(settings.generation), share_name(partitions, region))
-    return Shelf(objects_at(settings.snapshots, settings), names, settings.snapshot_grace_ms)
-
-
 class Shelf:
     """One thread uploads; any may read."""
 
-    def __init__(self, objects: Objects, names: Names, grace_ms: int) -> None:
+    def __init__(self, objects: Objects, names: Names, grace_ms: int, keys: Keys) -> None:
         self.name = objects.place
         self.names = names
         self._objects = objects
         self._grace_ms = grace_ms
+        self._keys = keys
         self._known: dict[Stored, Manifest] = {}
         self._own: dict[str, _Own] = {}
         """By content, what uploads that came to no manifest have written."""
@@ -160,7 +152,8 @@ class Shelf:
         manifest = replace(taken, files=tuple(files), created_ms=now_ms())
         self._require_young(files, began_s)
         self._require_not_retired(manifest.sequence)
-        if not self._objects.put_new(self.names.manifest(manifest.sequence), manifest.encode()):
+        data = manifest.encode(self._keys, self.names.folder)
+        if not self._objects.put_new(self.names.manifest(manifest.sequence), data):
             manifest = self.manifest_of_another(manifest)
         reach("manifest-written")
         self._own.clear()
@@ -263,11 +256,15 @@ class Shelf:
         """Retire what the retention does not keep, delete what nobody names. Raises CutwaterError.
 
         `drop_unreadable`: manifests that cannot be read are deleted; their files are garbage from the next time.
+        Where there are keys only beside a live one that can be: a wrong key must not cost every snapshot.
         `needed`: milestones whose snapshots stay whatever the retention says.
         """
         live, wrong = self._live()
         retired, wrong_too = self._manifests(self.names.retired, anew=True)
         unreadable = (*wrong, *wrong_too)
+        dropped = [one.partition(": ")[0] for one in unreadable if drop_unreadable and (live or not self._keys)]
+        if drop_unreadable and not dropped:
+            unreadable = tuple(f"{one}{_STAYS}" for one in unreadable)
         files = self._objects.listed(self.names.files)
         plan = pruning(live, retired, files, policy, now_ms, self._grace_ms, needed)
         delete, forget = ([], []) if unreadable else (plan.delete, plan.forget)
@@ -279,7 +276,7 @@ class Shelf:
                 self._objects.delete(one.name)
             for sequence in forget:
                 self._forget(next(two for two in retired if two[1].sequence == sequence))
-            for name in (one.partition(": ")[0] for one in unreadable if drop_unreadable):
+            for name in dropped:
                 self._objects.delete(name)
             self._objects.delete_unfinished(self.names.files, now_ms - self._grace_ms)
         return Pruned(plan.retire, len(delete), sum(one.size for one in delete), len(forget), unreadable)
@@ -292,25 +289,27 @@ class Shelf:
         delete without conditions.
         """
         name = self.names.manifest(planned.sequence)
-        if not self._stands(name, planned):
+        if (data := self._standing(name, planned)) is None:
             return
-        self._objects.put(self.names.retired_manifest(planned.sequence), planned.encode())
+        self._objects.put(self.names.retired_manifest(planned.sequence), data)  # signed by whom it was
         reach("manifest-retired")
-        if self._stands(name, planned):
+        if self._standing(name, planned) is not None:
             self._objects.delete(name)
 
     def _forget(self, planned: tuple[Stored, Manifest]) -> None:
         """Unless another one has it again, since it was listed: the moment is then a later one."""
         at, manifest = planned
-        if at in (one for one, _ in self._listed(self.names.retired)) and self._stands(at.name, manifest):
+        listed = [one for one, _ in self._listed(self.names.retired)]
+        if at in listed and self._standing(at.name, manifest) is not None:
             self._objects.delete(at.name)
 
-    def _stands(self, name: str, planned: Manifest) -> bool:
-        """Is a manifest still what it was when the plan was made?"""
+    def _standing(self, name: str, planned: Manifest) -> bytes | None:
+        """A manifest's bytes, if it is still what it was when the plan was made."""
         try:
-            return self._read(name, planned.sequence) == planned
+            data = self._data(name)
+            return data if self._decoded(name, planned.sequence, data) == planned else None
         except Unusable:
-            return False
+            return None
 
     # --- manifests
 
@@ -339,10 +338,16 @@ class Shelf:
         return [(one, sequence) for one, sequence in found if sequence is not None]
 
     def _read(self, name: str, sequence: int) -> Manifest:
+        return self._decoded(name, sequence, self._data(name))
+
+    def _data(self, name: str) -> bytes:
         data = self._objects.read(name, MANIFEST_BYTES_MAX)
         if data is None:
             raise _Gone(f"{name} is missing")
-        manifest = Manifest.decode(data)
+        return data
+
+    def _decoded(self, name: str, sequence: int, data: bytes) -> Manifest:
+        manifest = Manifest.decode(data, self._keys, self.names.folder)
         if manifest.sequence != sequence:
             raise Unusable(f"{name} is the manifest of sequence {manifest.sequence}: it was moved")
         return manifest

@@ -14,19 +14,18 @@ from typing import Any, NamedTuple
 
 from cutwater.adapters import wire
 from cutwater.adapters.generations import with_partitions
-from cutwater.adapters.objects import Objects, objects_at
-from cutwater.adapters.settings import Settings
 from cutwater.core.errors import ProtocolError, UnavailableError, UsageError
 from cutwater.core.job import Job
 from cutwater.core.records import Milestone
 from cutwater.core.restore import Entry
 from cutwater.core.sharing import Partitions
-from cutwater.core.snapshots import File, Manifest, Unusable, shares_of
+from cutwater.core.snapshots import File, Manifest, Unusable
 from cutwater.core.stored_seeds import covering, evicted, refusal, unfit
 from cutwater.views.pages import Part, Stored
 from cutwater.views.ranges import Stopped
 from cutwater.views.restoring import Restorer
 from cutwater.views.shelf import Shelf
+from cutwater.views.shelves import Shelves
 from cutwater.views.store import Store
 from cutwater.views.view import View
 
@@ -44,17 +43,15 @@ class Taking(NamedTuple):
         return f"{self.manifest.generation}:{self.manifest.sequence} ({self.shelf.names.share})"
 
 
-def store_of(place: str, settings: Settings) -> Objects | None:
-    """The store of snapshots at a place; None where none is named. Raises UsageError for what is no URL."""
-    return objects_at(place, settings) if place else None
-
-
 class StoredSeeds:
     """Those of one parent milestone in a store."""
 
-    def __init__(self, objects: Objects | None, job: Job, parent: Milestone, grace_ms: int, why: str) -> None:
-        """`parent`: as its own region tells it. `why`: what is wrong with its changelog, for a refusal."""
-        self._objects, self._parent, self._grace_ms, self._why = objects, parent, grace_ms, why
+    def __init__(self, shelves: Shelves | None, job: Job, parent: Milestone, why: str) -> None:
+        """`shelves`: None where no store is named. `parent`: as its own region tells it.
+
+        `why`: what is wrong with its changelog, for a refusal.
+        """
+        self._shelves, self._parent, self._why = shelves, parent, why
         self._job = with_partitions(job, len(parent.changelog_cut))
         self._passed_over: dict[str, str] = {}
         """By share, the reason."""
@@ -65,19 +62,17 @@ class StoredSeeds:
         Raises UsageError where there are none, with the reasons; UnavailableError or MachineError where the store
         does not answer.
         """
-        if self._objects is None:
+        if self._shelves is None:
             raise UsageError(refusal(self._parent, self._why, "", {}))
-        prefix = f"{self._parent.job}/{self._parent.generation}"
-        shares = shares_of(self._parent.job, [one.name for one in self._objects.listed(prefix)])
         found = {}
-        for names in shares:
-            shelf = Shelf(self._objects, names, self._grace_ms)
-            if names.share not in self._passed_over and (manifest := self._fitting(shelf)) is not None:
-                found[names.share] = (shelf, manifest)
+        for shelf in self._shelves.below(self._parent.job, str(self._parent.generation)):
+            share = shelf.names.share
+            if share not in self._passed_over and (manifest := self._fitting(shelf)) is not None:
+                found[share] = (shelf, manifest)
         held = {share: manifest.partitions for share, (_, manifest) in found.items()}
         chosen = covering(held, self._job.shards.partitions)
         if not chosen:
-            raise UsageError(refusal(self._parent, self._why, self._objects.place, self._passed_over, held))
+            raise UsageError(refusal(self._parent, self._why, self._shelves.place, self._passed_over, held))
         return tuple(Taking(*found[one.name], one.partitions) for one in chosen)
 
     @contextmanager

@@ -9,6 +9,17 @@ from typing_extensions import TypedDict
 from cutwater.cli.shapes.state import Milestone
 
 
+class Failure(TypedDict):
+    """How a process of the stack has ended, and how often since it ended otherwise. Times in ms since 1970."""
+
+    exit_code: int
+    said: str
+    times: int
+    since_ms: int
+    last_ms: int
+    apart_ms: int
+
+
 class Stack(TypedDict):
     pid: int
     started: float
@@ -32,6 +43,10 @@ class Stack(TypedDict):
     """Addresses of Prometheus metrics that are on, by service."""
     spark_uis: dict[str, str]
     """Of generations that were started since, by their ids."""
+    failures: dict[str, Failure]
+    """By process, as it ended last; of one that has ended with success alone, none."""
+    ended: str
+    """Empty while the stack runs."""
 
 
 class Drift(TypedDict):
@@ -246,6 +261,15 @@ class DraftedMeasure(TypedDict):
     field: str | None
 
 
+class RejectedSample(TypedDict):
+    reason: str
+    rule: str
+    field: str | None
+    count: int
+    example: str | None
+    """The first 200 bytes of such a record; null where they are not to be shown (CUTWATER_SHOW_PAYLOADS)."""
+
+
 class Draft(TypedDict):
     job_file: str
     schema_file: str
@@ -255,6 +279,8 @@ class Draft(TypedDict):
     unreadable: int
     left_out: dict[str, str]
     """By field why it is left out."""
+    rejected: list[RejectedSample]
+    """Of the records what the driver would reject with this job file."""
     key: str
     event_time: str
     window_ms: int
