@@ -4,7 +4,10 @@ Built with warnings as errors, and without a network: no fonts, scripts or inven
 """
 
 import re
-from posixpath import normpath
+from posixpath import dirname, join, normpath
+from typing import Any
+
+from pygments.lexers.special import TextLexer
 
 project = "Cutwater"
 author = "the Cutwater authors"
@@ -12,8 +15,9 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 
 # What Sphinx reads, from the root of the repository.
 root_doc = "docs/index"
+INDEXES = (root_doc, "docs/decisions/index")
 source_suffix = {".md": "markdown"}
-include_patterns = ["*.md", "docs/*.md", "schemas/README.md", "benchmarks/README.md"]
+include_patterns = ["*.md", "docs/*.md", "docs/decisions/*.md", "schemas/README.md", "benchmarks/README.md"]
 exclude_patterns = [".*", "build", "dist", "deploy", "services", "spark", "tests"]
 
 myst_heading_anchors = 4
@@ -37,14 +41,16 @@ _LISTED = re.compile(r"^- \[(?P<title>[^]]*)\]\((?P<path>[^)#]+)\.md\)", re.MULT
 
 
 def _contents(app: object, name: str, text: list[str]) -> None:
-    """The lists of docs/index.md are the site's table of contents; Sphinx warns of a page that is in none."""
-    if name != root_doc:
+    """Make the lists of both index pages the site's table of contents. Sphinx warns of a page that is in none."""
+    if name not in INDEXES:
         return
     for section in text[0].split("\n## ")[1:]:
         caption = section.partition("\n")[0]
-        pages = [f"{one['title']} </{normpath('docs/' + one['path'])}>" for one in _LISTED.finditer(section)]
+        found = [(one["title"], normpath(join(dirname(name), one["path"]))) for one in _LISTED.finditer(section)]
+        pages = [f"{title} </{path}>" for title, path in found]
         text[0] += "\n".join(["\n```{toctree}", f":caption: {caption}", ":hidden:", "", *pages, "```\n"])
 
 
-def setup(app: object) -> None:
-    app.connect("source-read", _contents)  # type: ignore[attr-defined]
+def setup(app: Any) -> None:
+    app.connect("source-read", _contents)
+    app.add_lexer("mermaid", TextLexer)  # shown as text: the script that draws it would come from another host

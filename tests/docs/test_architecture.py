@@ -7,7 +7,13 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
+PAGES_WITH_PATHS = [
+    ROOT / name for name in ("ARCHITECTURE.md", "README.md", "docs/GUARANTEES.md", "docs/LIMITS.md")
+]
+DECISIONS = sorted((ROOT / "docs/decisions").glob("*.md"))
 
 
 def imports(file: Path) -> set[str]:
@@ -34,13 +40,32 @@ def test_core_reads_no_clock_and_no_randomness() -> None:
         assert not imports(file) & {"time", "random", "os", "threading", "logging", "secrets"}, file.name
 
 
-def test_every_test_named_in_the_architecture_exists() -> None:
+@pytest.mark.parametrize("page", [*PAGES_WITH_PATHS, *DECISIONS], ids=lambda page: page.name)
+def test_every_path_on_a_page_exists(page: Path) -> None:
     """A path in backquotes that looks like a file of the project is one."""
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8") + (ROOT / "README.md").read_text(
-        encoding="utf-8"
-    )
-    for path in re.findall(r"`((?:tests|services|spark|deploy|schemas|docs)/[\w/.-]+)`", text):
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:tests|services|spark|native|deploy|schemas|docs)/[\w/.-]+)`", text):
         assert (ROOT / path).exists(), path
+
+
+def test_the_architecture_is_read_in_ten_minutes() -> None:
+    """ARCHITECTURE.md has at most 1,500 words, ten of them explained, two pictures and nine steps."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 1_500
+    assert text.count("```mermaid") == 2
+    words = text.partition("## Ten words")[2].partition("\n## ")[0]
+    assert len(re.findall(r"^\| (?!word )\w+ \|", words, re.MULTILINE)) == 10
+    journey = text.partition("## One event's journey")[2].partition("\n## ")[0]
+    assert re.findall(r"^(\d)\. \*\*", journey, re.MULTILINE) == [str(number) for number in range(1, 10)]
+
+
+def test_every_folder_of_the_code_is_in_the_tree() -> None:
+    """ARCHITECTURE.md names each package of `services/cutwater`, and `spark/cutwater_spark`."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    tree = text.partition("## The tree and its layers")[2].partition("\n## ")[0]
+    named = {path.rpartition("/")[2] for path in re.findall(r"`([\w/]+)`", tree)}
+    packages = {path.parent.name for path in (ROOT / "services/cutwater").glob("*/__init__.py")}
+    assert {*packages, "cutwater_spark"} - named == set()
 
 
 def test_no_file_names_a_package_registry_or_a_machine_path() -> None:

@@ -18,6 +18,8 @@ from cutwater.adapters.avro import crc64
 from cutwater.adapters.cluster import Cluster, Security
 from cutwater.adapters.jobmodels import AttachedModel, JobModel
 from cutwater.cli import reference
+from cutwater.core import topics
+from cutwater.core.generations import Generation
 from cutwater_spark.authentication import PROTECTED
 from pages import EXAMPLES, FRAGMENTS, ROOT, Block, blocks, text_of
 
@@ -37,12 +39,12 @@ SAMPLES = {
     ("README.md", "the ten busiest airport-hours"): "the end of the demonstration; tests/integration/test_demo.py",
     ("docs/TUTORIAL.md", "18,113 rows served, 18,113 expected by DuckDB"): "a line of it",
     ("docs/OPERATING.md", "job.yaml:2: retention: is required"): "output; tests/docs/test_operating.py",
-    ("ARCHITECTURE.md", "producer ─► flights.events"): "a drawing",
     ("docs/SNAPSHOTS.md", "sales/g1-local-00000000/all/manifests"): "names; tests/core/test_snapshots.py",
     ("docs/FORMAT.md", "shard     = xxhash64"): "a formula; tests/core/test_shards.py, and the golden rows",
 }
 """Text that nothing could run, and what stands for it."""
 GOLDEN = json.loads((ROOT / "tests/core/golden/format.json").read_text(encoding="utf-8"))
+FIRST = Generation(1, "local")
 GENERATED = {f"docs/{name}" for name in reference.PAGES}
 
 
@@ -116,6 +118,25 @@ def python(block: Block) -> None:
         inspect.signature(describe).bind(*call.args, **{str(one.arg): one.value for one in call.keywords})
 
 
+def flowchart(block: Block) -> None:
+    """A flowchart of Mermaid: each line is an arrow; topics are those of the demonstration, packages exist."""
+    kind, *arrows = block.lines
+    assert re.fullmatch(r"flowchart (LR|TD)", kind)
+    node = r"\w+(?:\[\(.+\)\]|\[.+\])?"
+    labels: dict[str, str] = {}
+    for arrow in arrows:
+        found = re.fullmatch(rf"({node}) (?:-- [\w ]+ )?--> ({node})", arrow)
+        assert found, arrow
+        for end in found.groups():
+            name, bracket, label = end.partition("[")
+            labels[name] = label.strip("()]") if bracket else labels[name]
+    owned = {one.name for one in topics.owned("flights", FIRST, 1)} | {"flights.events"}
+    assert {one for one in labels.values() if one.startswith("flights.")} <= owned
+    if kind == "flowchart TD":
+        folders = {path.parent.name for path in ROOT.glob("s*/cutwater*/**/__init__.py")}
+        assert {one for label in labels.values() for one in label.partition(":")[0].split(" · ")} <= folders
+
+
 def elsewhere(_block: Block) -> None:
     """Command lines: tests/docs/test_commands.py."""
 
@@ -131,6 +152,7 @@ CHECKS: dict[str, Callable[[Block], None]] = {
     "yaml": yaml_text,
     "properties": properties,
     "python": python,
+    "mermaid": flowchart,
     "sh": elsewhere,
     "indented": elsewhere,
     "{eval-rst}": built,

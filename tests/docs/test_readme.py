@@ -36,9 +36,18 @@ def test_the_two_commands_stand_alone() -> None:
     assert blocks()[:2] == ["make demo", "make test"]
 
 
-def test_the_table_of_commands_is_complete() -> None:
-    """README lists every command of `cutwater`, and no other."""
-    assert set(re.findall(r"^\| `cutwater ([a-z-]+)`", README, re.MULTILINE)) == set(COMMANDS)
+def test_the_table_of_commands_has_five_that_exist() -> None:
+    """README lists five commands of `cutwater`, and links to the page with all."""
+    listed = re.findall(r"^\| `cutwater ([a-z-]+)`", README, re.MULTILINE)
+    assert len(listed) == len(set(listed)) == 5
+    assert set(listed) <= set(COMMANDS)
+    assert "(docs/CLI.md) has all commands" in README
+
+
+def test_the_page_of_commands_is_complete() -> None:
+    """docs/CLI.md, which README links to, lists every command of `cutwater`, and no other."""
+    page = (ROOT / "docs/CLI.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^## cutwater ([a-z-]+)$", page, re.MULTILINE)) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("verb", COMMANDS)

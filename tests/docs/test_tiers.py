@@ -51,13 +51,22 @@ def is_test(node: ast.AST) -> bool:
 
 
 def test_each_invariant_has_a_quick_test() -> None:
-    """Of the tests that ARCHITECTURE.md names for each of them one is quick at least."""
-    rows = re.findall(r"^\| (I\d) \|.*$", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert rows == [f"I{number}" for number in range(1, 9)]
-    for line in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines():
-        if found := re.match(r"\| (I\d) \|", line):
-            files = [ROOT / one for one in re.findall(r"`(tests/[\w/]+\.py)`", line)]
-            assert any(is_test(one) for file in files for one in quick_parts(file)), found[1]
+    """The one test of ARCHITECTURE.md is quick, and is one of those that docs/GUARANTEES.md names."""
+    shown, every = invariants("ARCHITECTURE.md"), invariants("docs/GUARANTEES.md")
+    numbers = [f"I{number}" for number in range(1, 9)]
+    assert list(shown) == list(every) == numbers
+    for number in numbers:
+        (sentence, (file,)), (full_sentence, files) = shown[number], every[number]
+        assert sentence == full_sentence
+        assert file in files, number
+        assert any(is_test(one) for one in quick_parts(ROOT / file)), number
+        assert all((ROOT / one).is_file() for one in files), number
+
+
+def invariants(page: str) -> dict[str, tuple[str, list[str]]]:
+    """The table of invariants on a page: number, sentence and the files of tests."""
+    rows = re.findall(r"^\| (I\d) \| ([^|]+) \| (.*) \|$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return {number: (text, re.findall(r"`(tests/[\w/]+\.py)`", named)) for number, text, named in rows}
 
 
 def test_each_verb_is_called_by_a_quick_test() -> None:
