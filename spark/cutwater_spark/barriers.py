@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from cutwater.adapters import wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TransactionalWriter, make_consumer, read_tail
+from cutwater.adapters.own_log import OwnLog
 from cutwater.core import topics
+from cutwater.core.cuts import TopicPartition
 from cutwater.core.driving import Lock, Past, summarise
 from cutwater.core.errors import FencedError, HeldUpError
 from cutwater.core.generations import Generation
@@ -25,20 +28,32 @@ class BarrierLog:
     """Writes signals of one (job, generation), once `open` has fenced every older driver."""
 
     def __init__(
-        self, cluster: Cluster, job: str, generation: Generation, lock: Lock | None = None, told: Told = _nobody
+        self,
+        cluster: Cluster,
+        job: str,
+        generation: Generation,
+        lock: Lock | None = None,
+        told: Told = _nobody,
+        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         """`told` hears of each signal that is written."""
         self._cluster = cluster
         self._job = job
         self._generation = generation
         self._told = told
+        self._sleep = sleep
         self._writer = TransactionalWriter(cluster, topics.driver_id(job, generation))
         # A transactional producer takes one transaction at a time; epochs and hints come from two threads.
         self._lock = lock or threading.Lock()
 
     def open(self) -> Past:
-        """Fence older drivers, then read what they left: nothing can be added to it any more."""
+        """Fence older drivers, then read what they left: nothing can be added to it any more.
+
+        Raises UnavailableError if a transaction without an end hides a part of it: this driver would take the
+        number of an attempt that has been, and nobody would hear its barriers.
+        """
         self._writer.initialise()
+        OwnLog(self._cluster, [TopicPartition(topics.barriers(self._job), 0)], "the driver", self._sleep).begin()
         return self.read_past()
 
     def write(self, signal: Signal) -> None:

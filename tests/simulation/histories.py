@@ -33,7 +33,7 @@ _FAULTS = (
 )
 LOSING = (CHANGELOG, JOB.topic, *(one(JOB.name) for one in (topics.barriers, topics.milestones)))
 LOSING += (topics.output(JOB.name), topics.published(JOB.name))
-"""The topics that may lose their end."""
+"""The topics that may lose their end, or be deleted and made anew."""
 
 
 def profile_of(random: Random) -> Profile:
@@ -65,6 +65,7 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
         kinds[fault] = random.choice((0.0, 0.0, 0.7, 2.0))
     kinds["roll-back"] = random.choice((0.0, 0.0, 0.0, 0.5))
     kinds["lose-tail"] = random.choice((0.0, 0.0, 0.0, 1.0))
+    kinds["make-anew"] = random.choice((0.0, 0.0, 0.0, 0.3))
     kinds |= climate.weights
     if kinds["stall"]:
         kinds["wake"] = 2 * kinds["stall"]
@@ -89,7 +90,7 @@ def _what(kind: str, random: Random) -> str:
         return kind.partition(":")[2]
     if kind in ("kill", "skew", "unknown"):
         return random.choice(SLOTS)
-    if kind == "lose-tail":
+    if kind in ("lose-tail", "make-anew"):
         return random.choice(LOSING)
     if kind in ("stall", "wake"):
         return random.choice(STALLING)

@@ -95,7 +95,10 @@ class Driver:
 
     def _run(self) -> None:
         self._rows = self.proved_rows(self._cluster, self.changelog, PARTITIONS)
-        barriers = self.barrier_log(self._cluster, JOB.name, self.generation, SimLock(self._process))
+        sleep = self._process.sleep
+        barriers = self.barrier_log(
+            self._cluster, JOB.name, self.generation, SimLock(self._process), sleep=lambda _s: sleep()
+        )
         attempt, past = self.take_over(
             JOB.name,
             self.generation,

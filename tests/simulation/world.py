@@ -360,17 +360,31 @@ class World:
             self.faults["unknown outcome"] += 1
             self.live[slot].lose_next_answer = True
 
+    def _do_make_anew(self, topic: str) -> None:
+        """Somebody deletes a topic, and makes another one of its name."""
+        self.checker.look_at_stream()
+        partitions, settings = self.log.topics[topic], self.log.settings[topic]
+        self.log.delete(topic)
+        self.log.create(topic, len(partitions), settings)
+        self.faults[f"{topic} made anew"] += 1
+        for number in range(len(partitions)):
+            self._lost(topic, number, 1)  # with nothing in it, too, it was another topic
+
     def _do_lose_tail(self, topic: str) -> None:
         """A partition's leader is gone for good, and the next one lacks what was acknowledged last."""
         number = self.luck() % len(self.log.topics[topic])
         end = self.log.topics[topic][number].end
         self.checker.look_at_stream()
         lost = self.log.lose_tail((topic, number), max(0, end - 1 - self.luck() % 4))
+        self.faults[f"lost tail of {topic}"] += lost > 0
+        self._lost(topic, number, lost)
+
+    def _lost(self, topic: str, number: int, lost: int) -> None:
+        """What the world knows of a partition that has lost so many records."""
         if topic == topics.milestones(JOB.name):
             self.checker.stream_lost()
         if topic == JOB.topic:
             del self.events[number][self.log.topics[topic][number].end :]
-        self.faults[f"lost tail of {topic}"] += lost > 0
         if self.checker.truths:
             newest = self.checker.truths[-1].milestone
             cut = newest.source_cut.and_(newest.changelog_cut).as_dict().get(TopicPartition(topic, number), 0)

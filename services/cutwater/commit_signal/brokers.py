@@ -1,4 +1,7 @@
-"""What commit-signal tells of brokers that are away, in the words of a view's status: `core.contact` decides."""
+"""What commit-signal says if the barriers cannot be read: the brokers are away, or a transaction hides the end.
+
+In the words of a view's status; `core.contact` decides whether brokers are away.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.hanging_transaction import HangingTransaction
 from cutwater.adapters.kafka import unanswered
 from cutwater.commit_signal.metrics import Metrics
 from cutwater.core.contact import Contact
@@ -37,6 +41,8 @@ class Brokers:
         self._clock_s = clock_s
         self._contact = Contact(clock_s())
         self._trouble = ""
+        self._hanging = HangingTransaction(cluster, topic, "a driver", clock_s=clock_s)
+        self._hidden = ""
 
     def troubled(self, error: KafkaError) -> None:
         """What a client tells its `error_cb`: the reason, where they turn out to be away."""
@@ -44,6 +50,12 @@ class Brokers:
             self._trouble = error.str()
 
     def heard(self) -> None:
+        """A record has come."""
+        self._hanging.came()
+        self._answered()
+        self._show_hidden()
+
+    def _answered(self) -> None:
         self._trouble = ""
         gone_s = self._contact.heard(self._clock_s())
         if gone_s is not None:
@@ -53,16 +65,29 @@ class Brokers:
     def look(self, consumer: Consumer) -> bool:
         """Nothing has come: ask for the topic, where it is time for that. True if they have just answered.
 
-        Takes a second at most.
+        Takes seconds at most.
         """
         if not self._contact.due(self._clock_s()):
             return False
         error = unanswered(consumer, self._topic, ASK_S)
         if error is None:
-            self.heard()
+            self._answered()
+            self._hanging.look()
+            self._show_hidden()
         elif self._contact.unanswered(self._clock_s()):
             self._tell(self._trouble or error.str())
         return error is None
+
+    def _show_hidden(self) -> None:
+        """A line if something hides the end of the topic, and one if that is over."""
+        if self._hanging.text == self._hidden:
+            return
+        self._hidden = self._hanging.text
+        self._metrics.waiting(bool(self._hidden))
+        if self._hidden:
+            self._log.warning("waiting", reason=self._hidden)
+        else:
+            self._log.info("following", reason="what hid the barriers has ended")
 
     def _tell(self, reason: str) -> None:
         quiet_ms = 1000 * (self._clock_s() - self._contact.heard_s)

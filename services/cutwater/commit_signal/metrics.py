@@ -24,7 +24,8 @@ class Metrics:
         self._attempt = Gauge("attempt", "The driver's attempt that is heard.", **here)
         self._prepared = Gauge("prepared", "1 while an epoch waits for Spark's commit.", **here)
         self._read = Gauge("read_offset", "The next offset of the barriers topic.", **here)
-        self._waiting = Gauge("waiting", "1 while the brokers do not answer: no milestone comes.", **here)
+        hidden = "1 while the barriers cannot be read: brokers do not answer, or a transaction is open."
+        self._waiting = Gauge("waiting", hidden, **here)
         self._asking = Gauge(
             "waiting_for_region", "1 while another region, which may have gone on, does not answer.", **here
         )

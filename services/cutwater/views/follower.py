@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.hanging_transaction import SILENT_S, HangingTransaction
 from cutwater.adapters.kafka import partition_count, wait_for_broker
 from cutwater.core import topics
 from cutwater.core.errors import DiskFullError, DivergenceError, ProtocolError, UnavailableError
@@ -21,7 +22,6 @@ from cutwater.core.sharing import Partitions
 from cutwater.views.applier import CHUNK_ROWS, Applied, Applier
 from cutwater.views.bulk import Bulk
 from cutwater.views.changes import Changes
-from cutwater.views.hanging_transaction import SILENT_S, HangingTransaction
 from cutwater.views.proving import Overtaken
 from cutwater.views.ranges import STALL_S, Ranges, Stopped
 from cutwater.views.store import Store
@@ -95,7 +95,7 @@ class Follower:
         self._stall_s = stall_s
         self._chunk_rows = chunk_rows
         self._stream = stream or OwnStream(job.name)
-        self._hanging = HangingTransaction(cluster, self._stream.topic, silent_s)
+        self._hanging = HangingTransaction(cluster, self._stream.topic, "commit-signal", silent_s)
         self._changelog = topics.changelog(job.name, generation)
         self._overtaken = ""
         self._partitions = partitions

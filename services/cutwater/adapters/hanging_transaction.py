@@ -1,7 +1,7 @@
-"""Does an open transaction hide what is written to a commit stream? Looked for where nothing has come for long.
+"""Does an open transaction hide what is written to a topic? Looked for if nothing has come for long.
 
-A reader of committed records waits in front of a transaction that has no end: to it the stream just stops. That
-is so where the stream's log has lost the end of commit-signal's last transaction, or somebody else writes there.
+A reader of committed records waits in front of a transaction that has no end: to it the topic just stops. That
+is so if the topic's log has lost the end of its writer's last transaction, or if somebody else writes there.
 """
 
 from __future__ import annotations
@@ -16,23 +16,25 @@ from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UnavailableError
 
 SILENT_S = 90.0
-"""An idle job says so each minute: who hears nothing for longer looks."""
+"""The driver of an idle job, and commit-signal, say so each minute: who hears nothing for longer looks."""
 LOOK_S = 15.0
-"""Between two looks. A transaction of commit-signal's is over long before the second one."""
+"""Between two looks. A transaction of theirs is over long before the second one."""
 _PATIENCE_S = 2.0
 
 
 class HangingTransaction:
-    """Of one stream."""
+    """Of one topic with one partition."""
 
     def __init__(
         self,
         cluster: Cluster,
         topic: str,
-        silent_s: float,
+        writer: str,
+        silent_s: float = SILENT_S,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._cluster, self._place = cluster, TopicPartition(topic, 0)
+        """`writer`: who writes there, for the text."""
+        self._cluster, self._place, self._writer = cluster, TopicPartition(topic, 0), writer
         self._silent_s, self._look_s, self._clock_s = silent_s, min(LOOK_S, silent_s), clock_s
         self._next_s = clock_s() + silent_s
         self._ends: Ends | None = None
@@ -63,5 +65,5 @@ class HangingTransaction:
         elif again:
             self.text = (
                 f"{self._place.topic}/0: a transaction is open at offset {seen}, and {written - seen} offsets "
-                f"from there on cannot be read. If commit-signal has none, {how_to_end(self._place, seen)}"
+                f"from there on cannot be read. If {self._writer} has none, {how_to_end(self._place, seen)}"
             )
