@@ -60,8 +60,9 @@ class OwnLog:
         since. Raises UnavailableError where the end of a transaction is lost, which hides what is behind it.
         """
         look = self._witness.look(self._places)
+        # A topic made anew between the two questions of one look has the old identity there, and the new end.
+        self._witness.require(self._seen.evidence, self._seen.cut, f"what {self._who} wrote", look)
         if look.evidence != self._seen.evidence:
-            self._witness.require(self._seen.evidence, self._seen.cut, f"what {self._who} wrote", look)
             self._await_markers()
             last_is_kept()
         self._seen = look
