@@ -106,7 +106,8 @@ class Changelog:
             changelog_cut=Cut.of_topic(self._topic, [ends[number] for number in sorted(ends)]), watermark_ms=0,
             horizon_ms=0, rows=len(written), digest=signed(fold(row_hash(*one) for one in written.items())),
             events=len(written), rejected=0, late=0, skew_ms=0,
-            schema_fingerprint=crc64(self.job.state_schema).hex(), epoch_started_ms=now, written_ms=now,
+            schema_fingerprint=crc64(self.job.state_schema).hex(), definition=self.job.fingerprint,
+            epoch_started_ms=now, written_ms=now,
             committed_ms=now,
         )  # fmt: skip
         self._records.append(wire.encode(milestone))

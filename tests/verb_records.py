@@ -9,6 +9,7 @@ from typing import Any
 from cutwater.adapters import wire
 from cutwater.adapters.failing_over import Found
 from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.pruning import Cut as Cutting
 from cutwater.adapters.replicas import Positions
 from cutwater.adapters.retiring import Earlier
 from cutwater.adapters.settings import Settings
@@ -138,6 +139,10 @@ COMPARED = Compared(NEWEST, (SUM, OTHER_SUM), [Shard(3, (SUM, OTHER_SUM))], [DIF
 EARLIER = [
     Earlier(GENERATION, None, f"flights.changelog.{GENERATION}", Path("/nowhere") / HOSTILE),
     Earlier(OTHER, f"the output has not gone on from it: {HOSTILE}", None, None),
+]
+CUTS = [
+    Cutting("flights.milestones", 12, 1_234_567, f"milestone 5 stays: {HOSTILE}"),
+    Cutting("flights.barriers", 12, 0, "the job rests"),
 ]
 WRITTEN = [
     Written(Path(HOSTILE), Token(GENERATION, 2), frozenset({0, 2}), 1_234_567, 10**9, None, True, (HOSTILE,)),

@@ -29,6 +29,7 @@ from cutwater.cli import (
     prepare,
     produce,
     promotion,
+    prune,
     regions,
     restore,
     retire,
@@ -133,6 +134,11 @@ def pruning(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
     monkeypatch.setattr(retire, "Retiring", lambda *_args: answering(look=records.EARLIER))
 
 
+def pruning_streams(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
+    monkeypatch.setattr(prune, "place_of", lambda *_args: records.PLACE)
+    monkeypatch.setattr(prune, "Pruning", lambda *_args: answering(look=records.CUTS))
+
+
 def going_on(planned: bool) -> Patch:
     again = Again(records.CLAIM, True)
     found = records.FOUND._replace(released=records.RELEASE) if planned else records.FOUND
@@ -228,12 +234,11 @@ def storing() -> Patch:
     )
     place = SimpleNamespace(
         job="flights",
-        objects=SimpleNamespace(place="s3://backups"),
+        store=SimpleNamespace(place="s3://backups", shelf=lambda _names: shelf),
         settings=records.SETTINGS,
         api_url="http://127.0.0.1:1",
         cluster=None,
         shelves=lambda: [shelf],
-        shelf=lambda _names: shelf,
         needed=lambda _shelf: frozenset(),
     )
     answer = {"token": "g1-local-00000000:2", "share": "all"}
@@ -315,6 +320,7 @@ SAMPLES = [
     Sample(["plan", str(JOB_FILE), "--mirror-of", "us"], nothing),
     Sample(["prepare", str(JOB_FILE)], put(prepare, job_topics=answering(prepare=[HOSTILE]))),
     Sample(["produce", "/dev/null"], producing),
+    Sample(["prune", "--dry-run"], pruning_streams),
     Sample(["regions", str(JOB_FILE)], put(regions, replicas_of=records.SAFE)),
     Sample(
         ["release", str(JOB_FILE), "--to", "eu", "--dry-run"],

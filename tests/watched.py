@@ -52,7 +52,7 @@ class SpeakingDriver:
         }
         counts = {"rows": 2, "digest": epoch, "events": 2, "rejected": 0, "late": 0, "skew_ms": 0}
         times = {"watermark_ms": epoch, "horizon_ms": 0, "epoch_started_ms": now - 40, "written_ms": now}
-        self.tell(Barrier(**writer, **cuts, schema_fingerprint="ab", **counts, **times))
+        self.tell(Barrier(**writer, **cuts, schema_fingerprint="ab", definition="cd", **counts, **times))
         self.tell(Committed(name, GENERATION, attempt, epoch, _now()))
         self.epoch += 1
 

@@ -163,7 +163,8 @@ class Log:
             changelog_cut=Cut.of_topic(self.topic, [ends[number] for number in sorted(ends)]),
             watermark_ms=watermark, horizon_ms=horizon_ms(watermark, job.retention_ms),
             rows=len(hashes), digest=signed(fold(digests)), events=len(hashes), rejected=0, late=0, skew_ms=0,
-            schema_fingerprint=crc64(job.state_schema).hex(), epoch_started_ms=now, written_ms=now,
+            schema_fingerprint=crc64(job.state_schema).hex(), definition=job.fingerprint, epoch_started_ms=now,
+            written_ms=now,
             committed_ms=now, partition_rows=tuple(map(len, parts)), partition_digests=tuple(map(signed, digests)),
         ))  # fmt: skip
 

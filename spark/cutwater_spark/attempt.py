@@ -26,8 +26,8 @@ from cutwater.core.collection import Collector
 from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job import Job
-from cutwater.core.origins import FIRST, Origin, claimed, require_same_rows
-from cutwater.core.records import Milestone, Signal
+from cutwater.core.origins import FIRST, Origin, claimed
+from cutwater.core.records import Signal
 from cutwater.core.rejection import Seen
 from cutwater.core.takeover import TakeOver
 from cutwater.core.trail import Account, unrecorded
@@ -124,8 +124,6 @@ class Attempt:
         if (found := partition_count(cluster, topic)) != self._changelog.partitions:
             raise UsageError(f"{topic} has {found} partitions, and the job file says {self._changelog.partitions}")
         with start.step("comparing the job file with the checkpoint"):
-            if parent is not None:
-                self._compare_with(parent)
             self._checkpoint.pin(job.definition)
         # Before fencing: without the registry there would be nothing to write.
         self._state_header = state_header_of(job, self._settings)
@@ -155,13 +153,6 @@ class Attempt:
             # The last thing: starting Spark and reading a state take minutes, and a failover fits in there.
             with start.step("asking the other region again"):
                 self._returning.again(self._generation, self._log)
-
-    def _compare_with(self, parent: Milestone) -> None:
-        """Raises UsageError where the parent's rows say something else. Its checkpoint may have been removed."""
-        settings = self._settings.model_copy(update={"generation": parent.generation})
-        kept = Checkpoint(self._spark, location_of(self._job, settings)).definition()
-        if kept is not None:
-            require_same_rows(self._job, kept, parent)
 
     def run(self, start: StartQuery) -> None:
         """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""

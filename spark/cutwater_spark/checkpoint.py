@@ -13,6 +13,7 @@ from cutwater.adapters.startable import DEFINITION
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan
 from cutwater.core.errors import ProtocolError, UsageError
+from cutwater.core.job import differences
 
 _DECODINGS = "cutwater-decodings"
 _KEPT = re.compile(r"(\d+)(?:-(\d+))?")
@@ -41,21 +42,16 @@ class Checkpoint:
 
         Raises UsageError when they differ: rows of two definitions would mix in one changelog.
         """
-        kept = self.definition()
-        if kept is None:
-            self._keep(self._path(f"{self.location}/{DEFINITION}"), definition)
-        elif kept != definition:
+        path = self._path(f"{self.location}/{DEFINITION}")
+        if not self._files.exists(path):
+            self._keep(path, definition)
+        elif (kept := self._text(path)) != definition:
             raise UsageError(
                 "the job file no longer says what this generation was started with: "
-                f"{_differences(kept, definition)}. Put it back, or start a new job or generation; only lateness, "
+                f"{differences(kept, definition)}. Put it back, or start a new job or generation; only lateness, "
                 "retention, the size of an epoch and which events are usable (max_ahead, max_event_bytes, format "
                 "and schema) may change."
             )
-
-    def definition(self) -> str | None:
-        """The job's definition that is kept beside it; None where no driver has begun here."""
-        path = self._path(f"{self.location}/{DEFINITION}")
-        return self._text(path) if self._files.exists(path) else None
 
     def keep_decoding(self, attempt: int, decoding: str) -> None:
         """Keep how an attempt decodes events from now on; nothing that is kept is ever written over.
@@ -203,12 +199,3 @@ def _offsets(line: str) -> dict[TopicPartition, int] | None:
         for topic, partitions in found.items()
         for partition, offset in partitions.items()
     }
-
-
-def _differences(kept: str, wanted: str) -> str:
-    try:
-        before, after = json.loads(kept), json.loads(wanted)
-    except json.JSONDecodeError:
-        return "the definition beside the checkpoint is damaged"
-    changed = [name for name in after if before.get(name) != after[name]]
-    return "; ".join(f"{name} was {before.get(name)} and is {after[name]}" for name in changed)

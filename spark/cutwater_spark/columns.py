@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from cutwater.core.errors import UsageError
 from cutwater.core.job import Attached, Job
-from cutwater.core.measures import TIMES, FieldType
-from cutwater.core.rejection import MAX_KEY_BYTES
+from cutwater.core.measures import TIMES, FieldType, Measure
+from cutwater.core.rejection import MAX_KEY_BYTES, YEARS
+from cutwater.core.row_room import text_bytes_max
 from cutwater_spark.sql import name, text
 
 _KEYS = ("string", "int", "bigint")
@@ -27,6 +29,9 @@ _TYPES = {
     "timestamp": "timestamp-micros",
 }
 _DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
+_EPOCH = datetime(1970, 1, 1)
+_MOMENTS = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The begin of year 1 and the end of 9999, which is what Python and JSON's readers hold, in microseconds."""
 
 
 def rows(frame: DataFrame, job: Job, query: Attached) -> DataFrame:
@@ -40,35 +45,55 @@ def rows(frame: DataFrame, job: Job, query: Attached) -> DataFrame:
             raise UsageError(f"job {job.name}: column '{measure.name}' is not {measure.output}; {_again({})}")
     if found:
         raise UsageError(f"job {job.name}: {', '.join(found)} are not in the schema; {_again({})}, or drop them")
+    return frame.selectExpr(*row_columns(job, query))
+
+
+def row_columns(job: Job, query: Attached) -> list[str]:
+    """Those columns as SQL: what readers could not take back from the changelog ends the query before."""
     size, key, window = job.window.size_ms, name(query.key), name(query.window)
     long = f"unix_millis({window}.end) - unix_millis({window}.start)"
     wrong_size = f"cutwater: the job file says windows of {size} ms, and the query makes others"
     no_key = f"cutwater: column {query.key} is null, and a row cannot be named: filter such events in the query"
-    return frame.selectExpr(
-        f"if({long} = {size}L, {window}, raise_error({text(wrong_size)})) as __window",
+    start = _dated(f"{window}.start", query.window, YEARS)
+    return [
+        f"if({long} = {size}L and {start} is not null, {window}, raise_error({text(wrong_size)})) as __window",
         f"coalesce({_readable(f'cast({key} as string)', query.key, MAX_KEY_BYTES)}, raise_error({text(no_key)})) "
         "as __key",
-        *(
-            f"{_readable(name(one.name), one.name)} as {name(one.name)}"
-            if one.output == "string"
-            else name(one.name)
-            for one in job.measures
-        ),
-    )
+        *(f"{_value(one, text_bytes_max(job.measures))} as {name(one.name)}" for one in job.measures),
+    ]
 
 
-def _readable(sql: str, column: str, bytes_max: int | None = None) -> str:
-    """A text that readers can take back from the changelog: others end the query before they stand there."""
+def _value(measure: Measure, bytes_max: int) -> str:
+    kind = measure.output
+    if kind == "string":
+        return _readable(name(measure.name), measure.name, bytes_max)
+    if isinstance(kind, dict) and kind["logicalType"] in TIMES:
+        return _dated(name(measure.name), measure.name, _MOMENTS)
+    return name(measure.name)
+
+
+def _readable(sql: str, column: str, bytes_max: int) -> str:
     no_text = (
         f"cutwater: column {column} has a text that is not UTF-8: nobody could read it back; filter such events"
     )
+    long = f"cutwater: column {column} has a text of more than {bytes_max} bytes: filter such events in the query"
     checked = f"if(is_valid_utf8({sql}), {sql}, raise_error({text(no_text)}))"
-    if bytes_max is not None:
-        long = (
-            f"cutwater: column {column} has a key of more than {bytes_max} bytes: filter such events in the query"
-        )
-        checked = f"if(octet_length({sql}) > {bytes_max}, raise_error({text(long)}), {checked})"
+    checked = f"if(octet_length({sql}) > {bytes_max}, raise_error({text(long)}), {checked})"
     return f"case when {sql} is not null then {checked} end"
+
+
+def _dated(sql: str, column: str, moments: tuple[int, int]) -> str:
+    """Spark's own times reach from 290,308 BC to 294,247, and readers' do not."""
+    far = (
+        f"cutwater: column {column} has a time outside the years {_year(moments[0])} to {_year(moments[1] - 1)}: "
+        "nobody could read it back; filter such events in the query"
+    )
+    inside = f"unix_micros({sql}) between {moments[0]}L and {moments[1]}L"
+    return f"case when {sql} is not null then if({inside}, {sql}, raise_error({text(far)})) end"
+
+
+def _year(micros: int) -> int:
+    return (_EPOCH + timedelta(microseconds=micros)).year
 
 
 def require_attachable(frame: DataFrame, query: Attached) -> None:

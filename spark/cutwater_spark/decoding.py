@@ -15,8 +15,9 @@ from cutwater.core import rejection
 from cutwater.core.formats import WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.measures import TIMES
+from cutwater.core.row_room import too_long
 from cutwater.core.sources import Sources
-from cutwater_spark.flaws import FLAW, Flaw, cases, flaw, said
+from cutwater_spark.flaws import FLAW, Flaw, cases, flaw, number_of, said, unit_hint
 from cutwater_spark.formats import EVENT, REASON, REMARK, with_events
 from cutwater_spark.sources import OFFSET, placing
 from cutwater_spark.sql import name, text
@@ -77,7 +78,8 @@ def _of_event(job: Job) -> Iterator[Flaw]:
             yield flaw(no_text, rejection.UNDECODABLE, rejection.TEXT_RULE, field)
         elif kind.name in TIMES:
             outside = f"{value} not between timestamp'{_FIRST_TIME}' and timestamp'{_LAST_TIME}'"
-            yield flaw(f"coalesce({outside}, false)", rejection.UNDECODABLE, rejection.YEARS_RULE, field)
+            rule = f"concat({text(rejection.YEARS_RULE)}, {unit_hint(number_of(value, kind.name), kind.name)})"
+            yield Flaw(f"coalesce({outside}, false)", text(rejection.UNDECODABLE), said(rule, field))
     yield from _too_far(job, time)
     yield from _no_room(job)
     if job.held_ms is not None:
@@ -94,10 +96,9 @@ def _too_far(job: Job, time: str) -> Iterator[Flaw]:
     yield Flaw(
         f"{at} > {written} + {job.max_ahead_ms}L", text(rejection.TOO_FAR_AHEAD), said(ahead, job.time_field)
     )
-    # As if the number were seconds: a time of our days says that it was.
-    seconds = f"abs({at} * 1000L - {written}) < {rejection.MAX_BEHIND_MS}L"
-    hint = f", if({seconds}, ': seconds in a field of milliseconds?', '')"
-    behind = shown % (f"max_behind ({job.max_behind_ms} ms)", "before", hint)
+    kind = "timestamp-micros" if job.time_micros else "timestamp-millis"
+    hint = unit_hint(number_of(time, kind), kind)
+    behind = shown % (f"max_behind ({job.max_behind_ms} ms)", "before", f", {hint}")
     dated = f"{written} < {rejection.NO_DATE_MS}L"
     yield Flaw(
         f"{dated} and {at} < {written} - {job.max_behind_ms}L",
@@ -107,10 +108,12 @@ def _too_far(job: Job, time: str) -> Iterator[Flaw]:
 
 
 def _no_room(job: Job) -> Iterator[Flaw]:
-    """Values beyond what a sum may be given: with them it could overflow, which ends a query for ever."""
+    """What a measure could not hold: a sum would overflow, a row be too large, which ends a query for ever."""
     limits = {measure.limit: measure.name for measure in job.measures if measure.limit}
     for limit, measure in limits.items():
         value = f"{EVENT}.{name(limit.field)}"
         beyond = f"{value} is not null and try_cast({value} as {limit.type}) is null"
         rule = f"is beyond {limit.type}, which is what one event may add to measure '{measure}'"
         yield flaw(beyond, rejection.NO_ROOM, rule, limit.field)
+    for field, (most, rule) in too_long(job).items():
+        yield flaw(f"octet_length({EVENT}.{name(field)}) > {most}", rejection.NO_ROOM, rule, field)

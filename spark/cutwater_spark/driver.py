@@ -29,6 +29,7 @@ from cutwater.adapters.returning import Returning, returning
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.startable import partitions_of
 from cutwater.adapters.trail import account
+from cutwater.adapters.undatable import undatable
 from cutwater.adapters.waiting import await_brokers
 from cutwater.core import topics
 from cutwater.core.decoding import Decoding
@@ -91,7 +92,7 @@ class Driver:
             spark, job, settings, self._log, self._stop, decoding, self._look_at_input, start, asking
         )
         try:
-            with explaining(job.topic, attempt.location):
+            with explaining(job.topic, attempt.location, lambda: undatable(cluster, self._sources.partitions)):
                 attempt.take_over()
                 attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt))
         except LostRecordsError as error:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -19,25 +19,34 @@ _TOO_FAR_AHEAD = ("java.lang.ArithmeticException: long overflow", "KafkaRecordTo
 
 
 @contextmanager
-def explaining(topic: str, checkpoint: str) -> Iterator[None]:
-    """Raise in place of Spark's error the one that says what to do, where it is known."""
+def explaining(topic: str, checkpoint: str, undatable: Callable[[], list[str]] = list) -> Iterator[None]:
+    """Raise in place of Spark's error the one that says what to do, where it is known.
+
+    `undatable`: looks for the records whose timestamps Spark cannot hold.
+    """
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        if found := explained(error, topic, checkpoint):
+        if found := explained(error, topic, checkpoint, undatable):
             raise found from error
         raise
 
 
-def explained(error: BaseException, topic: str, checkpoint: str) -> CutwaterError | None:
+def explained(
+    error: BaseException, topic: str, checkpoint: str, undatable: Callable[[], list[str]] = list
+) -> CutwaterError | None:
     """The error to tell instead; None where Spark's own must do. No restart mends what is found here."""
     text = str(error)
     if all(sign in text for sign in _TOO_FAR_AHEAD):
+        where: list[str] = []
+        with suppress(CutwaterError):
+            where = undatable()
         return UsageError(
-            f"a record of {topic} is dated further ahead than Spark can hold (nanoseconds for milliseconds?): its "
-            "Kafka source ends there, and nothing can leave the record out. Correct the producer, set "
-            f"{TIMESTAMP_AHEAD}={TIMESTAMP_AHEAD_MS_MAX} on topics so that brokers refuse such records, and start "
-            "a job of another name on a topic without them"
+            f"a record of {topic} is dated further ahead than Spark can hold (nanoseconds for milliseconds?)"
+            f"{''.join(f'; it is {one}' for one in where)}: Spark's Kafka source ends there, and nothing leaves "
+            f"the record out. Correct the producer, set {TIMESTAMP_AHEAD}={TIMESTAMP_AHEAD_MS_MAX} on topics so "
+            "that brokers refuse such records, and start a job of another name "
+            "(docs/OPERATING.md#a-record-that-spark-cannot-date)"
         )
     if any(sign in text for sign in _NO_BUCKET):
         return UsageError(

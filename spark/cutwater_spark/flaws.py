@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from cutwater.core.rejection import unit_hints
 from cutwater_spark.sql import text
 
 FLAW = "__flaw"
@@ -29,6 +30,20 @@ def flaw(when: str, reason: str, rule: str, field: str | None = None) -> Flaw:
 def said(rule: str, field: str | None = None) -> str:
     """Struct (field, rule), of a rule that is SQL."""
     return f"named_struct('field', {'cast(null as string)' if field is None else text(field)}, 'rule', {rule})"
+
+
+def number_of(time: str, kind: str) -> str:
+    """A time as the number that it was, in the unit of its logical type."""
+    return f"unix_micros({time})" if kind == "timestamp-micros" else f"unix_millis({time})"
+
+
+def unit_hint(number: str, kind: str) -> str:
+    """As `cutwater.core.rejection.unit_hint` has it, of a number that is SQL."""
+    hints = " ".join(
+        f"when {number} >= {one.first}L and {number} < {one.end}L then {text(one.said)}"
+        for one in unit_hints(kind)
+    )
+    return f"case {hints} else '' end"
 
 
 def cases(flaws: Sequence[Flaw], pick: Callable[[Flaw], str]) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from cutwater.core.alignment import aligned
-from cutwater.core.compatibility import reading
+from cutwater.core.bounding import bounded
+from cutwater.core.compatibility import refusal
 from cutwater.core.formats import DAMAGED, JSON, NO_SUCH_SCHEMA, NOT_FRAMED, WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA
@@ -43,6 +44,14 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
         flaws = jsonformat.flaws(job)
         return _finished(values, raw.columns, jsonformat.VALUES, flaws, jsonformat.REPEATS, explained)
     wide = avrodecimals.wide(job.event_schema)
+    refused = [refusal(one, job.event_schema) for one in known]
+    unread = [
+        flaw(_headed(one), UNDECODABLE, why[:RULE_CHARS_MAX])
+        for one, why in zip(known, refused, strict=True)
+        if why
+    ]
+    # An event of the others is decoded before anything is judged.
+    known = [one for one, why in zip(known, refused, strict=True) if not why]
     unknown = all_unknown((one.schema for one in known), job.event_schema)
     reader = widened(avrodecimals.widened(job.event_schema, wide), unknown)
     named = [replace(one, schema=aligned(one.schema, job.event_schema)) for one in known]
@@ -51,10 +60,11 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
     whole = f"coalesce({_PARSED}.tail = {binary(_TAIL)}, false)"
     flaws = [
         flaw("value is null", NO_VALUE, NO_VALUE_RULE),
-        *_refused(job, known),
+        *unread,
         *(flaw(f"{_PARSED} is null and {when}", UNDECODABLE, rule) for when, rule in foreign(job.format.kind)),
         flaw(framed, UNKNOWN_SCHEMA, NO_SUCH_SCHEMA),
         flaw(f"{_PARSED} is null", UNDECODABLE, NOT_FRAMED.format(job.format.kind)),
+        *_too_deep(named, whole),
         flaw(f"not {whole}", UNDECODABLE, DAMAGED),
     ]
     event = f"{_PARSED}.event"
@@ -80,20 +90,28 @@ def _avro_by_header(reader: dict[str, Any], known: Sequence[WriterSchema]) -> st
     see bytes behind its end. So the event is read inside a record of ours, which ends with bytes of ours.
     """
     options = f"map('mode', 'PERMISSIVE', 'avroSchema', {text(json.dumps(_framed(reader)))})"
-    branches = "".join(
-        f" when {_headed(one)} then "
-        f"from_avro(concat(substring(value, {len(one.header) + 1}), {binary(_TAIL)}), "
-        f"{text(json.dumps(_framed(one.schema)))}, {options})"
-        for one in known
-    )
-    return f"case{branches} end"
+    branches = "".join(f" when {_headed(one)} then {_from_avro(one, options)}" for one in known)
+    # Without any schema it is NULL too, and of this type.
+    none = f" when false then {_from_avro(WriterSchema(b'', reader, ''), options)}"
+    return f"case{branches or none} end"
 
 
-def _refused(job: Job, known: Sequence[WriterSchema]) -> Iterator[Flaw]:
-    """Events of schemas that Avro would read as other values: it would not say so."""
+def _from_avro(one: WriterSchema, options: str) -> str:
+    found, body = bounded(one.schema), f"substring(value, {len(one.header) + 1})"
+    schema, parts = _framed(found.schema), [body, binary(_TAIL)]
+    if found.types:
+        # A field that is always null, which is one byte: there the types are defined that the event names.
+        schema["fields"].insert(0, {"name": "types", "type": ["null", *found.types]})
+        parts.insert(0, binary(b"\0"))
+    return f"from_avro(concat({', '.join(parts)}), {text(json.dumps(schema))}, {options})"
+
+
+def _too_deep(known: Sequence[WriterSchema], whole: str) -> Iterator[Flaw]:
+    """Events of schemas in which a type holds itself are read to some depth."""
     for one in known:
-        if why := reading(one.schema, job.event_schema).otherwise:
-            yield flaw(_headed(one), UNDECODABLE, f"is of schema {one.name}: {'; '.join(why)}"[:RULE_CHARS_MAX])
+        if levels := bounded(one.schema).levels:
+            rule = f"{DAMAGED}; or it has more than {levels:,} levels of a type that holds itself"
+            yield flaw(f"{_headed(one)} and not {whole}", UNDECODABLE, rule)
 
 
 def _headed(one: WriterSchema) -> str:

@@ -26,12 +26,13 @@ from cutwater.core.jsonevents import (
     REJECT,
     RULES,
     SOMETHING_BEHIND,
+    TIMES,
     JsonField,
     json_fields,
 )
 from cutwater.core.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE
 from cutwater_spark import jsonvalues
-from cutwater_spark.flaws import Flaw, flaw
+from cutwater_spark.flaws import Flaw, flaw, said
 from cutwater_spark.framings import foreign
 from cutwater_spark.sql import name, text
 
@@ -128,7 +129,12 @@ def _half_pair() -> str:
 
 def _of_field(field: JsonField) -> Iterator[Flaw]:
     value = f"{VALUES}.{name(field.name)}"
-    yield flaw(f"{_given(field)} and {value} is null", UNDECODABLE, f"is not {RULES[field.kind]}", field.name)
+    unfit, rule = f"{_given(field)} and {value} is null", text(f"is not {RULES[field.kind]}")
+    if field.kind in TIMES:
+        token, parsed = _both(field)
+        raw = f"case when {_DOUBT} then {jsonvalues.as_text(token)} else {parsed} end"
+        rule = jsonvalues.time_rule(raw, rule, field.kind)
+    yield Flaw(unfit, text(UNDECODABLE), said(rule, field.name))
     if not field.nullable:
         yield flaw(f"{value} is null", UNDECODABLE, MISSING, field.name)
 

@@ -6,6 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from cutwater.core.jsonevents import JsonField
+from cutwater.core.rejection import YEARS_RULE
+from cutwater_spark.flaws import unit_hint
 from cutwater_spark.sql import binary, text
 
 _DIGITS = {"timestamp-millis": 15, "timestamp-micros": 18}
@@ -66,6 +68,16 @@ def default(field: JsonField) -> str:
     if field.kind in _OF_EPOCH:
         return f"{_OF_EPOCH[field.kind]}({int(given)}L)"
     return f"cast('{str(given).lower()}' as {_TYPES[field.kind]})"
+
+
+def time_rule(raw: str, otherwise: str, kind: str) -> str:
+    """What is wrong with the token of a time that has no value: a whole number is one of other years."""
+    years = f"concat({text(YEARS_RULE)}, {unit_hint(f'try_cast({raw} as bigint)', kind)})"
+    return f"case when {raw} rlike {text(f'^-?[0-9]++{_END}')} then {years} else {otherwise} end"
+
+
+def as_text(token: str) -> str:
+    return _got(token, "string")
 
 
 def _got(token: str, type_: str) -> str:

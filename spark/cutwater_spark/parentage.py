@@ -39,5 +39,5 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
     if candidate is None:
         raise ProtocolError(f"the claim of {generation} is gone from the candidates topic, and with it its parent")
     parent = parent_of(candidate.claim)
-    require_may_start(cluster, job, parent)
+    require_may_start(cluster, job, parent, settings)
     return replace(parent, origin_cut=origin_cut_at(job.topic, candidate.claim, told_parent(candidate.claim)))

@@ -70,7 +70,8 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
     if checkpoint.startswith(("/", "file:")):
         # The default forks a process for each file operation on a local disk.
         conf["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_MANAGER
-    conf["spark.driver.extraJavaOptions"] = conf["spark.executor.extraJavaOptions"] = _avro_limits(job)
+    limits = avro_limits(job.max_event_bytes)
+    conf["spark.driver.extraJavaOptions"] = conf["spark.executor.extraJavaOptions"] = limits
     if settings.spark_master.startswith("local"):
         conf["spark.driver.extraJavaOptions"] += f" -XX:+UseParallelGC {_COMPILE_LATER}"
         if settings.spark_classes:
@@ -91,13 +92,13 @@ def _archive(path: str) -> str:
     return path
 
 
-def _avro_limits(job: Job) -> str:
+def avro_limits(max_event_bytes: int) -> str:
     """A damaged event of a few bytes may claim a text of 2 GB: Avro would allocate it before it reads.
 
     The same bound holds for what is written, so it is that of rows where `max_event_bytes` is smaller: a list
     keeps events that are too large, and a state the texts of before it was lowered.
     """
-    kinds, most = ("string", "bytes", "collectionItems"), max(job.max_event_bytes, topics.ROW_BYTES_MAX)
+    kinds, most = ("string", "bytes", "collectionItems"), max(max_event_bytes, topics.ROW_BYTES_MAX)
     return " ".join(f"-Dorg.apache.avro.limits.{kind}.maxLength={most}" for kind in kinds)
 
 

@@ -202,8 +202,13 @@ def test_a_pruned_beginning_of_the_stream_is_not_missed(pruned: int) -> None:
     """Epochs without a milestone are no fault where the stream begins later, in either generation."""
     world, _ = second()
     del world.stream[:pruned]
-    found = [(by.generation.number, by.epoch) for _, by in entries(world.shown())]
+    shown = world.shown()
+    found = [(by.generation.number, by.epoch) for _, by in entries(shown)]
     assert sorted(found) == [*((1, epoch) for epoch in range(pruned, 2)), (2, 0), (2, 1), (2, 2)]
+    first = world.stream[0].sequence
+    assert shown.elsewhere == [
+        f"what was listed before milestone {first} is not told: the commit stream begins there now"
+    ]
 
 
 def test_a_generation_that_nobody_knows_is_refused() -> None:

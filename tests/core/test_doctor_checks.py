@@ -187,6 +187,15 @@ def test_timestamps_that_no_broker_refuses_are_warned_of(config: dict[str, str],
     assert only(check_source(JOB, source(**made), None), "timestamps").level is Level.OK
 
 
+def test_a_record_that_spark_cannot_date_is_an_error() -> None:
+    """It is named, beside what the topic's setting says of the next one."""
+    made = source(**dict(topics.events("events", 1).config))
+    told = check_source(JOB, made, None, ["events/3 at offset 7"])
+    _, found = [one for one in told if one.check == "timestamps"]
+    assert found.level is Level.ERROR
+    assert "events/3 at offset 7 is dated" in found.found
+
+
 def test_a_checkpoint_that_retention_overtakes_is_an_error() -> None:
     """A milestone older than half the retention, and events deleted before they were read, are errors."""
     kept = source(**{"retention.ms": str(10 * HOUR)})

@@ -41,7 +41,7 @@ class Driver:
     def __post_init__(self) -> None:
         clearing = SimpleNamespace(collect=self._collect, collected=(8, 9)) if self.buried is not None else None
         self.epochs = Epochs(
-            SimpleNamespace(name=JOB, retention_ms=RETENTION_MS),  # type: ignore[arg-type]
+            SimpleNamespace(name=JOB, retention_ms=RETENTION_MS, fingerprint="definition"),  # type: ignore[arg-type]
             GENERATION,
             ATTEMPT,
             self.past,
@@ -120,7 +120,7 @@ def test_the_steps_of_an_epoch() -> None:
     assert (told.source_cut, told.changelog_cut) == (source_cut(5), PROVED.changelog_cut)
     assert (told.watermark_ms, told.horizon_ms) == (18_000_000, 13_000_000)
     assert (told.epoch_started_ms, told.written_ms) == (1_001, 1_003)
-    assert told.schema_fingerprint == "fingerprint"
+    assert (told.schema_fingerprint, told.definition) == ("fingerprint", "definition")
 
 
 def test_without_anything_to_clear_nothing_is_cleared() -> None:

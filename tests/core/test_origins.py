@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
@@ -13,8 +13,9 @@ from cutwater.core.candidates import Candidate
 from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan
 from cutwater.core.errors import FencedError, UsageError
+from cutwater.core.formats import JSON, EventFormat, RegistryUse
 from cutwater.core.generations import Generation
-from cutwater.core.job import Job
+from cutwater.core.job import Job, Output
 from cutwater.core.measures import LONG, build, value
 from cutwater.core.origins import (
     FIRST,
@@ -24,7 +25,6 @@ from cutwater.core.origins import (
     require_kept,
     require_mergeable,
     require_own_changelog,
-    require_same_rows,
     require_startable,
     require_unreleased,
 )
@@ -34,9 +34,7 @@ from cutwater.core.shards import ShardMap
 from cutwater.core.windows import WindowSpec
 from protocol_samples import GENERATION, JOB, OTHER, barrier, milestone
 
-PARENT = milestone(5)
 SOURCE = "flights.events"
-FINGERPRINT = PARENT.schema_fingerprint
 COUNT = build("n", "count", None, None, HllSketches())
 THIRD = Generation(3, "local", "0badcafe")
 
@@ -59,6 +57,10 @@ def job(*measures: object) -> Job:
         max_events_per_epoch=1,
         shuffle_partitions=1,
     )
+
+
+PARENT = milestone(5, definition=job().fingerprint)
+FINGERPRINT = PARENT.schema_fingerprint
 
 
 def claim(generation: Generation = OTHER, withdrawn: str | None = None) -> Candidate:
@@ -169,18 +171,68 @@ def test_a_generation_goes_on_with_its_parents_measures_and_source() -> None:
         require_startable(replace(job(), topic="others"), FINGERPRINT, PARENT, {SOURCE: 2})
 
 
-def test_a_generation_goes_on_with_its_parents_rows() -> None:
-    """Windows, key and what is summed have no part in the state's schema; partitions are each generation's own."""
-    before = job(COUNT)
-    require_same_rows(before, before.definition, PARENT)
-    require_same_rows(replace(before, shuffle_partitions=before.shuffle_partitions + 1), before.definition, PARENT)
-    for other, word in (
-        (replace(before, window=WindowSpec(7_000, 7_000)), "window_size_ms was .* and is 7000"),
-        (replace(before, key_field="other"), "key was .* and is other"),
-        (replace(before, measures=(*before.measures, replace(COUNT, name="more"))), "measures was"),
-    ):
-        with pytest.raises(UsageError, match=f"{PARENT.generation} was started with: {word}"):
-            require_same_rows(other, before.definition, PARENT)
+OVER_A, OVER_B = (build("n", "count", field, LONG, HllSketches()) for field in ("a", "b"))
+STAYS = {
+    "key_field": ("other", "key was key and is other"),
+    "time_field": ("other", "event_time was at and is other"),
+    "window": (WindowSpec(7_000, 7_000), "window_size_ms was 60000 and is 7000; window_slide_ms was"),
+    "shards": (ShardMap(shards=512), "shards was 1024 and is 512"),
+    "measures": ((OVER_B,), "measures was"),
+}
+"""Another value of each field of a job that a generation has from its parent, and how it is told."""
+MAY_CHANGE = {
+    "event_schema": {"name": "other"},
+    "time_micros": True,
+    "lateness_ms": 7,
+    "retention_ms": 7,
+    "shards": ShardMap(partitions=7),
+    "max_ahead_ms": 7,
+    "max_event_bytes": 7,
+    "max_events_per_epoch": 7,
+    "shuffle_partitions": 7,
+    "output": Output("final", "json", 7),
+    "format": EventFormat(JSON),
+    "changelog_format": "confluent",
+    "registry": RegistryUse(url="http://registry"),
+    "max_behind_ms": 7,
+    "repeated_names": "reject",
+    "lists_retention_ms": 7,
+    "max_jump_ms": 7,
+    "held_ms": 7,
+    "max_bytes": 7,
+}
+"""Another value of each field that may be another one in the next generation."""
+OF_OTHER_JOBS = {"name", "topic", "attached"}
+"""Their topics are others, the source's place in the cut, or nothing starts from a milestone at all."""
+
+
+def test_every_field_of_a_job_stays_or_may_change() -> None:
+    """A new one is decided about. (Of the shards the number stays, and their partitions may change.)"""
+    assert STAYS.keys() | MAY_CHANGE.keys() | OF_OTHER_JOBS == {one.name for one in fields(Job)}
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_what_a_row_says_stays(name: str) -> None:
+    """The state's schema is the same; the milestone alone tells it, and the kept definition where."""
+    before = job(OVER_A)
+    parent = replace(PARENT, definition=before.fingerprint)
+    value, told = STAYS[name]
+    other = replace(before, **{name: value})  # type: ignore[arg-type]
+    assert other.state_schema == before.state_schema
+    require_startable(before, FINGERPRINT, parent, {SOURCE: 2})
+    for kept, why in ((None, "the key, the event time, the window"), (before.definition, told)):
+        with pytest.raises(UsageError, match=f"definition {before.fingerprint}, .* {other.fingerprint}: {why}"):
+            require_startable(other, FINGERPRINT, parent, {SOURCE: 2}, kept)
+
+
+@pytest.mark.parametrize("name", MAY_CHANGE)
+def test_what_is_no_part_of_a_row_may_change(name: str) -> None:
+    """A generation may have it otherwise than its parent, whatever the parent's checkpoint has kept."""
+    before = job()
+    after = replace(before, **{name: MAY_CHANGE[name]})  # type: ignore[arg-type]
+    assert after != before
+    for kept in (None, before.definition):
+        require_startable(after, FINGERPRINT, PARENT, {SOURCE: 2}, kept)
 
 
 def test_a_generation_may_read_copies_of_its_source_too() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.rejection import Seen, first_end_ms, may_hold_late, skew_warning
+from cutwater.core.rejection import UNITS, Seen, first_end_ms, may_hold_late, skew_warning, unit_hint
 from cutwater.core.windows import WindowSpec
 
 SPECS = st.tuples(st.integers(1, 5_000), st.integers(1, 5_000)).map(
@@ -50,3 +50,19 @@ def test_a_skew_is_warned_of_beyond_the_lateness_only() -> None:
     assert "120 minutes of event time apart, more than the lateness of 60" in str(
         skew_warning(7_200_000, 3_600_000)
     )
+
+
+_PER_SECOND = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+
+
+@given(st.integers(315_532_800, 7_258_118_399), st.sampled_from(list(_PER_SECOND)), st.sampled_from(list(UNITS)))
+def test_a_time_of_our_days_in_another_unit_is_told(seconds: int, unit: str, kind: str) -> None:
+    """Each of the four units in each field, by that unit's name; in the field's own there is nothing to tell."""
+    own = UNITS[kind]
+    said = "" if unit == own else f": {unit} in a field of {own}?"
+    assert unit_hint(seconds * _PER_SECOND[unit], kind) == said
+
+
+def test_what_is_no_time_of_our_days_in_any_unit_has_no_hint() -> None:
+    for number in (0, -1, 315_532_799, 10**25, -1_700_000_000):
+        assert unit_hint(number, "timestamp-millis") == ""

@@ -39,7 +39,7 @@ def test_the_table_is_avros_but_for_other_meanings(pair: told.Pair) -> None:
             refused += 1
     if not found.problems:
         assert not refused
-    if found.unfit and not found.otherwise:
+    if found.unfit and not found.refused:
         assert refused
 
 
@@ -54,8 +54,8 @@ def test_what_the_findings_counted_as_other_values_is_told() -> None:
     ):
         for wrap in (lambda one: one, lambda one: ["null", one], lambda one: {"type": "array", "items": one}):
             found = reading(told.record(wrap(writer)), told.record(wrap(reader)))
-            assert len(found.otherwise) == 1, (writer, reader)
-            assert found.otherwise[0].startswith("x")
+            assert len(found.refused) == 1, (writer, reader)
+            assert found.refused[0].startswith("x")
     assert reading(told.record(told.MONEY), told.record(told.decimal(14, 2))).problems == ()
     renamed = {**told.record("int"), "name": "Sale"}
     assert reading(renamed, told.record("int")).problems == ()

@@ -46,6 +46,7 @@ def chain(count: int, written_ms: int = NOW) -> list[Entry]:
             late=0,
             skew_ms=0,
             schema_fingerprint="",
+            definition="",
             epoch_started_ms=0,
             written_ms=written_ms,
             committed_ms=written_ms,

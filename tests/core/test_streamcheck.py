@@ -69,6 +69,7 @@ def changed(stream: Pairs, at: int, **changes: Any) -> Pairs:
         ({"watermark_ms": 0}, "the watermark goes back"),
         ({"horizon_ms": -1}, "the horizon goes back from 0 to -1"),
         ({"schema_fingerprint": "other"}, "the schema changes"),
+        ({"definition": "other"}, "the definition changes"),
         ({"changelog_cut": Cut.of_topic("flights.changelog.g1-local-00000000", [99])}, "partitions are not"),
         ({"rows": 10_000}, "10000 rows, and the changelog grew by 20 records"),
         ({"digest": 1}, "barrier 2 of attempt 2 says something else"),

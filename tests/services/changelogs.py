@@ -242,6 +242,7 @@ class Writing:
             late=0,
             skew_ms=0,
             schema_fingerprint=crc64(self.job.state_schema).hex(),
+            definition=self.job.fingerprint,
             epoch_started_ms=now,
             written_ms=now,
             committed_ms=now,

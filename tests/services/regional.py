@@ -68,6 +68,7 @@ class Driver:
             "late": 0,
             "skew_ms": 0,
             "schema_fingerprint": crc64(self._side.job.state_schema).hex(),
+            "definition": self._side.job.fingerprint,
             "epoch_started_ms": 1,
             "written_ms": now_ms(),
             "partition_rows": (0,) * self._partitions,

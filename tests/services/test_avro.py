@@ -25,6 +25,9 @@ def test_fingerprints_are_crc_64_avro() -> None:
     assert Codec(WINDOW_KEY_SCHEMA).header.hex() == "c301" + GOLDEN["fingerprints"]["window_key"]
     job = load_job(ROOT / "deploy/jobs/flights.yaml")
     assert Codec(job.state_schema).header.hex() == "c301" + GOLDEN["fingerprints"]["flights_state"]
+    assert job.fingerprint == GOLDEN["flights_definition"], (
+        "another definition: no generation goes on with the old"
+    )
 
 
 def crc64_by_specification(canonical: bytes) -> str:
@@ -97,7 +100,7 @@ def test_the_page_of_the_format_shows_the_golden_bytes() -> None:
     unbroken = page.replace("\n", "")
     changelog = GOLDEN["changelog"]
     shown = [*GOLDEN["records"].values(), *GOLDEN["lists"].values(), *GOLDEN["fingerprints"].values()]
-    shown += [GOLDEN["milestone_hash"], GOLDEN["output"]["json_end"]]
+    shown += [GOLDEN["milestone_hash"], GOLDEN["flights_definition"], GOLDEN["output"]["json_end"]]
     shown += [*GOLDEN["confluent"]["values"], *GOLDEN["confluent"]["output"], GOLDEN["confluent"]["output_end"]]
     shown += [*GOLDEN["output"]["avro"], *GOLDEN["output"]["json"]]
     shown += [str(row[name]) for row in changelog["rows"] for name in row if name not in {"key", "value"}]

@@ -66,6 +66,7 @@ class Driver:
             late=0,
             skew_ms=0,
             schema_fingerprint="ab",
+            definition="cd",
             epoch_started_ms=1,
             written_ms=2,
         )

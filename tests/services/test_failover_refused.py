@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from regional import FIRST, Driver, Regions, Side, claim_of
 from cutwater.adapters import streams, wire
 from cutwater.adapters.admin import delete_topics
 from cutwater.adapters.failing_over import Found
+from cutwater.adapters.generations import candidates
 from cutwater.adapters.kafka import TransactionalWriter
 from cutwater.cli.going_on import GoingOn
 from cutwater.core import topics
@@ -180,6 +182,81 @@ def test_what_was_copied_since_the_claim_is_not_told_as_lost(copied: int) -> Non
     assert (told.loss.milestones, told.loss.offsets, told.planned) == (4, 80 - copied, False)
     coming = replace(told, to_come=True)
     assert (coming.loss.milestones, coming.loss.offsets, coming.planned) == (0, 0, True)
+
+
+def test_until_when_windows_are_closed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the dead region sends later for them is late: nobody would look for it on that list."""
+    hour = 3_600_000
+    for watermark_ms, closed in ((0, None), (400 * hour, "1970-01-17T16:00:00Z")):
+        parent = replace(milestone(0), watermark_ms=watermark_ms)
+        claim = Claim("job", FIRST, wire.encode(parent), 1, 0, "", 0, origin="us")
+        newer = replace(parent, sequence=9, watermark_ms=900 * hour)
+        found = Found(cast(Any, None), b"", parent, newer, 5, [], None, "eu")
+        told = GoingOn(cast(Any, SimpleNamespace(topic="sales")), found, claim)
+        told.say_parent()
+        said = " ".join(capsys.readouterr().out.split())
+        assert told.closed_by == closed
+        assert (f"windows that end by {closed} are closed" in said) == (closed is not None)
+        assert replace(told, to_come=True).closed_by is None, "another milestone is to come"
+
+
+MEASURE = ("measures:\n", "measures:\n  most: {measure: max, field: value}\n")
+OTHERS = (
+    (*MEASURE, "the job file's measures say"),
+    ("size: 1m", "size: 2m", "the key, the event time, the window"),
+    ("key: key", "key: value", "the key, the event time, the window"),
+    ("sum, field: value", "sum, field: other", "what a measure is computed from"),
+)
+"""What a job file may not say here: from, to, and what is told of it."""
+
+
+def refuses(here: Side, there: Side, verb: str, text: str, others: tuple[tuple[str, str, str], ...]) -> None:
+    """With each other job file, the dry run too."""
+    for before, after, why in others:
+        assert before in text
+        here.flow.job_file.write_text(text.replace(before, after))
+        for dry in (["--dry-run"], []):
+            refused = here.run(there, *verb.split(), "--wait", "0", *dry, code=UsageError.exit_code)
+            assert why in " ".join(refused.split())
+            assert "put the job file back" in " ".join(refused.lower().split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["failover --force", "switchover"])
+def test_with_another_job_file_nothing_is_fenced_released_or_claimed(regions: Regions, verb: str) -> None:
+    """The generation's driver would refuse it, or mix rows; and the job would rest in both regions."""
+    us, eu = regions.us, regions.eu
+    text, schema = eu.flow.job_file.read_text(), eu.flow.job_file.parent / "event.avsc"
+    more = json.loads(schema.read_text())
+    more["fields"].append({"name": "other", "type": "int", "default": 0})
+    schema.write_text(json.dumps(more))
+    with arrived(regions) as driver:
+        refuses(eu, us, verb, text, OTHERS)
+        assert not candidates(eu.cluster, eu.job.name).by_id
+        assert not rests(us)
+        driver.epoch(us.produce(20))
+        eu.await_arrival(us, f"{FIRST}:3")  # the mirror is not fenced
+        eu.flow.job_file.write_text(text.replace("lateness: 1h", "lateness: 2h"))
+        told = eu.run(us, *verb.split(), "--dry-run")
+    assert told["parent"] == f"{FIRST}:3", "what is no part of a row may be another"
+
+
+@pytest.mark.slow
+def test_behind_a_release_another_job_file_is_refused_before_a_claim(regions: Regions) -> None:
+    """And behind a claim before its promotion is asked for; with the right one it goes on."""
+    us, eu = regions.us, regions.eu
+    text = eu.flow.job_file.read_text()
+    with arrived(regions):
+        us.run(None, "release", "--to", "eu")
+        refuses(eu, us, "switchover", text, OTHERS[1:2])
+        assert not candidates(eu.cluster, eu.job.name).by_id
+        eu.flow.job_file.write_text(text)
+        eu.dies_at("claim-written", us, "switchover", "--wait", "0")
+        refuses(eu, us, "switchover", text, OTHERS[1:2])
+        [waits] = candidates(eu.cluster, eu.job.name).by_id.values()
+        assert not waits.promoting
+        eu.flow.job_file.write_text(text)
+        assert eu.run(us, "switchover", "--wait", "0")["generation"] == str(waits.claim.generation)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ from cutwater.adapters.claiming import Claims
 from cutwater.adapters.generations import candidacies
 from cutwater.adapters.kafka import bounds, make_consumer
 from cutwater.adapters.process import now_ms
+from cutwater.adapters.settings import Settings
 from cutwater.adapters.startable import DEFINITION
 from cutwater.core import topics
 from cutwater.core.cuts import Cut
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.records import Claim, Promotion
 from cutwater.core.replication import UNREPLICATED
+from cutwater_spark.parentage import parent_milestone
 from jsonshapes import parsed
 
 FIRST = "g1-local-00000000"
@@ -227,17 +230,19 @@ def test_a_rollback_says_what_it_undoes_and_what_it_waits_for(job: Asked) -> Non
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "why"),
+    ("before", "after", "why", "kept"),
     [
-        ("pieces: {measure: sum,", "pieces: {measure: max,", "the job file's measures say"),
-        ("size: 1h", "size: 2h", "window_size_ms was 3600000 and is 7200000"),
+        ("pieces: {measure: sum,", "pieces: {measure: max,", "the job file's measures say", False),
+        ("size: 1h", "size: 2h", "window_size_ms was 3600000 and is 7200000", True),
+        ("size: 1h", "size: 2h", "the key, the event time, the window", False),
     ],
 )
 def test_a_claim_that_can_never_work_is_refused_before_it_is_written(
-    job: Asked, before: str, after: str, why: str
+    job: Asked, before: str, after: str, why: str, kept: bool
 ) -> None:
     """It stood in the driver's log alone, while `start` said 'is claimed' and `promote` that it may work later."""
-    job.keep_definition()
+    if kept:
+        job.keep_definition()
     job.file.write_text(job.file.read_text().replace(before, after))
     for verb in (START, (*START, "--dry-run"), BACK):
         done = job.run(*verb)
@@ -245,6 +250,20 @@ def test_a_claim_that_can_never_work_is_refused_before_it_is_written(
         assert why in done.stderr
         assert "put the job file back" in done.stderr.lower()
     assert job.claimed() == set()
+
+
+def test_a_driver_refuses_another_job_file_wherever_the_parents_checkpoint_is(job: Asked) -> None:
+    """The one that was claimed with, changed since: nothing but the milestone tells it."""
+    mine = job.writing.job
+    made = Generation.parse(job.json(*START)["generation"])
+    settings = Settings(
+        bootstrap_servers=job.cluster.bootstrap, generation=made, checkpoint=str(job.file.parent / "elsewhere")
+    )
+    parent = parent_milestone(mine, settings)
+    assert parent is not None
+    assert parent.definition == mine.fingerprint
+    with pytest.raises(UsageError, match="the key, the event time, the window"):
+        parent_milestone(replace(mine, key_field="other"), settings)
 
 
 def test_a_claim_is_refused_where_the_events_behind_the_milestone_are_gone(job: Asked) -> None:

@@ -149,6 +149,22 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("measures.Movements", {"measure": "count"}, "measures: the columns movements would exist twice; rename"),
     ("measures.mean_delay_sum", {"measure": "count"}, "the columns mean_delay_sum would exist twice"),
     ("measures.Window", {"measure": "count"}, "the columns window would exist twice"),
+    *(
+        (f"measures.{one}", {"measure": "count"}, f"measures.{one}: begins with two underscores")
+        for one in (
+            "__key",
+            "__window",
+            "__event_time",
+            "__partition",
+            "__offset",
+            "__origin",
+            "__seed",
+            "__reason",
+            "__remark",
+            "__x",
+            "__",
+        )
+    ),
 ]
 
 

@@ -67,6 +67,7 @@ class Driver:
                 late=0,
                 skew_ms=0,
                 schema_fingerprint="ab",
+                definition="cd",
                 epoch_started_ms=1,
                 written_ms=2,
                 partition_rows=(2, *[0] * (self._partitions - 1)),

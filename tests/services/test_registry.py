@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,15 @@ from pydantic import SecretStr
 
 import wide
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.avro_events import AvroReader
 from cutwater.adapters.eventschemas import event_encoder, known_schemas, unreadable
 from cutwater.adapters.registry import Registry, registry_for
 from cutwater.adapters.settings import Settings
+from cutwater.core.decoding import Decoding
 from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.formats import CONFLUENT as CONFLUENT_KIND
 from cutwater.core.formats import confluent_header
+from cutwater.core.rejection import Flaw
 from naming import unique
 from registries import StandIn, apicurio
 
@@ -193,12 +198,13 @@ def test_a_login_is_sent_and_a_refusal_names_the_settings(stand_in: StandIn, tmp
         ({"schema": '{"type": "record"}'}, "not an Avro schema"),
     ],
 )
-def test_a_version_that_is_no_use_is_named(stand_in: StandIn, body: dict[str, Any], said: str) -> None:
-    """What the registry holds is checked like a file: subject, version and reason."""
+def test_a_subject_of_no_use_is_named(stand_in: StandIn, tmp_path: Path, body: dict[str, Any], said: str) -> None:
+    """Where there is no other: what the registry holds is checked like a file, with version and reason."""
     schema = '{"type": "record", "name": "A", "fields": []}'
     httpx.post(f"{stand_in.url}/subjects/odd/versions", json={"schema": schema, **body})
+    job = _job(tmp_path, "odd")
     with Registry(stand_in.url) as registry, pytest.raises(UsageError, match=f"version 1 of odd at .*{said}"):
-        registry.versions("odd")
+        known_schemas(job, registry)
 
 
 @pytest.mark.slow
@@ -231,3 +237,42 @@ def test_the_environment_goes_before_the_job_file(tmp_path: Path) -> None:
     assert registry_for(wide.job(tmp_path, wide.SCHEMA), Settings()) is None
     with pytest.raises(UsageError, match="format confluent need a schema registry"):
         known_schemas(job, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"schemaType": "PROTOBUF"}, "is PROTOBUF"),
+        ({"references": [{"name": "a", "subject": "b", "version": 1}]}, "refers to other subjects"),
+        ({"schema": '{"type": "record"}'}, "not an Avro schema"),
+        (
+            {"schema": json.dumps({**V1, "fields": [{"name": "a-b", "type": "int"}]})},
+            "field 'a-b': no name that Avro",
+        ),
+        (
+            {"schema": '{"type": "record", "name": "A", "fields": [{"name": "x", "type": DEEP}]}'},
+            "more than 100 types",
+        ),
+    ],
+)
+def test_one_version_that_is_no_use_is_in_no_one_s_way(
+    stand_in: StandIn, tmp_path: Path, body: dict[str, Any], said: str
+) -> None:
+    """The others are read; of it a reason is known, for the log and for each of its events."""
+    deep = '{"type": "array", "items": ' * 200 + '"int"' + "}" * 200
+    body = {key: one.replace("DEEP", deep) if isinstance(one, str) else one for key, one in body.items()}
+    job = _job(tmp_path, "mixed-value")
+    with Registry(stand_in.url) as registry:
+        registry.register("mixed-value", V1)
+        httpx.post(f"{stand_in.url}/subjects/mixed-value/versions", json={"schema": json.dumps(V2), **body})
+        known = known_schemas(job, registry)
+    assert [bool(one.problem) for one in known] == [True, False]
+    assert said in known[0].problem
+    (line,) = unreadable(job, known)
+    assert line.startswith(f"schema {known[0].name}: version 2 of mixed-value at ")
+    assert said in line
+    flaw = AvroReader(CONFLUENT_KIND, job.event_schema, known).read(known[0].header + b"\x02")
+    assert isinstance(flaw, Flaw)
+    assert said in flaw.rule
+    parsed = Decoding.parse(Decoding.of(job, known).text)
+    assert parsed.known == known, "a query that goes on says the same"

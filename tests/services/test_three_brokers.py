@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from brokers import one_cluster
 from changelogs import GENERATION, Following, Rows, Writing, make_job, now_ms, until
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from publishing import pieces
+from publishing import pieces, publishing, wait_published
 from ways import sales
 
 from cutwater.adapters.ends import Ends
@@ -26,7 +26,7 @@ from cutwater.adapters.own_log import OwnLog
 from cutwater.adapters.witness import Witness
 from cutwater.client import committed
 from cutwater.core import topics
-from cutwater.core.cuts import TopicPartition
+from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import CutwaterError, LostRecordsError, UnavailableError
 from cutwater.core.records import Barrier, Milestone
 from cutwater.core.topics import UNCLEAN, TopicSpec
@@ -41,6 +41,13 @@ NAMED_S = 60.0
 PARTITIONS = 3
 KEEPER, MEMBERS = 1, (2, 3, 4)
 """The keeper is the controller, and has the topics that nobody may lose here; the members lose theirs."""
+LOST = {
+    "changelog": (".changelog.",),
+    "changelog and stream": (".changelog.", ".milestones"),
+    "output": (".output", ".published"),
+    "source": (".events",),
+}
+"""By what is lost, parts of the topics' names."""
 _QUICK = {
     "broker.heartbeat.interval.ms": "200",
     "broker.session.timeout.ms": "4000",
@@ -115,21 +122,51 @@ def three(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> I
 class Job:
     """A job whose milestones carry evidence, as a driver's do, and that knows what was true at each of them."""
 
-    def __init__(self, three: Three, folder: Path, lost: Callable[[str], bool]) -> None:
+    def __init__(self, three: Three, folder: Path, lost: str) -> None:
+        """`lost`: a key of LOST, what the members have copies of."""
         job, _ = make_job(folder, PARTITIONS)
-        owned = topics.owned(job.name, GENERATION, PARTITIONS, job.output)
-        three.create(owned, lost)
+        source = topics.events(job.topic, PARTITIONS)
+        owned = [*topics.owned(job.name, GENERATION, PARTITIONS, job.output), source]
+        three.create(owned, lambda name: any(part in name for part in LOST[lost]))
         self.three, self.job = three, job
+        self.folder, self.publishes = folder / "publisher", lost == "output"
         self.writing = Writing(three.cluster, job)
         self.witness = Witness(three.cluster)
-        self.places = [TopicPartition(self.writing.topic, number) for number in range(PARTITIONS)]
+        self.places = [
+            TopicPartition(one.name, number)
+            for one in owned
+            if any(part in one.name for part in LOST[lost])
+            for number in range(one.partitions)
+        ]
+        """What is lost in part."""
+        self.read = [
+            TopicPartition(one, at) for one in (self.writing.topic, job.topic) for at in range(PARTITIONS)
+        ]
+        self.source = Producer({**three.cluster.librdkafka(), "linger.ms": 5})
+        self.ended: dict[TopicPartition, int] = {}
         self.epochs = 0
 
     def epoch(self) -> Milestone:
         rows = sales(self.epochs)
         self.epochs += 1
+        for at in range(PARTITIONS):
+            self.source.produce(self.job.topic, b"event", partition=at)
+        assert self.source.flush(20) == 0
         written = self.writing.rows(rows, self.epochs - 1)
-        return self.writing.milestone(rows, written, evidence=self.witness.look(self.places).evidence)
+        look = self.witness.look(self.read)
+        cut = Cut(tuple(one for one in look.cut if one[0].topic == self.job.topic))
+        return self.writing.milestone(rows, written, evidence=look.evidence, source_cut=cut)
+
+    def publish(self) -> None:
+        """Up to the newest milestone, by a publisher that ends behind it."""
+        newest = self.writing.last
+        with publishing(self.three.cluster, self.job, self.folder):
+            wait_published(self.three.cluster, self.job, newest.sequence if newest else 0)
+
+    def gone(self) -> dict[TopicPartition, int]:
+        """The partitions that are shorter than right before the loss."""
+        ends = Ends(self.three.cluster).written(self.places)
+        return {place: ends[place] for place, end in self.ended.items() if ends[place] < end}
 
     def lost(self) -> dict[TopicPartition, int]:
         """Partitions of the changelog that end below the newest cut."""
@@ -175,13 +212,17 @@ def lose(three: Three, job: Job, luck: random.Random) -> list[int]:
     for _ in range(stages[0]):
         job.epoch()
     three.children[first].kill()
-    until(lambda: three.in_sync(job.writing.topic, {second, last}), "the first one to be out")
+    topic = job.places[0].topic
+    until(lambda: three.in_sync(topic, {second, last}), "the first one to be out")
     for _ in range(stages[1]):
         job.epoch()
     three.children[second].kill()
-    until(lambda: three.in_sync(job.writing.topic, {last}), "the last one to be alone")
+    until(lambda: three.in_sync(topic, {last}), "the last one to be alone")
     for _ in range(stages[2]):
         job.epoch()
+    if job.publishes:
+        job.publish()
+    job.ended = Ends(three.cluster).written(job.places)
     three.children[last].kill()
     shutil.rmtree(three.brokers[last].data_dir / "log")
     for number in luck.choice([(first, second), (second, first)]):
@@ -190,7 +231,7 @@ def lose(three: Three, job: Job, luck: random.Random) -> list[int]:
             until(three.brokers[number].ready, f"broker {number} to answer")
     three.start(last)
     three.await_all()
-    until(lambda: three.in_sync(job.writing.topic, set(MEMBERS)), "all copies to be in sync again")
+    until(lambda: three.in_sync(topic, set(MEMBERS)), "all copies to be in sync again")
     return stages
 
 
@@ -226,32 +267,72 @@ def told_or_named(job: Job) -> str:
     return ""
 
 
+def published_or_named(job: Job) -> str:
+    """The same of a publisher that starts: "" where the output holds all milestones rightly behind it."""
+    try:
+        job.publish()
+    except CutwaterError as error:
+        return str(error)
+    state: Rows = {}
+    for milestone in committed(job.job, job.three.cluster, idle_s=2.0):
+        state |= pieces(milestone)
+        assert state == job.writing.by_sequence[milestone.token.sequence], (
+            f"{milestone.token} is published wrongly"
+        )
+    return ""
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_lost_is_named_and_nothing_wrong_is_shown(three: Three, tmp_path: Path, seed: int) -> None:
-    """By the driver's look, a new view, and the client; with the commit stream lost too, or kept."""
-    luck = random.Random(seed)
-    with_stream = luck.random() < 0.5
-
-    def lost(name: str) -> bool:
-        return ".changelog." in name or (with_stream and name.endswith(".milestones"))
-
+    """By the driver's look, a new view, the client and the publisher: what is lost changes with the seed."""
+    luck, lost = random.Random(seed), list(LOST)[seed % len(LOST)]
     job = Job(three, tmp_path / "job", lost)
     stages = lose(three, job, luck)
-    gone = job.lost()
+    gone = job.gone()
     assert gone, f"the fault must have happened: {stages}"
     newest = job.writing.last
     assert newest is not None
-    if luck.random() < 0.5:
-        job.write_on()
-    rows = ProvedRows(three.cluster, job.writing.topic, PARTITIONS)
-    with pytest.raises(LostRecordsError) as said:
-        rows.check_idle(barrier_of(newest))
-    for place, end in gone.items():
-        assert f"{place.topic}/{place.partition} has lost its end: offset" in str(said.value), f"from {end} on"
+    if ".changelog." in LOST[lost]:
+        if luck.random() < 0.5:
+            job.write_on()
+        require_named(job, newest, gone)
+        changelog_lost(job, tmp_path)
+    elif lost == "source":
+        require_named(job, newest, gone)
+    if lost == "output":
+        named = published_or_named(job)
+        assert not named or any(
+            one in named for one in (topics.output(job.job.name), topics.published(job.job.name))
+        )
+    if lost in ("output", "source"):
+        assert (shown_or_named(job, tmp_path / "view"), told_or_named(job)) == ("", "")
+    job.writing.close()
+
+
+def require_named(job: Job, newest: Milestone, gone: dict[TopicPartition, int]) -> None:
+    """The driver's looks, before it reads or writes and when it is idle, name each partition."""
+    rows, barrier = ProvedRows(job.three.cluster, job.writing.topic, PARTITIONS), barrier_of(newest)
+    looks: list[Callable[[], object]] = [
+        lambda: rows.begin(barrier, newest.source_cut),
+        lambda: rows.check_idle(barrier),
+    ]
+    for look in looks:
+        with pytest.raises(LostRecordsError) as said:
+            look()
+        for place, end in gone.items():
+            if place in job.read:
+                assert f"{place.topic}/{place.partition} has lost its end: offset" in str(said.value), (
+                    f"from {end} on"
+                )
+
+
+def changelog_lost(job: Job, folder: Path) -> None:
+    """View and client name it, or where the stream has lost its end too, show what is right."""
+    with_stream = any(place.topic == topics.milestones(job.job.name) for place in job.places)
     if with_stream and (named := hidden(job)):
         assert "/0: a transaction is open at offset" in named
+        assert told_or_named(job) == ""  # what is seen of the stream is right
         return
-    for named in (shown_or_named(job, tmp_path / "view"), told_or_named(job)):
+    for named in (shown_or_named(job, folder / "view"), told_or_named(job)):
         assert (named == "") == with_stream, named
         assert not named or job.writing.topic in named
-    job.writing.close()

@@ -112,8 +112,8 @@ def test_every_table_can_be_widened() -> None:
         path.stem for path in (ROOT / "services/cutwater/cli").glob("*.py") if "out.table(" in path.read_text()
     }
     assert printing - {"output", "entries", "seeding", "standing", "verify_regions"} == {
-        *("config", "doctor", "export", "forks", "generation", "history", "mirror", "plan", "regions", "restore"),
-        *("retire", "snapshots", "stack", "state", "stream", "tail", "verify"),
+        *("config", "doctor", "export", "forks", "generation", "history", "mirror", "plan", "prune", "regions"),
+        *("restore", "retire", "snapshots", "stack", "state", "stream", "tail", "verify"),
     }
     assert len(takes_wide()) >= 25
 

@@ -64,6 +64,7 @@ def entry(job: Job, sequence: int, horizon_ms: int = 0) -> Entry:
         late=0,
         skew_ms=0,
         schema_fingerprint="",
+        definition="",
         epoch_started_ms=0,
         written_ms=now_ms(),
         committed_ms=now_ms(),

@@ -109,6 +109,7 @@ def golden_record(name: str) -> wire.Record:
         "late": 3,
         "skew_ms": 5_400_000,
         "schema_fingerprint": "71c2eba2dfed3d02",
+        "definition": GOLDEN["flights_definition"],
         "epoch_started_ms": when,
         "written_ms": when + 250,
         "tombstones": 12,

@@ -69,6 +69,7 @@ class Drivers:
             late=0,
             skew_ms=0,
             schema_fingerprint="ab",
+            definition="cd",
             epoch_started_ms=1,
             written_ms=self._log.now_ms,
             partition_rows=(2, 0),

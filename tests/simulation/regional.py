@@ -172,6 +172,8 @@ class Checkpoint(Disk):
 class RegionDriver(Driver):
     """Works for any generation; one that was claimed goes on from its parent milestone."""
 
+    job = SUMMED
+
     def __init__(
         self,
         process: Process,
@@ -191,11 +193,13 @@ class RegionDriver(Driver):
         super().__init__(process, log, disk, [], Habits(), clock)
 
     def _run(self) -> None:
-        settings: Any = SimpleNamespace(cluster=self._cluster, generation=self.generation, beside=())
-        parent_milestone(SUMMED, settings)
+        settings: Any = SimpleNamespace(
+            cluster=self._cluster, generation=self.generation, beside=(), checkpoint="there"
+        )
+        parent_milestone(self.job, settings)
         stop: Any = SimEvent(self._process)
         self._returning.settled(self.generation, stop, _Silent())
-        parent = parent_milestone(SUMMED, settings)
+        parent = parent_milestone(self.job, settings)
         self._parent = parent
         self.origin = Origin.of(parent) if parent else FIRST
         own = [TopicPartition(JOB.topic, number) for number in range(PARTITIONS)]

@@ -75,7 +75,7 @@ class Driver:
     barrier_log = BarrierLog
     take_over = TakeOver
     collector = Collector
-    generation, changelog = GENERATION, CHANGELOG
+    job, generation, changelog = JOB, GENERATION, CHANGELOG
     origin = FIRST
 
     def __init__(
@@ -111,7 +111,7 @@ class Driver:
         before = past.before(self._checkpoint.newest_committed() + 1)
         clearing = self.collector(self._rows, PARTITIONS, self._bury, COLLECT_SHARE, before)
         epochs = Epochs(
-            JOB,
+            self.job,
             self.generation,
             attempt,
             past,

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from cutwater.local.jars import jars
 from cutwater.local.spark_runtime import spark_environment
-from cutwater_spark.session import REPEATED_NAMES
+from cutwater_spark.session import REPEATED_NAMES, avro_limits
 
 CLASSES = os.environ.get("CUTWATER_SPARK_CLASSES", "")
 
@@ -26,7 +26,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "600m",
-        "spark.driver.extraJavaOptions": f"-XX:SharedArchiveFile={CLASSES}" if CLASSES else "",
+        "spark.driver.extraJavaOptions": avro_limits(0) + (f" -XX:SharedArchiveFile={CLASSES}" if CLASSES else ""),
     }
     builder = SparkSession.builder.master("local[1]")
     for name, value in settings.items():

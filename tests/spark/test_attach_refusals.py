@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,20 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cutwater.adapters.avro import Codec
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.settings import load_settings
 from cutwater.core.errors import UsageError
+from cutwater.core.generations import Generation
+from cutwater.core.job import Job
+from cutwater.core.proof import Writer
+from cutwater.core.rejection import YEARS
+from cutwater.publisher.encoding import JsonEncoder
+from cutwater.views.rows import Presenter
 from cutwater_spark import session
 from cutwater_spark.attach import attach, describe
-from cutwater_spark.columns import rows
+from cutwater_spark.columns import row_columns, rows
+from cutwater_spark.query import changelog_rows
 from cutwater_spark.session import adapt
 
 pytestmark = pytest.mark.spark
@@ -135,6 +144,92 @@ def test_a_wrong_window_or_a_null_key_ends_the_query_with_its_reason(spark: Spar
         started = query.option("checkpointLocation", str(tmp_path / str(number))).start()
         with pytest.raises(Exception, match=said):
             started.awaitTermination(60)
+
+
+RANGES: dict[str, tuple[Any, list[str]]] = {
+    "flag": ("boolean", ["true", "false"]),
+    "tiny": ("int", ["tinyint(-128)", "tinyint(127)"]),
+    "short": ("int", ["smallint(-32768)", "smallint(32767)"]),
+    "small": ("int", ["-2147483648", "2147483647"]),
+    "big": ("long", ["-9223372036854775807L - 1L", "9223372036854775807L"]),
+    "half": ("float", [f"float('{one}')" for one in ("NaN", "Infinity", "-Infinity", "3.4e38", "1e-45")]),
+    "ratio": ("double", [f"double('{one}')" for one in ("NaN", "Infinity", "-Infinity", "1.7e308", "5e-324")]),
+    "label": ("string", ["''", "'\\u0000'", "'\\U0010ffff'", "repeat('x', 70000)"]),
+    "moment": (
+        {"type": "long", "logicalType": "timestamp-micros"},
+        ["timestamp_micros(-62135596800000000L)", "timestamp_micros(253402300799999999L)"],
+    ),
+    **{
+        f"d{precision}_{scale}": (
+            {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale},
+            [f"cast('{sign}{'9' * precision}e-{scale}' as decimal({precision},{scale}))" for sign in ("", "-")],
+        )
+        for precision, scale in ((1, 0), (9, 9), (18, 2), (38, 0), (38, 38))
+    },
+}
+"""The whole range of each type that a column may have: Avro's, and values as SQL."""
+WINDOW = "named_struct('start', timestamp_millis({0}L), 'end', timestamp_millis({0}L + 600000L)) as window"
+AT = 1_700_000_000_000
+
+
+def ranged(folder: Path) -> Job:
+    fields = [{"name": name, "type": ["null", kind], "default": None} for name, (kind, _) in RANGES.items()]
+    (folder / "s.avsc").write_text(json.dumps({"type": "record", "name": "S", "fields": fields}), encoding="utf-8")
+    (folder / "j.yaml").write_text(
+        "job: a\nattached: {key: region, schema: s.avsc}\nwindow: {kind: tumbling, size: 10m}\n"
+        "lateness: 1h\nretention: 30d\n",
+        encoding="utf-8",
+    )
+    return load_job(folder / "j.yaml")
+
+
+def written(spark: SparkSession, job: Job, columns: dict[str, str], window: int = AT) -> list[Any]:
+    """The changelog's keys and values of one row with these columns, the others NULL."""
+    types = {name: spark.sql(f"select {sql[0]} as x").schema[0].dataType.simpleString()
+             for name, (_, sql) in RANGES.items()}  # fmt: skip
+    row = [f"{columns.get(name, f'cast(null as {kind})')} as {name}" for name, kind in types.items()]
+    frame = spark.range(1).selectExpr("'k' as region", WINDOW.format(window), *row)
+    assert job.attached is not None
+    checked = frame.selectExpr(*row_columns(job, job.attached))
+    header = Codec(job.state_schema).header
+    return changelog_rows(checked, job, Writer(Generation(1, "local"), 1, 1), header).collect()
+
+
+def test_what_stands_on_the_changelog_can_be_read_back(spark: SparkSession, tmp_path: Path) -> None:
+    """Each allowed type at both ends of its range, and NULL: by the view, and as JSON."""
+    job = ranged(tmp_path)
+    presenter, encoder = Presenter(job), JsonEncoder(job)
+    encoder.begin(1, "update")
+    for at in range(5):
+        columns = {name: sql[at % len(sql)] for name, (_, sql) in RANGES.items()}
+        (row,) = written(spark, job, {} if at == 4 else columns)
+        shown = presenter.values(bytes(row["value"]))
+        assert all((shown[name] is None) == (at == 4) for name in RANGES)
+        json.loads(encoder.value(bytes(row["key"]), bytes(row["value"])))
+
+
+@pytest.mark.parametrize(
+    ("columns", "window", "said"),
+    [
+        ({"moment": "timestamp_micros(-62135596800000001L)"}, AT, "moment has a time outside the years 1 to 99"),
+        ({"moment": "timestamp_micros(253402300800000000L)"}, AT, "moment has a time outside the years 1 to 99"),
+        (
+            {"moment": "timestamp_micros(9223372036854775807L)"},
+            AT,
+            "moment has a time outside the years 1 to 9999",
+        ),
+        ({"label": "cast(X'FF31' as string)"}, AT, "label has a text that is not UTF-8"),
+        ({"label": "repeat('x', 3000000)"}, AT, "label has a text of more than 27"),
+        ({}, YEARS[0] // 1_000 - 1, "window has a time outside the years 200 to 9799"),
+        ({}, YEARS[1] // 1_000 + 1, "window has a time outside the years 200 to 9799"),
+    ],
+)
+def test_what_nobody_could_read_back_ends_the_query_before(
+    spark: SparkSession, tmp_path: Path, columns: dict[str, str], window: int, said: str
+) -> None:
+    """One microsecond, or one text, beyond: the row is never written, and the reason names the column."""
+    with pytest.raises(Exception, match=said):
+        written(spark, ranged(tmp_path), columns, window)
 
 
 def test_a_checkpoint_in_an_object_store(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from test_formats import decoded
 
 import readings_of_schemas as told
@@ -46,6 +46,11 @@ def by_fastavro(pair: told.Pair, value: Any) -> Any:
 
 
 def same(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, Row):
+        mine = mine.asDict()
+    if isinstance(theirs, time):  # of a day, which Spark has as the number that it is
+        theirs = (theirs.hour * 3600 + theirs.minute * 60 + theirs.second) * 1_000_000 + theirs.microsecond
+        return mine in (theirs, theirs // 1_000)
     if isinstance(mine, datetime) and isinstance(theirs, datetime):
         return mine.astimezone(UTC) == theirs.astimezone(UTC)
     return bool(mine == theirs)

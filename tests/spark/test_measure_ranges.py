@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal, localcontext
 from pathlib import Path
@@ -14,14 +15,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 import wide
 from cutwater.adapters.avro import Codec
+from cutwater.adapters.event_sample import judged
 from cutwater.adapters.eventschemas import known_schemas
 from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.sampling import Sample
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.measures import KINDS, SEED
 from cutwater.core.proof import Writer
-from cutwater.core.rejection import NO_ROOM, TOO_FAR_BEHIND, UNDECODABLE
+from cutwater.core.rejection import NO_ROOM, TOO_FAR_BEHIND, UNDECODABLE, Flaw
+from cutwater.core.row_room import text_bytes_max
 from cutwater.core.sources import only
 from cutwater_spark.decoding import decode
 from cutwater_spark.query import aggregate, changelog_rows
@@ -242,6 +246,49 @@ def test_a_decimal_of_more_digits_than_its_type_is_undecodable(
     exact = Context(prec=50)
     mine = [None if one is None else Decimal(one).scaleb(-2, exact) for one in numbers]
     assert [row["d"] for row in found] == [one if ok else None for one, ok in zip(mine, fits, strict=True)]
+
+
+@pytest.mark.parametrize("field", ["seen", "exact"])
+def test_a_time_in_another_unit_is_told_with_it(spark: SparkSession, tmp_path: Path, field: str) -> None:
+    """Each of the four units in a field of milli- and of microseconds, as event time; told without Spark, too."""
+    source = f"source: {{topic: ranges.events, schema: event.avsc, key: key, event_time: {field}, format: avro}}"
+    job = job_of(tmp_path, {"seen": RANGES["seen"][0], "exact": RANGES["exact"][0]}, "c: {measure: count}")
+    text = (tmp_path / "job.yaml").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "job.yaml").write_text("\n".join([text[0], source, *text[2:]]), encoding="utf-8")
+    job = load_job(tmp_path / "job.yaml")
+    plain = Codec(schema_of({"seen": "long", "exact": "long"}))
+    units = {AT // 1_000: "seconds", AT: "milliseconds", AT * 1_000: "microseconds"}
+    own = {"seen": "milliseconds", "exact": "microseconds"}
+    if field == "exact":  # more than 64 bits as microseconds: Spark's reader of Avro gives up on the record
+        units[AT * 1_000_000] = "nanoseconds"
+    right = {"seen": AT, "exact": AT * 1_000}
+    values = [
+        Codec(job.event_schema).header + plain.body({"key": "k", "at": AT, **right, field: one}) for one in units
+    ]
+    told = decode(raw(spark, values), job, known_schemas(job, None), only("t", "local"), explained=True)
+    found = told.orderBy("offset").selectExpr("__flaw.rule as rule").collect()
+    samples = [Sample(0, at, AT, None, one, 0) for at, one in enumerate(values)]
+    mine = [one for _, one in judged(job, samples, known_schemas(job, None))]
+    for row, unit, without in zip(found, units.values(), mine, strict=True):
+        if unit == own[field]:
+            assert row["rule"] is None
+            continue
+        assert isinstance(without, Flaw)
+        for rule in (row["rule"], without.rule):
+            assert rule.endswith(f": {unit} in a field of {own[field]}?"), rule
+
+
+def test_a_text_that_no_row_has_room_for_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
+    """One byte beyond what the measure may keep; the longest that it may is counted."""
+    measures = "a: {measure: last, field: label}, b: {measure: max, field: label}"
+    job = replace(job_of(tmp_path, {"label": "string"}, measures), max_event_bytes=20_000_000)
+    most = text_bytes_max(job.measures)
+    codec = Codec(job.event_schema)
+    values = [codec.encode({"key": "k", "at": AT, "label": "x" * (most + more)}) for more in (1, 0)]
+    told = decode(raw(spark, values), job, known_schemas(job, None), only("t", "local"), explained=True)
+    found = told.orderBy("offset").selectExpr("__reason", "__flaw.field as field", "__flaw.rule as rule").collect()
+    assert [(row["__reason"], row["field"]) for row in found] == [(NO_ROOM, "label"), (None, None)]
+    assert f"more than {most} bytes, which is what measure" in found[0]["rule"]
 
 
 def test_seconds_in_a_field_of_milliseconds_are_found(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import readings
 from cutwater.adapters.avro import protocol_codec
 from cutwater.adapters.kafka import bounds, make_consumer, read_range
 from cutwater.adapters.lists import dead_letters, late_pairs
+from cutwater.adapters.undatable import undatable
 from cutwater.core import rejection, topics
 from cutwater.core.errors import UsageError
 from cutwater.local.ports import free_ports
@@ -183,7 +184,11 @@ def test_a_record_dated_in_microseconds_stops_nothing(job: Flow) -> None:
     assert sum(served(job).values()) == 3
     assert dated(job, b"bad", mistaken * 1000) is None
     assert driver.wait(90) == UsageError.exit_code
-    assert f"a record of {job.job.topic} is dated further" in job.log("cutwater_spark.driver").read_text()
+    log = job.log("cutwater_spark.driver").read_text()
+    assert f"a record of {job.job.topic} is dated further" in log
+    found_at = undatable(job.cluster, [job.job.topic])
+    assert [one.partition(" ")[0] for one in found_at] == [f"{job.job.topic}/0"]
+    assert f"it is {found_at[0]}: " in log
 
 
 @pytest.mark.slow

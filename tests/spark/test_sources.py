@@ -309,6 +309,7 @@ def test_a_source_that_is_not_here_is_named(regions: Regions) -> None:
         source_cut=Cut.of_topic(eu.source, [1]),
         changelog_cut=changelog_cut,
         schema_fingerprint=crc64(eu.job.state_schema).hex(),
+        definition=eu.job.fingerprint,
     )
     places = {"source_cut": Cut.of_topic(missing, [0]), "changelog_cut": changelog_cut}
     second = Second(eu, parent, 3, EU, origin=US, **places)

@@ -14,6 +14,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.hints import shown
 from cutwater.core.job import TAKEN_COLUMNS, Attached, Job
 from cutwater.core.measures import FieldType, Measure, value
+from cutwater.core.row_room import require_room
 from cutwater.core.topics import LISTED_BYTES_MAX
 
 _NO_SOURCE: dict[str, Any] = {"type": "record", "name": "None", "fields": []}
@@ -63,7 +64,7 @@ def _columns(schema: Path, name: str) -> dict[str, FieldType]:
             f"{shown(name)} is not beside the job file; cutwater_spark.attach.describe() "
             "writes it from your DataFrame"
         )
-    columns = field_types(load_schema(schema))
+    columns = field_types(load_schema(schema, own=True))
     if not columns:
         raise UsageError("it must be a record with a field per column of your query")
     return columns
@@ -84,4 +85,5 @@ def _measures(columns: dict[str, FieldType], key: str, window: str, errors: JobE
             measures.append(value(name, of))
         except UsageError as error:
             errors.remark(_SCHEMA, str(error))
+    errors.attempt(_SCHEMA, lambda: require_room(measures))
     return tuple(measures)

@@ -17,6 +17,8 @@ import fastavro
 from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form
 from fastavro.validation import ValidationError
 
+from cutwater.core.avro_rules import mistakes, unreadable
+from cutwater.core.avro_types import Schema
 from cutwater.core.errors import UsageError
 from cutwater.core.formats import SINGLE_OBJECT_HEADER_BYTES, SINGLE_OBJECT_MARKER
 
@@ -111,8 +113,8 @@ def schema_folder() -> Path:
     return packaged if packaged.is_dir() else Path(str(resources.files("cutwater"))).parents[1] / "schemas"
 
 
-def load_schema(path: Path) -> dict[str, Any]:
-    """Read an .avsc file; raises UsageError naming the file when it is missing or no record schema."""
+def load_schema(path: Path, plain_names: bool = True, own: bool = False) -> dict[str, Any]:
+    """Read an .avsc file; raises UsageError naming the file when it is missing, or as `check_schema` does."""
     try:
         schema = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -121,15 +123,26 @@ def load_schema(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except _NO_SCHEMA as error:
         raise UsageError(f"{path}: not an Avro schema: {error!r:.300}") from error
-    return check_schema(schema, str(path))
+    return check_schema(schema, str(path), plain_names, own)
 
 
-def check_schema(schema: Any, origin: str) -> dict[str, Any]:
-    """The schema itself; raises UsageError naming its origin when it is no record schema."""
+def check_schema(schema: Any, origin: str, plain_names: bool = True, own: bool = False) -> dict[str, Any]:
+    """The schema itself; raises UsageError naming its origin, and all mistakes, when it is no record schema.
+
+    `plain_names`: its fields must have names that Avro allows; those of JSON events may have others. `own`: events
+    are to be read as it, so that Spark must have types for it.
+    """
     try:
-        parse_schema(json.loads(json.dumps(schema)))
+        found = mistakes(Schema.of(schema), plain_names)
+        found += unreadable(schema) if own else []
+        if not found:
+            parse_schema(json.loads(json.dumps(schema)))
+    except UsageError as error:
+        raise UsageError(f"{origin}: {error}") from None
     except _NO_SCHEMA as error:
         raise UsageError(f"{origin}: not an Avro schema: {error!r:.300}") from error
+    if found:
+        raise UsageError(f"{origin}: no schema to read by: {'; '.join(dict.fromkeys(found))}")
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise UsageError(f"{origin}: the schema of an event must be a record")
     fields = schema.get("fields")

@@ -12,7 +12,8 @@ from fastavro.schema import parse_schema
 from cutwater.adapters.avro import DAMAGE, HEADER_BYTES
 from cutwater.adapters.jobschema import field_types
 from cutwater.core.alignment import aligned
-from cutwater.core.compatibility import reading
+from cutwater.core.bounding import bounded
+from cutwater.core.compatibility import refusal
 from cutwater.core.formats import (
     AVRO,
     CONFLUENT_HEADER_BYTES,
@@ -73,9 +74,13 @@ class AvroReader:
 
 
 def _writer(one: WriterSchema, schema: dict[str, Any]) -> _Writer:
-    refused = "; ".join(reading(one.schema, schema).otherwise)
-    parsed = parse_schema(_bare(aligned(one.schema, schema)))
-    return _Writer(f"is of schema {one.name}: {refused}" if refused else None, parsed)
+    if refused := refusal(one, schema):
+        return _Writer(refused, None)
+    found = bounded(aligned(one.schema, schema))
+    named: dict[str, Any] = {}
+    for type_ in found.types:
+        parse_schema(_bare(type_), named)
+    return _Writer(None, parse_schema(_bare(found.schema), named))
 
 
 def _bare(schema: Any) -> Any:

@@ -13,6 +13,7 @@ from cutwater.adapters import admin, streams
 from cutwater.adapters.api_versions import broker_version
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.kafka import TIMEOUT_S, bounds, explain, make_consumer, partition_count, wait_for_broker
+from cutwater.adapters.undatable import undatable
 from cutwater.core.cluster_checks import BrokerVersion, ClusterFacts
 from cutwater.core.cuts import Cut
 from cutwater.core.errors import CutwaterError, UnavailableError
@@ -72,6 +73,13 @@ def position(cluster: Cluster, job: str, source: str, now_ms: int) -> Position |
     finally:
         consumer.close()
     return Position(milestone.source_cut, first, now_ms - milestone.committed_ms)
+
+
+def undatable_of(cluster: Cluster, facts: ClusterFacts, source: str) -> list[str]:
+    """As `undatable` has them; none where the topic is not there, or cannot be read."""
+    with suppress(CutwaterError):
+        return undatable(cluster, [source] if source in facts.found else [])
+    return []
 
 
 def with_clock(cluster: Cluster, facts: ClusterFacts, topic: str) -> ClusterFacts:

@@ -1,6 +1,8 @@
-"""Deleting records of a topic, up to its present end."""
+"""Deleting records of a topic from its beginning on."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from confluent_kafka import TopicPartition
 
@@ -15,9 +17,13 @@ def empty(cluster: Cluster, topic: str) -> None:
     found = described(cluster, [topic]).get(topic)
     if found is None:
         return
-    ends = Ends(cluster).of(topic, len(found.partitions))
+    delete_below(cluster, topic, Ends(cluster).of(topic, len(found.partitions)))
+
+
+def delete_below(cluster: Cluster, topic: str, offsets: Mapping[int, int]) -> None:
+    """Delete the records of each partition below an offset; none where that is 0."""
     admin = admin_client(cluster)  # held: without a name it would end before it has answered
-    asked = [TopicPartition(topic, number, end) for number, end in ends.items() if end]
+    asked = [TopicPartition(topic, number, end) for number, end in offsets.items() if end]
     doing = f"deleting records of {topic}"
     for done in admin.delete_records(asked, request_timeout=TIMEOUT_S).values() if asked else ():
         if (error := failure(done, doing, 2 * TIMEOUT_S)) is not None:

@@ -24,10 +24,12 @@ def known_schemas(job: Job, registry: Registry | None) -> tuple[WriterSchema, ..
     if job.format.kind == AVRO:
         return tuple(_by_fingerprint(schema) for schema in (job.event_schema, *job.format.older))
     found = _required(job, registry).versions(job.format.subject)
+    if all(one.problem for one in found):
+        raise UsageError(found[0].problem)
     # Two versions of a subject may be one schema with one number.
     by_number = {one.id: one for one in reversed(found)}
     return tuple(
-        WriterSchema(confluent_header(one.id), one.schema, f"number {one.id} (version {one.version})")
+        WriterSchema(confluent_header(one.id), one.schema, f"number {one.id} (version {one.version})", one.problem)
         for one in sorted(by_number.values(), key=lambda one: -one.version)
     )
 
@@ -36,8 +38,11 @@ def unreadable(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
     """Known schemas of whose events some or all are undecodable, and why: the query decides by the same."""
     lines = []
     for one in known:
+        if one.problem:
+            lines.append(f"schema {one.name}: {one.problem}; none of its events is taken")
+            continue
         found = reading(one.schema, job.event_schema)
-        lines += [f"schema {one.name}: {problem}; none of its events is taken" for problem in found.otherwise]
+        lines += [f"schema {one.name}: {problem}; none of its events is taken" for problem in found.refused]
         lines += [f"schema {one.name}: {problem}; events that hold it are not taken" for problem in found.unfit]
     return lines
 
@@ -47,6 +52,7 @@ def defaulted(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
     return [
         f"schema {one.name}: {field}: the symbols {', '.join(found.symbols)} are read as {found.default}"
         for one in known
+        if not one.problem
         for field, found in unknown_symbols(one.schema, job.event_schema).items()
     ]
 

@@ -54,15 +54,16 @@ class TokenGuard:
 class BrowserGuard:
     """In front of a port without a token: a page in somebody's browser must not ask in its user's place.
 
-    A page of another site cannot read an answer, unless its name is made to lead here; so on the loopback a
-    request must name an address, `localhost`, or a name that was set. And a page changes nothing.
+    A page of another site cannot read an answer, unless its name is made to lead here. So on the loopback, and
+    wherever names were set, a request must name an address, `localhost`, or one of these; and a page changes
+    nothing.
     """
 
-    def __init__(self, app: App, names: Collection[str], only_names: bool) -> None:
-        """`names`: by which this port is known beside its addresses. `only_names`: refuse all others."""
+    def __init__(self, app: App, names: Collection[str], address: str) -> None:
+        """`names`: by which this port is known beside its addresses. `address`: the bound one, as numbers."""
         self._app = app
         self._names = frozenset(one.lower() for one in names)
-        self._only_names = only_names
+        self._only_names = bool(names) or is_loopback(address)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (problem := self._problem(scope)):
@@ -99,7 +100,7 @@ def guarded(app: App, address: str, token: str, names: Collection[str], setting:
     """What stands at a port bound to `address`. `names`: its own, beside addresses. `setting`: of its token."""
     if token:
         return TokenGuard(app, token, setting)
-    return BrowserGuard(app, names, only_names=is_loopback(address))
+    return BrowserGuard(app, names, address)
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:

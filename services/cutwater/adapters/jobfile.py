@@ -21,6 +21,7 @@ from cutwater.core.formats import CONFLUENT, EventFormat
 from cutwater.core.hints import listed, shown
 from cutwater.core.job import TAKEN_COLUMNS, Job
 from cutwater.core.measures import KINDS, SYNONYMS, TIMES, FieldType, Measure, build
+from cutwater.core.row_room import require_room
 
 __all__ = ["load_job", "parse_duration"]
 
@@ -44,7 +45,7 @@ def load_job(path: Path) -> Job:
 def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
     """Check every rule whose own fields are sound; return None when anything is wrong."""
     source = model.source
-    found = errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_))
+    found = errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_, source.format))
     types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
     if types is not None:
         _check_field(types, ("source", "key"), source.key, _KEYS, errors)
@@ -124,6 +125,7 @@ def _measures(model: JobModel, types: _Types | None, errors: JobErrors) -> tuple
     tried = [_measure(name, one, types, errors) for name, one in model.measures.items()]
     built = tuple(one for one in tried if one is not None)
     _check_columns(built, errors)
+    errors.attempt(("measures",), lambda: require_room(built))
     return built
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from cutwater.core.formats import CONFLUENT
 from cutwater.core.hints import shown
@@ -85,6 +85,12 @@ def registry_url(value: object) -> str:
     if not isinstance(value, str) or not _URL.fullmatch(value):
         raise ValueError("write http:// or https:// and the address; user and password are settings")
     return value
+
+
+def _not_ours(name: str) -> str:
+    if name.startswith("__"):
+        raise ValueError("begins with two underscores, as columns of ours do: take another name")
+    return name
 
 
 Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=1, le=MAX_DURATION_MS)]
@@ -235,8 +241,9 @@ class JobModel(Model):
     )
     shards: Shards = 1024
     partitions: Partitions = 4
-    measures: dict[Annotated[str, Field(pattern=COLUMN)], MeasureModel] = Field(
-        min_length=1, description="The aggregates, by name; see below."
+    measures: dict[Annotated[str, Field(pattern=COLUMN), AfterValidator(_not_ours)], MeasureModel] = Field(
+        min_length=1,
+        description="The aggregates, by name: letters, digits and _, at most 63, not two _ in front; see below.",
     )
     output: JobOutput = OutputModel()
     changelog: JobChangelog = ChangelogModel()

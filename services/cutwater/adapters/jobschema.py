@@ -22,11 +22,11 @@ SCHEMAS_MAX = 200
 _UNSUPPORTED = frozenset({"date", "local-timestamp-millis", "local-timestamp-micros"})
 
 
-def find_schema(job_path: Path, name: str) -> tuple[Path, dict[str, Any]]:
-    """The schema file beside the job file, else among the project's own schemas."""
+def find_schema(job_path: Path, name: str, kind: str) -> tuple[Path, dict[str, Any]]:
+    """The schema file beside the job file, else among the project's own schemas; `kind` of events it is for."""
     for candidate in (job_path.parent / name, schema_folder() / name):
         if is_file(candidate):
-            return candidate, load_schema(candidate)
+            return candidate, load_schema(candidate, plain_names=kind != JSON, own=True)
     beside = [one.name for one in sorted(job_path.parent.glob("*.avsc"))[:SCHEMAS_MAX]]
     meant = closest(name, beside)
     advice = f"; did you mean '{meant}'?" if meant else ""

@@ -35,6 +35,8 @@ class Registered:
     id: int
     """The number that stands in the header of its events."""
     schema: dict[str, Any]
+    problem: str = ""
+    """Why it cannot be read; then `schema` is empty."""
 
 
 class _Passing(UnavailableError):
@@ -84,8 +86,8 @@ class Registry:
     def versions(self, subject: str) -> list[Registered]:
         """Every version of a subject, the newest first; deleted ones too, since their events may be kept.
 
-        Raises UsageError when the subject does not exist or is not Avro, UnavailableError when the registry
-        does not answer in time.
+        Raises UsageError when the subject does not exist, UnavailableError when the registry does not answer in
+        time. A version that cannot be read says why: others may have written most events.
         """
         base = f"/subjects/{quote(subject, safe='')}/versions"
         numbers = self.call("GET", base, subject, params={"deleted": "true"})
@@ -128,12 +130,11 @@ class Registry:
     def _version(self, subject: str, base: str, number: int) -> Registered:
         found = self.call("GET", f"{base}/{number}", subject, params={"deleted": "true"})
         origin = f"version {number} of {subject} at {self.url}"
-        kind = found.get("schemaType") or "AVRO" if isinstance(found, dict) else "?"
-        if kind != "AVRO":
-            raise UsageError(f"{origin} is {kind}; only Avro can be read: name another source.subject")
-        if found.get("references"):
-            raise UsageError(f"{origin} refers to other subjects, which cannot be read: register it in one piece")
-        return Registered(number, _number(found, "id", self.url), _parsed(found, origin))
+        id_ = _number(found, "id", self.url)
+        try:
+            return Registered(number, id_, _readable(found, origin))
+        except UsageError as error:
+            return Registered(number, id_, {}, str(error))
 
     def call(self, method: str, path: str, subject: str, params: Any = None, body: Any = None) -> Any:
         """What it answers, as JSON. `subject`: for the text of an error."""
@@ -188,6 +189,15 @@ def _number(found: Any, name: str, url: str) -> int:
     if not isinstance(value, int) or not 0 <= value < 2**31:
         raise UsageError(f"the registry at {url} names no usable {name}: {found!r:.100}")
     return value
+
+
+def _readable(found: dict[str, Any], origin: str) -> dict[str, Any]:
+    kind = found.get("schemaType") or "AVRO"
+    if kind != "AVRO":
+        raise UsageError(f"{origin} is {kind}; only Avro can be read: name another source.subject")
+    if found.get("references"):
+        raise UsageError(f"{origin} refers to other subjects, which cannot be read: register it in one piece")
+    return _parsed(found, origin)
 
 
 def _parsed(found: Any, origin: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from cutwater.adapters import admin, wire
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.generations import candidates, first, parent_of, promoted
 from cutwater.adapters.kafka import TransactionalWriter, bounds, first_since, make_consumer, read_range
-from cutwater.adapters.objects import objects_at
+from cutwater.adapters.objects import Objects, objects_at
 from cutwater.adapters.replicas import last_arrival
 from cutwater.adapters.settings import Settings
 from cutwater.adapters.streams import published_milestone
@@ -38,6 +38,25 @@ class Earlier:
     """The folder on this machine, with the seed; None where there is none."""
 
 
+class Alone:
+    """Ends whoever claims, promotes, gives up or prunes right now. One who begins afterwards ends this."""
+
+    def __init__(self, cluster: Cluster, job: str) -> None:
+        self._topic = topics.candidates(job)
+        self._writer = TransactionalWriter(cluster, topics.claims_id(job))
+        self._writer.initialise()
+
+    def require(self) -> None:
+        """Raise FencedError where somebody has begun since: what is needed has to be looked at again."""
+        try:
+            self._writer.require_own(self._topic)
+        except FencedError:
+            raise FencedError(
+                "somebody claims, promotes, gives up or prunes a generation meanwhile: nothing more was removed. "
+                "Run this again"
+            ) from None
+
+
 class Retiring:
     """Looks at a job's generations, and removes what nobody needs. `store`: where snapshots are kept, or empty."""
 
@@ -49,12 +68,11 @@ class Retiring:
         self._settings = settings
         self._objects = objects_at(store, settings) if store else None
         self._now_ms = now_ms
-        self._alone: TransactionalWriter | None = None
+        self._alone: Alone | None = None
 
     def alone(self) -> None:
-        """End whoever claims, promotes, gives up or prunes right now. One who begins afterwards ends this."""
-        self._alone = TransactionalWriter(self._cluster, topics.claims_id(self._job.name))
-        self._alone.initialise()
+        """Be the only one who claims or prunes, as `Alone` says."""
+        self._alone = Alone(self._cluster, self._job.name)
 
     def look(self, with_snapshots: bool = False, with_forks: bool = False) -> list[Earlier]:
         """The generations of which anything is left but the promoted one; the oldest first.
@@ -78,7 +96,8 @@ class Retiring:
         Raises FencedError where somebody has begun to claim, or to prune, since `alone`: what is needed has to be
         looked at again. A claim that is made in the moment after this was asked finds out itself.
         """
-        self._require_alone()
+        if self._alone is not None:
+            self._alone.require()
         if self._objects is not None:
             for snapshot in self._objects.listed(f"{self._job.name}/{one.generation}"):
                 self._objects.delete(snapshot.name)
@@ -89,17 +108,6 @@ class Retiring:
                 shutil.rmtree(one.checkpoint)
             except OSError as error:
                 raise MachineError(f"{one.checkpoint} cannot be removed: {error}; then ask again") from None
-
-    def _require_alone(self) -> None:
-        if self._alone is None:
-            return
-        try:
-            self._alone.require_own(topics.candidates(self._job.name))
-        except FencedError:
-            raise FencedError(
-                "somebody claims, promotes, gives up or prunes a generation meanwhile: nothing more was removed. "
-                "Run this again"
-            ) from None
 
     def _standing(self, with_snapshots: bool) -> Standing:
         name = self._job.name
@@ -127,9 +135,7 @@ class Retiring:
 
     def _snapshots(self) -> Counter[str]:
         """By the id of the generation: how many manifests there are."""
-        listed = self._objects.listed(self._job.name) if self._objects else ()
-        parts = [one.name.split("/") for one in listed]
-        return Counter(one[1] for one in parts if len(one) == 5 and one[3] == "manifests")
+        return Counter(generation for generation, _ in manifests(self._objects, self._job.name))
 
     def _arrived(self, generations: list[Generation]) -> frozenset[Generation]:
         """Those on whose changelogs here the newest arrival of some region stands."""
@@ -143,6 +149,14 @@ class Retiring:
         """The one below the data folder. One that the user has named elsewhere is the user's."""
         folder = self._settings.data_dir / "checkpoints" / self._job.name / str(generation)
         return folder if folder.is_dir() else None
+
+
+def manifests(objects: Objects | None, job: str) -> Iterator[tuple[str, int]]:
+    """Generation's id and sequence of each snapshot that is kept, by the names of the objects."""
+    for one in objects.listed(job) if objects else ():
+        parts = one.name.split("/")
+        if len(parts) == 5 and parts[3] == "manifests":
+            yield parts[1], int(parts[4].removesuffix(".json"))
 
 
 def promoted_at(cluster: Cluster, job: str, at_ms: int) -> Generation | None:

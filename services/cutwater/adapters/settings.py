@@ -122,6 +122,12 @@ class Settings(BaseSettings):
         le=100_000,
         description="How long 'cutwater generation prune' keeps a generation that another one took over from, h.",
     )
+    keep_streams_hours: int = Field(
+        720,
+        ge=0,
+        le=100_000,
+        description="How long 'cutwater prune' keeps milestones and their barriers, h.",
+    )
     data_dir: Path = Field(
         Path("build/cutwater"),
         description="Folder for state, checkpoints, logs and, with a local driver, Spark's working files.",
@@ -268,7 +274,8 @@ class Settings(BaseSettings):
     api_hosts: str = Field(
         "",
         description="Names, comma separated, by which an HTTP port that asks for no token may be asked beside its "
-        "addresses and localhost: a proxy's in front of it.",
+        "addresses and localhost: a proxy's in front of it, and those of peers. Others are refused, wherever the "
+        "port is bound; where none is set, only on the loopback address.",
     )
     api_by_proxy: bool = Field(
         False,

@@ -22,15 +22,19 @@ def partitions_of(cluster: Cluster, job: Job, cut: Cut) -> dict[str, int]:
     return {name: len(one.partitions) for name, one in described(cluster, topics_of(job.topic, cut)).items()}
 
 
-def require_may_start(cluster: Cluster, job: Job, parent: Milestone) -> None:
-    """Raise UsageError where the job's state cannot go on from the parent's: another measure or source, say."""
+def require_may_start(cluster: Cluster, job: Job, parent: Milestone, settings: Settings) -> None:
+    """Raise UsageError where the job's state cannot go on from the parent's: another measure or source, say.
+
+    `settings` say where the parent's checkpoint would be.
+    """
     require_mergeable(job)
     require_own_changelog(job.name, parent)
     partitions = partitions_of(cluster, job, parent.source_cut)
-    require_startable(job, crc64(job.state_schema).hex(), parent, partitions)
+    kept = _kept_definition(settings, job.name, parent.generation)
+    require_startable(job, crc64(job.state_schema).hex(), parent, partitions, kept)
 
 
-def kept_definition(settings: Settings, job: str, generation: Generation) -> str | None:
+def _kept_definition(settings: Settings, job: str, generation: Generation) -> str | None:
     """What a generation's driver has kept of the job file; None where its checkpoint is not on this machine."""
     if settings.checkpoint:
         return None

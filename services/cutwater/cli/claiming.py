@@ -9,14 +9,14 @@ from cutwater.adapters.generations import parent_of, promoted
 from cutwater.adapters.parents import kept_behind
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.provable import newest_provable
-from cutwater.adapters.startable import kept_definition, require_may_start
+from cutwater.adapters.startable import require_may_start
 from cutwater.adapters.witness import Witness
 from cutwater.cli.options import Place
 from cutwater.cli.output import iso, out, print_json
 from cutwater.cli.seeds import SeedSource, seed_source
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Token
-from cutwater.core.origins import require_kept, require_same_rows
+from cutwater.core.origins import require_kept
 from cutwater.core.records import Claim, Milestone
 
 
@@ -53,14 +53,11 @@ def claim(place: Place, words: Words, dry_run: bool, as_json: bool) -> Claim:
 
 def _require_works(place: Place, parent: Milestone) -> None:
     """Raise UsageError where its driver could never begin: that stood in the driver's log alone."""
-    require_may_start(place.cluster, place.job, parent)
+    require_may_start(place.cluster, place.job, parent, place.settings)
     require_kept(parent, kept_behind(place.cluster, parent.source_cut))
     if found := Witness(place.cluster).lost(parent.evidence, parent.source_cut):
         advice = newest_provable(place.cluster, place.job.name).advice
         raise UsageError(f"below the cut of {parent.token} {'; '.join(found)}. {advice}")
-    kept = kept_definition(place.settings, place.job.name, parent.generation)
-    if kept is not None:
-        require_same_rows(place.job, kept, parent)
 
 
 def _claimed_before(planned: Planned) -> str:

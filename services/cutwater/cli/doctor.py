@@ -123,7 +123,8 @@ def _topics(cluster: Cluster, facts: ClusterFacts, job: Job, settings: Settings)
     if job.attached:
         yield skipped("source", "the query is your own", "look after the topics that it reads yourself")
     else:
-        yield from check_source(job, facts, cluster_facts.position(cluster, job.name, job.topic, now_ms()))
+        position = cluster_facts.position(cluster, job.name, job.topic, now_ms())
+        yield from check_source(job, facts, position, cluster_facts.undatable_of(cluster, facts, job.topic))
     yield from check_topics(facts, specs, copies)
     yield from check_rights(facts, acls.needed(job.name, job.topic, settings.generation))
 

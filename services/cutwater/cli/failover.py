@@ -11,10 +11,11 @@ import typer
 from cutwater.adapters import streams
 from cutwater.adapters.claiming import copies_of
 from cutwater.adapters.failing_over import FailingOver, Found, release, releasing
-from cutwater.adapters.generations import candidates, promoted, told_parent
+from cutwater.adapters.generations import candidates, parent_of, promoted, told_parent
 from cutwater.adapters.jobfile import load_job
 from cutwater.adapters.process import now_ms
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.startable import require_may_start
 from cutwater.cli.going_on import GoingOn, Steps
 from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
 from cutwater.cli.output import handled, iso, out, print_json
@@ -22,7 +23,7 @@ from cutwater.cli.seeds import SeedSource, seed_source
 from cutwater.core import topics
 from cutwater.core.candidates import delayed
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.failover import came_by, require_current, require_dead, require_not_given
+from cutwater.core.failover import Again, came_by, require_current, require_dead, require_not_given
 from cutwater.core.job import Job
 from cutwater.core.records import Claim, Milestone, Release
 
@@ -58,7 +59,7 @@ def failover(
     snapshot of it in the store that CUTWATER_SNAPSHOTS names, which a view of this region takes.
 
     Exit 2: nothing has arrived, the region was alive a moment ago or has released the job to a third one, 'forks
-    decide' kept its line, or nothing holds the newest arrival's state.
+    decide' kept its line, the newest arrival was made with another job file, or nothing holds its state.
     4: the store does not answer, or copies are begun anew; or not promoted in time: it still will be.
 
     Examples:  cutwater failover job.yaml --origin us --dry-run  ·  cutwater failover job.yaml --origin us
@@ -103,10 +104,10 @@ def switchover(
     Releases the job there (unless 'cutwater release' has), waits until its last milestone has arrived, claims a
     generation, and asks for its promotion. The mirror goes on meanwhile, and brings what is still produced there.
 
-    Exit 2: there is no mirror, or no milestone; the regions have nothing in common, this one has gone on already
-    and the other one is a fork, 'forks decide' kept the other line, or an earlier claim is in the way: nothing was
-    released. 4: a copy is begun anew or the mirror is paused, and nothing was released; or not arrived, or not
-    promoted, in time: run it again.
+    Exit 2: there is no mirror, or no milestone, or it was made with another job file; the regions have nothing in
+    common, this one has gone on already and the other one is a fork, 'forks decide' kept the other line, or an
+    earlier claim is in the way: nothing was released. 4: a copy is begun anew or the mirror is paused, and nothing
+    was released; or not arrived, or not promoted, in time: run it again.
 
     Examples:  cutwater switchover job.yaml --origin us --dry-run  ·  cutwater switchover job.yaml --origin us
     """
@@ -118,7 +119,7 @@ def switchover(
         if made is None:
             newest = promoted(settings.origin_cluster, job.name)
             _require_arrived(found, newest)
-            _require_way(one, found, newest)
+            _require_way(one, settings, job, found, newest)
     if dry_run:
         _plan(one, settings, job, found, steps, as_json, to_come=not found.planned)
         return
@@ -191,17 +192,15 @@ def _require_left(settings: Settings, found: Found, fenced: bool = False) -> Non
     require_dead(found.arrival.origin, found.heard_ms, now_ms(), least_ms, fenced)
 
 
-def _require_way(one: FailingOver, found: Found, newest: Milestone | None) -> None:
+def _require_way(one: FailingOver, settings: Settings, job: Job, found: Found, newest: Milestone | None) -> None:
     """Raises where a switchover could not come to its end: the job would be released, and go on nowhere.
 
-    As `FailingOver.claimed`, `plan`, `require_settled` and `require_copying` do. `newest`: where the origin is.
+    As `_asked`, `FailingOver.require_settled` and `require_copying` do. `newest`: where the origin is.
     """
     one.require_settled()
     one.require_copying()
-    again = one.claimed(found)
-    if again is None:
-        one.plan(found)
-    elif newest is not None:
+    again, _ = _asked(one, settings, job, found)
+    if again is not None and newest is not None:
         require_current(again, told_parent(again.claim).token, newest.token, released=False)
 
 
@@ -230,9 +229,20 @@ def _require_arrived(found: Found, newest: Milestone | None) -> None:
 
 def _source(one: FailingOver, settings: Settings, job: Job, found: Found) -> SeedSource | None:
     """Where the state will be read; None where that may be done already, by an earlier try's generation."""
-    if one.claimed(found) is not None:
-        return None
-    return seed_source(settings.cluster, job, settings, one.plan(found), settings.snapshots)
+    again, claim = _asked(one, settings, job, found)
+    return None if again else seed_source(settings.cluster, job, settings, claim, settings.snapshots)
+
+
+def _asked(one: FailingOver, settings: Settings, job: Job, found: Found) -> tuple[Again | None, Claim]:
+    """What an earlier try has claimed, if one has, and the claim: that one, or the one that would be made.
+
+    Raises as `FailingOver.claimed` and `plan`, and where the claim's driver would refuse the job file.
+    """
+    again = one.claimed(found)
+    claim = again.claim if again else one.plan(found)
+    if again is None or not again.done:
+        require_may_start(settings.cluster, job, parent_of(claim), settings)
+    return again, claim
 
 
 def _plan(
@@ -245,9 +255,8 @@ def _plan(
     to_come: bool = False,
 ) -> None:
     """Say what would be done. `to_come`: another milestone is to arrive before it is."""
-    again = one.claimed(found)
-    source = None if to_come else _source(one, settings, job, found)
-    claim = again.claim if again else one.plan(found)
+    again, claim = _asked(one, settings, job, found)
+    source = None if to_come or again else seed_source(settings.cluster, job, settings, claim, settings.snapshots)
     done = again is not None and again.done
     GoingOn(job, found, claim, source, to_come and not done).tell(None, steps, as_json)
 

@@ -64,6 +64,12 @@ class GoingOn:
         return known_loss(parent, newest, copied, found.heard_ms)
 
     @property
+    def closed_by(self) -> str | None:
+        """By when windows end that take no event here any more; None for none, and while all is still to come."""
+        watermark_ms = 0 if self.to_come else self.parent.watermark_ms
+        return iso(watermark_ms) if watermark_ms > 0 else None
+
+    @property
     def planned(self) -> bool:
         return self.to_come or self.found.released_behind(self.parent.token)
 
@@ -87,6 +93,11 @@ class GoingOn:
             f"lost at least, as of {iso(loss.as_of_ms)}: {loss.milestones} milestones behind it (up to "
             f"{loss.newest}), and {loss.offsets} offsets of events that they had read",
         )
+        if self.closed_by is not None:
+            out.print(
+                f"windows that end by {self.closed_by} are closed, and later ones close as events are read here: "
+                f"what comes back from {self.claim.origin} for a closed window is listed as late"
+            )
 
     def tell_end(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
         """`first`: the newest milestone here, once it is promoted; None where it is not."""
@@ -112,6 +123,7 @@ class GoingOn:
             "first": str(first.token) if first else None,
             "rewinds_to": self.claim.rewinds_to,
             "planned": self.planned,
+            "closed_by": self.closed_by,
             "seed": self.source.as_object() if self.source else None,
             "loss": {
                 "milestones": loss.milestones,

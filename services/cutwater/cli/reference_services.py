@@ -64,6 +64,7 @@ _MILESTONE = Milestone(
     late=0,
     skew_ms=0,
     schema_fingerprint="",
+    definition="",
     epoch_started_ms=_NOW_MS,
     written_ms=_NOW_MS,
     committed_ms=_NOW_MS,

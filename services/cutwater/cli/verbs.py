@@ -36,6 +36,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "stream",
         "List the newest milestones, or check that all are chained, plausible, and as their barriers say.",
     ),
+    "prune": (
+        "prune",
+        "Delete the oldest milestones and barriers, as far as nobody needs them any more.",
+    ),
     "verify": (
         "verify",
         "Compare, at one milestone, what the changelog, the view and the output hold, row by row.",

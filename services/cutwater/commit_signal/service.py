@@ -22,7 +22,7 @@ from cutwater.adapters.beginning import require_may_begin
 from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.generations import candidates, parent_of, promoted
-from cutwater.adapters.kafka import TransactionalWriter, partition_count, read_tail
+from cutwater.adapters.kafka import TransactionalWriter, bounds, partition_count, read_tail
 from cutwater.adapters.longread import LongRead
 from cutwater.adapters.metering import serve
 from cutwater.adapters.own_log import OwnLog
@@ -120,7 +120,8 @@ class CommitSignal:
                     duty = self._take_over(read.consumer, start)
                 if duty is None:
                     return
-                read.begin({0: duty.state.position})
+                # Without a place of its own it begins with the oldest record that is kept.
+                read.begin({0: duty.state.position or bounds(read.consumer, topic, 0)[0]})
                 try:
                     self._follow(read, duty, brokers)
                 except FencedError:

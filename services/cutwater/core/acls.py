@@ -190,8 +190,9 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl("publisher", "transactional-id", topics.publisher_id(job), ("Write",))
     yield _group("publisher")
     # A release ends the stream, under the signaller's own id.
-    yield Acl(TOOLS, "topic", topics.milestones(job), ("Read", "Write"))
-    yield Acl(TOOLS, "topic", topics.barriers(job), ("Read",))
+    # Delete: of records, by 'cutwater prune'.
+    yield Acl(TOOLS, "topic", topics.milestones(job), ("Read", "Write", "Delete"))
+    yield Acl(TOOLS, "topic", topics.barriers(job), ("Read", "Delete"))
     yield Acl(TOOLS, "topic", topics.candidates(job), ("Read", "Write"))
     yield Acl(TOOLS, "topic", topics.published(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.alerts(job), ("Read",))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutwater.core.compatibility import Schema, same_name
+from cutwater.core.avro_types import Schema
+from cutwater.core.compatibility import same_name
 
 
 def aligned(writer: Any, reader: Any) -> Any:
@@ -19,6 +20,10 @@ def aligned(writer: Any, reader: Any) -> Any:
     schemas of records. Raises UsageError for a schema that is none.
     """
     return _Alignment(Schema.of(writer), Schema.of(reader)).schema()
+
+
+_OF_BYTES = frozenset({"type", "symbols", "size", "fields", "logicalType", "precision", "scale"})
+"""A writer's default that is none, or its order, would be in the way of a parser."""
 
 
 class _Alignment:
@@ -47,17 +52,13 @@ class _Alignment:
         return self._named(node)
 
     def _named(self, name: str) -> dict[str, Any]:
-        made = {one: what for one, what in self._writer.named[name].items() if one != "aliases"}
+        made = {one: what for one, what in self._writer.named[name].items() if one in _OF_BYTES}
         namespace, _, short = self._theirs[name].rpartition(".")
         made |= {"name": short, "namespace": namespace}
         if made["type"] == "record":
             renamed = self._renamed(name)
             made["fields"] = [
-                {
-                    **{key: what for key, what in one.items() if key != "aliases"},
-                    "name": renamed.get(one["name"], one["name"]),
-                    "type": self._of(one["type"]),
-                }
+                {"name": renamed.get(one["name"], one["name"]), "type": self._of(one["type"])}
                 for one in made["fields"]
             ]
         return made

@@ -108,7 +108,16 @@ class Ancestry:
             (by, epoch): one for (by, epoch), one in self._told.items() if by in line and line[by].holds(epoch)
         }
         parts = list(line.values())
-        return Accounts(told, [*self._unknown(parts)], [*self._elsewhere(parts)])
+        return Accounts(told, [*self._unknown(parts)], [*self._elsewhere(parts), *self._pruned(parts)])
+
+    def _pruned(self, line: list[Part]) -> Iterator[str]:
+        """Epochs of this region that no milestone tells any more: the stream has lost its beginning by `prune`."""
+        if not self._spans:
+            return
+        sequence, (root, first) = self._spans[0]
+        before = any(one.region == root.region and one.number < root.number for one, _ in line)
+        if before or self._epochs[root].missing(0, first - 1) is not None:
+            yield f"what was listed before milestone {sequence} is not told: the commit stream begins there now"
 
     def _elsewhere(self, line: list[Part]) -> Iterator[str]:
         here = line[0].generation.region

@@ -15,15 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cutwater.core.avro_types import NAMED, Schema
+from cutwater.core.bounding import endless
 from cutwater.core.errors import UsageError
+from cutwater.core.formats import WriterSchema
 
 BACKWARD, FORWARD, FULL = "backward", "forward", "full"
 RULES = (BACKWARD, FORWARD, FULL)
-DEPTH_MAX = 100
-"""Types within types: far more than any event has, far less than Python's stack."""
-
-_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-_NAMED = frozenset({"record", "error", "enum", "fixed"})
 _PROMOTIONS: Mapping[str, frozenset[str]] = {
     "int": frozenset({"long", "float", "double"}),
     "long": frozenset({"float", "double"}),
@@ -60,86 +58,32 @@ def obstacles(writer: Any, reader: Any) -> list[str]:
 class Reading:
     """What becomes of the events of one schema, read by another one."""
 
-    otherwise: tuple[str, ...] = ()
-    """What Avro would read as other values, and nobody would know: no event of the schema is taken."""
+    refused: tuple[str, ...] = ()
+    """What Avro would read as other values, and nobody would know; or what has no end. No event of the schema is
+    taken."""
     unfit: tuple[str, ...] = ()
     """What Avro does not read: events that hold it are rejected, one by one; all of them where all do."""
 
     @property
     def problems(self) -> tuple[str, ...]:
-        return (*self.otherwise, *self.unfit)
+        return (*self.refused, *self.unfit)
 
 
 def reading(writer: Any, reader: Any) -> Reading:
     """What becomes of events that `writer` wrote, read by `reader`. Raises UsageError for no schema."""
     resolution = _Resolution(Schema.of(writer), Schema.of(reader), evolves=False)
     found = resolution.between(resolution.writer.root, resolution.reader.root, "")
-    otherwise = tuple(one for one in found if one.endswith(OTHERWISE))
-    return Reading(otherwise, tuple(one for one in found if one not in otherwise))
+    otherwise = [one for one in found if one.endswith(OTHERWISE)]
+    return Reading((*otherwise, *endless(resolution.writer)), tuple(one for one in found if one not in otherwise))
+
+
+def refusal(writer: WriterSchema, reader: Any) -> str:
+    """Why no event of a schema is taken; empty where they are read one by one."""
+    why = writer.problem or "; ".join(reading(writer.schema, reader).refused)
+    return f"is of schema {writer.name}: {why}" if why else ""
 
 
 OTHERWISE = "old bytes would be read as other values"
-
-
-@dataclass(frozen=True)
-class Schema:
-    """A schema in which every named type stands once, under its full name."""
-
-    root: Any
-    """A primitive's or full name, a list (union), or a dict of array, map or annotated primitive."""
-    named: dict[str, dict[str, Any]]
-
-    @staticmethod
-    def of(schema: Any) -> Schema:
-        named: dict[str, dict[str, Any]] = {}
-        try:
-            return Schema(_qualified(schema, "", named, 0), named)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"not an Avro schema: {error!r}") from None
-
-    def type_of(self, node: Any) -> dict[str, Any]:
-        """The definition behind a node that is no union."""
-        if isinstance(node, dict):
-            return node
-        return {"type": node} if node in _PRIMITIVES else self.named[node]
-
-
-def _qualified(node: Any, namespace: str, named: dict[str, dict[str, Any]], depth: int) -> Any:
-    if depth > DEPTH_MAX:
-        raise UsageError(f"the schema has more than {DEPTH_MAX} types within each other")
-    if isinstance(node, list):
-        return [_qualified(one, namespace, named, depth + 1) for one in node]
-    if isinstance(node, str):
-        name = node if node in _PRIMITIVES else _full(node, namespace)
-        if name not in _PRIMITIVES and name not in named:
-            raise UsageError(f"not an Avro schema: the type '{node}' is not known")
-        return name
-    kind = node["type"]
-    if not isinstance(kind, str):
-        return _qualified(kind, namespace, named, depth + 1)
-    if kind in _NAMED:
-        return _name(node, namespace, named, depth)
-    for inner in ("items", "values"):
-        if kind == {"items": "array", "values": "map"}[inner]:
-            return {"type": kind, inner: _qualified(node[inner], namespace, named, depth + 1)}
-    return {**node, "type": kind} if kind in _PRIMITIVES else _qualified(kind, namespace, named, depth)
-
-
-def _name(node: dict[str, Any], namespace: str, named: dict[str, dict[str, Any]], depth: int) -> str:
-    name = _full(node["name"], node.get("namespace", namespace))
-    inside = name.rpartition(".")[0]
-    made = {**node, "name": name, "aliases": [_full(one, inside) for one in node.get("aliases", [])]}
-    named[name] = made  # before its fields: a record may hold itself
-    if node["type"] in ("record", "error"):
-        made["type"] = "record"
-        made["fields"] = [
-            {**one, "type": _qualified(one["type"], inside, named, depth + 1)} for one in node["fields"]
-        ]
-    return name
-
-
-def _full(name: str, namespace: str) -> str:
-    return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
 @dataclass
@@ -167,7 +111,7 @@ class _Resolution:
         mine = self.writer.type_of(writer)
         kinds = [(branch, self.reader.type_of(branch)) for branch in reader]
         for branch, theirs in kinds:
-            if theirs["type"] == mine["type"] and (theirs["type"] not in _NAMED or same_name(mine, theirs)):
+            if theirs["type"] == mine["type"] and (theirs["type"] not in NAMED or same_name(mine, theirs)):
                 return branch
         wider = _PROMOTIONS.get(mine["type"], frozenset())
         return next((branch for branch, theirs in kinds if theirs["type"] in wider), None)
@@ -217,7 +161,7 @@ def _obstacle(writer: dict[str, Any], reader: dict[str, Any], evolves: bool) -> 
     if not same and (evolves or not _only_digits(writer, reader)):
         return f"was {_kind(writer)} and is {_kind(reader)}: {OTHERWISE}"
     # A record by another name has the same fields: Avro's readers do not ask for it, but in a union.
-    if was in _NAMED and not same_name(writer, reader) and (evolves or was != "record"):
+    if was in NAMED and not same_name(writer, reader) and (evolves or was != "record"):
         return f"{was} {writer['name']} is now {reader['name']}: keep the name, or make it an alias"
     if was == "fixed" and writer["size"] != reader["size"]:
         return f"was {writer['size']} bytes and is {reader['size']}"
@@ -248,7 +192,7 @@ def _kind(type_: dict[str, Any]) -> str:
     logical = type_.get("logicalType")
     if logical == "decimal":
         return f"decimal({type_.get('precision')}, {type_.get('scale', 0)})"
-    if type_["type"] in _NAMED:
+    if type_["type"] in NAMED:
         return f"{type_['type']} {type_['name']}"
     return f"{type_['type']} ({logical})" if logical else str(type_["type"])
 

@@ -54,7 +54,8 @@ class Decoding:
         try:
             fields = json.loads(text)
             known = tuple(
-                WriterSchema(bytes.fromhex(one["header"]), one["schema"], one["name"]) for one in fields["known"]
+                WriterSchema(bytes.fromhex(one["header"]), one["schema"], one["name"], one.get("problem", ""))
+                for one in fields["known"]
             )
             return cls(**{**fields, "known": known})
         except (ValueError, KeyError, TypeError) as error:
@@ -64,7 +65,7 @@ class Decoding:
 
     @property
     def text(self) -> str:
-        known = [{"header": one.header.hex(), "schema": one.schema, "name": one.name} for one in self.known]
+        known = [{**vars(one), "header": one.header.hex()} for one in self.known]
         return json.dumps({**vars(self), "known": known}, sort_keys=True)
 
     def applied(self, job: Job) -> Job:

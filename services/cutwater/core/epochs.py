@@ -113,6 +113,7 @@ class Epochs:
             late=late,
             skew_ms=seen.skew_ms,
             schema_fingerprint=self._fingerprint,
+            definition=self._job.fingerprint,
             epoch_started_ms=started_ms,
             written_ms=self._now_ms(),
             tombstones=sum(buried.values()),

@@ -58,6 +58,8 @@ class WriterSchema:
     schema: dict[str, Any]
     name: str
     """For people: a fingerprint, or a number in the registry."""
+    problem: str = ""
+    """Why nobody here can read by it; then `schema` is empty."""
 
 
 def confluent_header(schema_id: int) -> bytes:

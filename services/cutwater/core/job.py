@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from cutwater.core.formats import AVRO, EventFormat, RegistryUse
@@ -97,6 +98,11 @@ class Job:
         return json.dumps(self._rows, sort_keys=True)
 
     @property
+    def fingerprint(self) -> str:
+        """Of `meaning`: SHA-256, 16 hex digits of it. Every milestone carries that of its generation's job."""
+        return sha256(self.meaning.encode()).hexdigest()[:16]
+
+    @property
     def _rows(self) -> dict[str, Any]:
         measures = {
             one.name: [one.kind, *(partial.defined or partial.over_events for partial in one.partials)]
@@ -148,6 +154,16 @@ class Job:
                 *measures,
             ],
         }
+
+
+def differences(kept: str, wanted: str) -> str:
+    """What `wanted` says otherwise than `kept`: two definitions, or a definition and a meaning."""
+    try:
+        before, after = json.loads(kept), json.loads(wanted)
+    except json.JSONDecodeError:
+        return "the definition beside the checkpoint is damaged"
+    changed = [name for name in after if before.get(name) != after[name]]
+    return "; ".join(f"{name} was {before.get(name)} and is {after[name]}" for name in changed)
 
 
 UPDATE, FINAL, CORRECTION, TOMBSTONE = "update", "final", "correction", "tombstone"

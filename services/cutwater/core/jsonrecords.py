@@ -25,7 +25,7 @@ from cutwater.core.jsonevents import (
     SOMETHING_BEHIND,
     JsonField,
 )
-from cutwater.core.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, Flaw
+from cutwater.core.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, YEARS_RULE, Flaw, unit_hint
 
 DEPTH_MAX, DIGITS_MAX = 1_000, 1_000
 _BLANKS = " \t\n\r"
@@ -69,11 +69,19 @@ def read(value: bytes | None, fields: tuple[JsonField, ...]) -> dict[str, Any] |
         token = found.get(one.name)
         made = _default(one) if token is None else _VALUES[one.kind](token, one)
         if token is not None and made is None:
-            return Flaw(UNDECODABLE, f"is not {RULES[one.kind]}", one.name)
+            return Flaw(UNDECODABLE, _rule(token, one), one.name)
         if made is None and not one.nullable:
             return Flaw(UNDECODABLE, MISSING, one.name)
         event[one.name] = made
     return event
+
+
+def _rule(token: Any, field: JsonField) -> str:
+    """What a token does not keep to that is none of the field's values."""
+    if field.kind in _UNIT and isinstance(token, str) and _WHOLE.fullmatch(token):
+        # Python does not read a number of thousands of digits, and no unit makes it a date.
+        return YEARS_RULE + (unit_hint(int(token), field.kind) if len(token) < _TOKEN_DIGITS else "")
+    return f"is not {RULES[field.kind]}"
 
 
 def tokens(value: bytes | None) -> dict[str, Any] | Flaw:

@@ -26,7 +26,7 @@ HLL_LG_K = 12
 
 MAX_DECIMAL = 38
 ADDEND_DIGITS = MAX_DECIMAL - 10
-"""Digits of what one event adds to a sum of decimals: no sum overflows before 10^10 events of a window."""
+"""Digits of what one event adds to a sum of decimals: 10^9 events of a key's window fit, beside a seed too."""
 
 SEED = "__seed"
 """The column of a seed's partials, a struct: NULL in rows that are events, as their columns are in seeds."""
@@ -186,7 +186,10 @@ def _limit(name: str, kind: str, field: str, of: FieldType) -> Limit | None:
 
 
 def sum_type(of: FieldType) -> FieldType:
-    """The type of a sum that cannot overflow before 10^18 events, nor lose digits unless the field is a float."""
+    """The type of a sum, which loses no digits unless the field is a float.
+
+    Of a key's window none overflows before 2^32 events of an int, 10^18 of a long, 10^9 of a decimal.
+    """
     if of.name == "int":
         return LONG
     if of.name == "long":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -12,11 +11,14 @@ from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.driving import Plan, Range
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations import ROOT_PARENT, Generation
-from cutwater.core.job import Job
+from cutwater.core.job import Job, differences
 from cutwater.core.measures import VALUE, unmergeable
 from cutwater.core.records import Barrier, Claim, Milestone, Release, Signal
 from cutwater.core.sources import copied_region
 from cutwater.core.windows import horizon_ms
+
+_UNKNOWN_CHANGE = "the key, the event time, the window, the shards, or what a measure is computed from differs"
+"""The state's schema, which has the measures' names and types, is the same then."""
 
 
 @dataclass(frozen=True)
@@ -124,15 +126,25 @@ def require_mergeable(job: Job) -> None:
             raise unmergeable(measure.name)
 
 
-def require_startable(job: Job, fingerprint: str, parent: Milestone, partitions: Mapping[str, int]) -> None:
+def require_startable(
+    job: Job, fingerprint: str, parent: Milestone, partitions: Mapping[str, int], kept: str | None = None
+) -> None:
     """Raise UsageError where the job's state cannot go on from the parent's.
 
-    `fingerprint` is that of the job's state, `partitions` how many each source topic that exists has now.
+    `fingerprint` is that of the job's state, `partitions` how many each source topic that exists has now. `kept`:
+    the definition that the parent's generation was begun with, where it can be read; the milestone has its hash.
     """
     if parent.schema_fingerprint != fingerprint:
         raise UsageError(
             f"the state at {parent.token} is of schema {parent.schema_fingerprint}, and the job file's measures "
             f"say {fingerprint}: a generation goes on with its parent's measures. Put the job file back"
+        )
+    if parent.definition != job.fingerprint:
+        changed = differences(kept, job.meaning) if kept else _UNKNOWN_CHANGE
+        raise UsageError(
+            f"the rows of {parent.token} are of definition {parent.definition}, and the job file's is "
+            f"{job.fingerprint}: {changed}. A generation goes on with its parent's rows: put the job file back "
+            f"that {parent.generation} was started with, or start a new job"
         )
     for place, _ in parent.source_cut:
         read = f"{parent.token} has read {place.topic}/{place.partition}"
@@ -150,23 +162,6 @@ def require_startable(job: Job, fingerprint: str, parent: Milestone, partitions:
                 f"{read}, and {place.topic} has {partitions[place.topic]} partitions: a generation goes on with "
                 "its parent's sources"
             )
-
-
-def require_same_rows(job: Job, kept: str, parent: Milestone) -> None:
-    """Raise UsageError where a row of the job says something else than one of its parent.
-
-    `kept`: the definition with which the parent's generation was begun. It says more than the state's schema: a
-    window or a measure over another field has the same.
-    """
-    before, now = json.loads(kept), json.loads(job.meaning)
-    changed = [
-        f"{name} was {before.get(name)} and is {now[name]}" for name in now if before.get(name) != now[name]
-    ]
-    if changed:
-        raise UsageError(
-            f"the job file no longer says what {parent.generation} was started with: {'; '.join(changed)}. A "
-            f"generation goes on with the rows of {parent.token}: put the job file back, or start a new job"
-        )
 
 
 def require_kept(parent: Milestone, kept: Mapping[TopicPartition, tuple[int, int]]) -> None:

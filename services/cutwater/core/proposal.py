@@ -11,7 +11,7 @@ from typing import Any
 from cutwater.core.errors import UsageError
 from cutwater.core.inference import sounds_like_time, time_ms
 from cutwater.core.measures import NUMBERS, TIMES
-from cutwater.core.rejection import MAX_BEHIND_MS, NO_DATE_MS, YEARS, as_seconds
+from cutwater.core.rejection import MAX_BEHIND_MS, NO_DATE_MS, YEARS, unit_hint
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _ROUND = [10 * SECOND, 30 * SECOND, *(n * MINUTE for n in (1, 2, 5, 10, 30)), *(n * HOUR for n in (1, 2, 6, 12))]
@@ -72,8 +72,8 @@ def propose(
     if not timed:
         raise UsageError(
             f"no sample has an event time in '{time_field}' that can be taken: it is missing, outside the years "
-            "200 to 9799, or in seconds where the schema says milliseconds; name another field with --event-time, "
-            "or have the producers write the unit that the schema says"
+            "200 to 9799, or in another unit than the schema says; name another field with --event-time, or have "
+            "the producers write that unit"
         )
     written = [(row.timestamp_ms, at) for row, at in timed if row.timestamp_ms is not None]
     ahead = _bound([at - when for when, at in written], MAX_AHEAD_DEFAULT)
@@ -162,14 +162,15 @@ def _equals_record_key(rows: Sequence[Row], name: str) -> bool:
 
 
 def _timed(rows: Sequence[Row], name: str, kind: str) -> list[tuple[Row, int]]:
-    """The rows with an event time that some bounds let through: none in seconds, none outside of all years."""
+    """The rows with an event time that some bounds let through: none of another unit, none outside all years."""
     found = []
     for row in rows:
         at = time_ms(row.event.get(name), kind)
         if at is None or not YEARS[0] <= at * 1_000 <= YEARS[1]:
             continue
         written = row.timestamp_ms
-        if written is None or at >= written - MAX_BEHIND_MS or not as_seconds(at, written):
+        number = at * 1_000 if kind == "timestamp-micros" else at
+        if written is None or at >= written - MAX_BEHIND_MS or not unit_hint(number, kind):
             found.append((row, at))
     return found
 

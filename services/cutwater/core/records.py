@@ -45,6 +45,8 @@ class WrittenEpoch:
     skew_ms: int
     """The largest less the smallest of the source partitions' newest event times in this epoch."""
     schema_fingerprint: str
+    definition: str
+    """`Job.fingerprint`: what a row of the state says."""
     epoch_started_ms: int
     written_ms: int
     tombstones: int = 0

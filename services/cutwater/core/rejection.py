@@ -60,6 +60,11 @@ MAX_BEHIND_MS = 14_600 * 86_400_000
 Records of history pass; a time in seconds where the schema says milliseconds is one of January 1970, and does not.
 """
 
+UNITS = {"timestamp-millis": "milliseconds", "timestamp-micros": "microseconds"}
+_PER_SECOND = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+_LIKELY_S = 315_532_800, 7_258_118_400
+"""The begins of the years 1980 and 2200: so no number is likely in two units."""
+
 YEARS = -55_855_785_600_000_000, 247_090_953_600_000_000
 """The first and the last event time that is taken, the begins of the years 200 and 9800, in microseconds."""
 
@@ -108,9 +113,27 @@ class Seen:
         return max(self.newest_ms.values()) - min(self.newest_ms.values()) if len(self.newest_ms) > 1 else 0
 
 
-def as_seconds(at_ms: int, written_ms: int) -> bool:
-    """Is an event time one of the record's days, if the number were seconds?"""
-    return abs(at_ms * 1_000 - written_ms) < MAX_BEHIND_MS
+class UnitHint(NamedTuple):
+    """What a number says of itself that is a date of our days in another unit than its field's."""
+
+    first: int
+    end: int
+    said: str
+
+
+def unit_hints(kind: str) -> list[UnitHint]:
+    """For each unit but that of `kind`, a logical type: the numbers that are probably meant in it."""
+    own = UNITS[kind]
+    return [
+        UnitHint(_LIKELY_S[0] * per_s, _LIKELY_S[1] * per_s, f": {unit} in a field of {own}?")
+        for unit, per_s in _PER_SECOND.items()
+        if unit != own
+    ]
+
+
+def unit_hint(number: int, kind: str) -> str:
+    """To append to what is wrong with a time; empty where its unit is none that could be named."""
+    return next((one.said for one in unit_hints(kind) if one.first <= number < one.end), "")
 
 
 def may_hold_late(seen: Seen, window: WindowSpec, closed_ms: int) -> bool:

@@ -31,8 +31,10 @@ class Position:
     """Since that milestone was written."""
 
 
-def check_source(job: Job, facts: ClusterFacts, position: Position | None) -> Iterator[Finding]:
-    """Everything about the source topic."""
+def check_source(
+    job: Job, facts: ClusterFacts, position: Position | None, undatable: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """Everything about the source topic. `undatable`: the records on it whose timestamps Spark cannot hold."""
     check = f"source {job.topic}"
     if job.topic in facts.refused:
         yield error(check, facts.refused[job.topic], "'cutwater plan' lists the rights that are needed")
@@ -47,6 +49,12 @@ def check_source(job: Job, facts: ClusterFacts, position: Position | None) -> It
     yield from _kept(job, found, position)
     yield _size(found)
     yield _timestamps(job, found)
+    for one in undatable:
+        yield error(
+            "timestamps",
+            f"{one} is dated further ahead than Spark can hold: the driver ends there",
+            "a job of another name, behind it: docs/OPERATING.md, 'A record that Spark cannot date'",
+        )
     if position is not None:
         yield _position(position)
 

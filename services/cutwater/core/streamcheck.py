@@ -102,6 +102,8 @@ def _after(one: Milestone, before: Milestone) -> Iterator[str]:
         yield f"the horizon goes back from {before.horizon_ms} to {one.horizon_ms}, and views had dropped that"
     if one.schema_fingerprint != before.schema_fingerprint:
         yield f"the schema changes from {before.schema_fingerprint} to {one.schema_fingerprint}"
+    if one.definition != before.definition:
+        yield f"the definition changes from {before.definition} to {one.definition}"
     yield from _grown(one, before)
 
 

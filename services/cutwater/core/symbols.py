@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from cutwater.core.alignment import aligned
-from cutwater.core.compatibility import Schema
+from cutwater.core.avro_types import Schema
 
 
 class Unknown(NamedTuple):

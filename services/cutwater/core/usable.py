@@ -14,6 +14,7 @@ from cutwater.core import rejection
 from cutwater.core.job import Job
 from cutwater.core.measures import TIMES, FieldType, Limit
 from cutwater.core.rejection import YEARS, Flaw
+from cutwater.core.row_room import too_long
 
 EXAMPLE_BYTES = 200
 
@@ -52,23 +53,35 @@ def _flaws(
         if kind.name == "string" and value is not None and not _is_text(value):
             yield Flaw(rejection.UNDECODABLE, rejection.TEXT_RULE, name)
         elif kind.name in TIMES and value is not None and not YEARS[0] <= value <= YEARS[1]:
-            yield Flaw(rejection.UNDECODABLE, rejection.YEARS_RULE, name)
+            yield Flaw(rejection.UNDECODABLE, rejection.YEARS_RULE + _unit_hint(value, kind.name), name)
     if written_ms is not None:
-        yield from _too_far(job, at // 1_000, written_ms)
+        yield from _too_far(job, at, written_ms)
+    yield from _no_room(job, event)
+
+
+def _no_room(job: Job, event: Mapping[str, Any]) -> Iterator[Flaw]:
     for measure in job.measures:
         if measure.limit and not _fits(event[measure.limit.field], measure.limit):
             rule = f"is beyond {measure.limit.type}, which is what one event may add to measure '{measure.name}'"
             yield Flaw(rejection.NO_ROOM, rule, measure.limit.field)
+    for name, (most, rule) in too_long(job).items():
+        if len((event[name] or "").encode()) > most:
+            yield Flaw(rejection.NO_ROOM, rule, name)
 
 
-def _too_far(job: Job, at_ms: int, written_ms: int) -> Iterator[Flaw]:
+def _too_far(job: Job, at: int, written_ms: int) -> Iterator[Flaw]:
+    at_ms = at // 1_000
     if at_ms > written_ms + job.max_ahead_ms:
         rule = f"is more than max_ahead ({job.max_ahead_ms} ms) after its record's timestamp"
         yield Flaw(rejection.TOO_FAR_AHEAD, rule, job.time_field)
     if written_ms < rejection.NO_DATE_MS and at_ms < written_ms - job.max_behind_ms:
-        hint = ": seconds in a field of milliseconds?" if rejection.as_seconds(at_ms, written_ms) else ""
+        hint = _unit_hint(at, "timestamp-micros" if job.time_micros else "timestamp-millis")
         rule = f"is more than max_behind ({job.max_behind_ms} ms) before its record's timestamp{hint}"
         yield Flaw(rejection.TOO_FAR_BEHIND, rule, job.time_field)
+
+
+def _unit_hint(micros: int, kind: str) -> str:
+    return rejection.unit_hint(micros if kind == "timestamp-micros" else micros // 1_000, kind)
 
 
 def _is_text(value: str) -> bool:

@@ -21,7 +21,7 @@ from cutwater.rehydrator import questions
 from cutwater.rehydrator.admission import Room
 from cutwater.rehydrator.answering import Answering, patience, rendered
 from cutwater.rehydrator.regions import Answer, Query, Regions
-from cutwater.rehydrator.stored import fingerprint_of, sources_in, unpacked
+from cutwater.rehydrator.stored import sources_in, unpacked
 from cutwater.views.layout import Window
 from cutwater.views.rows import Presenter
 
@@ -159,7 +159,7 @@ class Consulting:
         job = self._view.job
         if answer["job"] != job.name:
             return f"it serves the job {answer['job']}, and this is {job.name}"
-        if answer["fingerprint"] != fingerprint_of(job):
+        if answer["fingerprint"] != job.fingerprint:
             return f"its rows are others ({answer['fingerprint']}): other measures, keys or windows"
         for one in answer["milestones"]:
             if (token := Token.parse(one["token"])).generation.region != region:

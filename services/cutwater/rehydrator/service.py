@@ -16,7 +16,7 @@ from typing import Any
 from cutwater.adapters.alerting import tell_end
 from cutwater.adapters.crashing import reach
 from cutwater.adapters.generations import with_partitions
-from cutwater.adapters.http_access import BrowserGuard, is_loopback, open_to_others
+from cutwater.adapters.http_access import BrowserGuard, open_to_others
 from cutwater.adapters.http_server import API_BOUNDS, HttpMetrics, HttpServer, listen
 from cutwater.adapters.process import now_ms, run_service
 from cutwater.adapters.settings import Settings
@@ -86,8 +86,7 @@ class Rehydrator:
             self._log.warning(
                 "anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host
             )
-        own = BrowserGuard(self._front, settings.api_names, only_names=is_loopback(address))
-        app = self._front if token else own
+        app = self._front if token else BrowserGuard(self._front, settings.api_names, address)
         return HttpServer(app, self._listener, API_BOUNDS, HttpMetrics(self._metrics.registry))
 
     def _served(self, job: Job, settings: Settings, first: bool = False) -> Served:

@@ -7,7 +7,6 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from hashlib import sha256
 from typing import Any
 
 from fastapi import Request, Response
@@ -16,7 +15,6 @@ from fastapi.exceptions import HTTPException
 
 from cutwater.core.counted import Source, counted
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.job import Job
 from cutwater.core.key_path import path_of
 from cutwater.core.merging import root_of
 from cutwater.core.records import Milestone
@@ -157,7 +155,7 @@ def about(answering: Answering, milestone: Milestone) -> Answer:
     since_ms = (answering.selection or {}).get("since_ms")
     return {
         "job": view.job.name,
-        "fingerprint": fingerprint_of(view.job),
+        "fingerprint": view.job.fingerprint,
         "lineage": None if root is None else str(root),
         "sources": _grouped(counted(milestone, view.job.topic)),
         "layout_ms": view.segment_ms,
@@ -165,11 +163,6 @@ def about(answering: Answering, milestone: Milestone) -> Answer:
         "watermark_ms": milestone.watermark_ms,
         "milestones": [answering.owners(milestone)],
     }
-
-
-def fingerprint_of(job: Job) -> str:
-    """What rows of two regions must have in common to be merged: SHA-256 of what they mean, 16 digits of it."""
-    return sha256(job.meaning.encode()).hexdigest()[:16]
 
 
 def joined(parts: list[Answer], limit: int) -> Answer:

@@ -39,6 +39,7 @@ SHAPES: dict[str, Any] = {
     "plan": job.Plan,
     "prepare": job.Prepared,
     "produce": job.Produced,
+    "prune": list[state.PrunedRecords],
     "regions": regions.Regions,
     "release": regions.Released,
     "restore": state.Restore,

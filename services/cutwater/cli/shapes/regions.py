@@ -174,6 +174,8 @@ class GoingOn(TypedDict):
     """The newest milestone here once it is promoted."""
     rewinds_to: int
     planned: bool
+    closed_by: str | None
+    """Windows that end by then are closed: events of the other region that come for them are listed as late."""
     seed: Seed | None
     loss: LowerBoundOfLoss
     steps: dict[str, float]

@@ -49,6 +49,8 @@ class Milestone(TypedDict):
     """(event, window) pairs that came after their window had closed."""
     skew_ms: int
     schema_fingerprint: str
+    definition: str
+    """What a row says: hash of the job's key, event time, window, shards and measures."""
     epoch_started_ms: int
     written_ms: int
     committed_ms: int
@@ -284,6 +286,17 @@ class PrunedSnapshots(TypedDict):
     dry_run: bool
     policy: Retention
     shares: list[PrunedShare]
+
+
+class PrunedRecords(TypedDict):
+    topic: str
+    offsets: int
+    """So many go from its beginning; 0 for none."""
+    first: int
+    """The first offset that was kept before."""
+    what: str
+    kept: str
+    """Why no more goes."""
 
 
 class Sum(TypedDict):
