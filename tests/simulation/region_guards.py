@@ -376,7 +376,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a lower bound above the loss",
         "I6",
         off(regions, "known_loss", all_behind),
-        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 83),
+        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 60),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -496,7 +496,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a generation that begins in a copy that is given up",
         "I2",
         off(FailingOver, "_standing", lambda _self, found: found),
-        replace(CLAIMED, first=527),
+        replace(CLAIMED, first=856),
         _UNFOUNDED,
     ),
 )
