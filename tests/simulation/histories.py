@@ -65,7 +65,8 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
         kinds[fault] = random.choice((0.0, 0.0, 0.7, 2.0))
     kinds["roll-back"] = random.choice((0.0, 0.0, 0.0, 0.5))
     kinds["lose-tail"] = random.choice((0.0, 0.0, 0.0, 1.0))
-    kinds["make-anew"] = random.choice((0.0, 0.0, 0.0, 0.3))
+    # Of its own: the other steps of a seed stay as they are.
+    kinds["make-anew"] = Random(f"{seed} anew").choice((0.0, 0.0, 0.0, 0.3))
     kinds |= climate.weights
     if kinds["stall"]:
         kinds["wake"] = 2 * kinds["stall"]
