@@ -515,7 +515,7 @@ class World:
             return
         committed = max(self.disk.commits, default=-1)
         if self.checker.broken and self.faults[f"{topics.milestones(JOB.name)} made anew"]:
-            return  # a signaller at work has written behind it: to all who come later it looks as if it were pruned
+            return  # a signaller at work has written behind it: to whoever comes later it looks pruned
         if self.lost_below and "driver" not in self.stopped:
             raise Anomaly(UNNOTICED, f"{self.lost_below} is lost, and the driver goes on")
         if "driver" not in self.stopped:
