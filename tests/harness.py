@@ -32,7 +32,7 @@ from cutwater.local.jars import connectors
 from cutwater.local.spark_runtime import spark_environment
 from cutwater.views.rows import Presenter
 
-PATIENCE_S = 150.0
+PATIENCE_S = 300.0
 GENERATION = Generation(1, "local")
 
 
