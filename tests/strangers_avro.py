@@ -9,23 +9,11 @@ from typing import Any
 
 import fastavro
 
-import wide
+import strangers
 
 SEED = 20_261_127
-KINDS: dict[str, Any] = {
-    "key": "string",
-    "at": wide.TYPES["seen"],
-    "n": "int",
-    "b": ["null", "long"],
-    "x": "double",
-    "h": ["null", "float"],
-    "p": ["null", wide.TYPES["price"]],
-    "w": {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 18},
-    "e": ["null", wide.TYPES["kind"]],
-    "o": ["null", "bytes"],
-    "m": ["null", wide.TYPES["mac"]],
+KINDS: dict[str, Any] = {name: type_ for name, type_ in strangers.KINDS.items() if name != "d"} | {
     "f": "boolean",
-    "u": ["null", wide.TYPES["exact"]],
     "t": {"type": "enum", "name": "Tint", "symbols": ["red", "blue"]},
 }
 SCHEMA = {

@@ -9,10 +9,10 @@ from typing import Any
 from cutwater.adapters import wire
 from cutwater.adapters.failing_over import Found
 from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.pruning import Cut as Cutting
 from cutwater.adapters.replicas import Positions
 from cutwater.adapters.retiring import Earlier
 from cutwater.adapters.settings import Settings
+from cutwater.adapters.stream_retention import Cut as Cutting
 from cutwater.cli.seeds import SeedSource
 from cutwater.client.exporting import Written
 from cutwater.client.values import Change, CommittedMilestone

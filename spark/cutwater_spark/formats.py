@@ -13,11 +13,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from cutwater.core.alignment import aligned
-from cutwater.core.bounding import bounded
 from cutwater.core.compatibility import refusal
 from cutwater.core.formats import DAMAGED, JSON, NO_SUCH_SCHEMA, NOT_FRAMED, WriterSchema
 from cutwater.core.job import Job
 from cutwater.core.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA
+from cutwater.core.schema_bounds import bounded
 from cutwater.core.symbols import all_unknown, widened
 from cutwater_spark import avrodecimals, defaults, jsonformat
 from cutwater_spark.flaws import FLAW, Flaw, cases, flaw

@@ -22,14 +22,14 @@ from cutwater.adapters.cluster import Cluster
 from cutwater.adapters.deletion import delete_below
 from cutwater.adapters.ends import Ends
 from cutwater.adapters.kafka import TransactionalWriter
-from cutwater.adapters.pruning import Pruning
 from cutwater.adapters.retiring import Alone
 from cutwater.adapters.settings import load_settings
+from cutwater.adapters.stream_retention import Pruning
 from cutwater.adapters.streams import barriers, milestones
 from cutwater.cli.main import app
 from cutwater.client import committed
 from cutwater.commit_signal.service import CommitSignal
-from cutwater.core import pruning, topics
+from cutwater.core import stream_retention, topics
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations import Token
 from cutwater.core.job import Job, Output
@@ -46,7 +46,7 @@ BEFORE_MS = 40 * 86_400_000
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "LEAST", 3)
+    monkeypatch.setattr(stream_retention, "LEAST", 3)
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ import wide
 from cutwater.adapters.avro import Codec
 from cutwater.adapters.eventschemas import known_schemas, unreadable
 from cutwater.adapters.jobfile import load_job
-from cutwater.core.bounding import bounded
 from cutwater.core.errors import UsageError
 from cutwater.core.formats import WriterSchema, confluent_header
 from cutwater.core.rejection import UNDECODABLE
+from cutwater.core.schema_bounds import bounded
 
 pytestmark = pytest.mark.spark
 REGISTRY = "format: confluent, registry: 'http://127.0.0.1:1'"

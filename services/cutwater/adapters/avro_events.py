@@ -12,7 +12,6 @@ from fastavro.schema import parse_schema
 from cutwater.adapters.avro import DAMAGE, HEADER_BYTES
 from cutwater.adapters.jobschema import field_types
 from cutwater.core.alignment import aligned
-from cutwater.core.bounding import bounded
 from cutwater.core.compatibility import refusal
 from cutwater.core.formats import (
     AVRO,
@@ -27,6 +26,7 @@ from cutwater.core.formats import (
 from cutwater.core.jsonrecords import unscaled
 from cutwater.core.measures import FieldType
 from cutwater.core.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA, Flaw
+from cutwater.core.schema_bounds import bounded
 
 _NO_EVENT = (*DAMAGE, fastavro.read.SchemaResolutionError)
 

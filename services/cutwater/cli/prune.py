@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.process import now_ms
-from cutwater.adapters.pruning import Cut, Pruning
 from cutwater.adapters.retiring import Alone
+from cutwater.adapters.stream_retention import Cut, Pruning
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, place_of
 from cutwater.cli.output import err, handled, out, print_json, table
 from cutwater.core.text_tables import Column

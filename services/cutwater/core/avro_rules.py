@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from cutwater.core.avro_types import PRIMITIVES, Schema
-from cutwater.core.bounding import endless, holding_themselves
 from cutwater.core.inference import alike_but_for_case
 from cutwater.core.measures import MAX_DECIMAL
 from cutwater.core.rejection import YEARS
+from cutwater.core.schema_bounds import endless, holding_themselves
 
 _BASES = {
     "decimal": ("bytes", "fixed"),

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cutwater.core.avro_types import NAMED, Schema
-from cutwater.core.bounding import endless
 from cutwater.core.errors import UsageError
 from cutwater.core.formats import WriterSchema
+from cutwater.core.schema_bounds import endless
 
 BACKWARD, FORWARD, FULL = "backward", "forward", "full"
 RULES = (BACKWARD, FORWARD, FULL)

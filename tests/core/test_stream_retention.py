@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from test_restore import chain
 
 from cutwater.core.generations import Generation
-from cutwater.core.pruning import LEAST, Begun, Need, Stream, barriers_floor, floor
 from cutwater.core.records import Milestone, Release
+from cutwater.core.stream_retention import LEAST, Begun, Need, Stream, barriers_floor, floor
 
 FIRST = chain(1)[0].milestone
 LAST = 1_000

@@ -14,9 +14,9 @@ import readings_of_schemas as told
 from cutwater.adapters.avro import DAMAGE
 from cutwater.adapters.avro_events import AvroReader
 from cutwater.core.avro_types import Schema
-from cutwater.core.bounding import CALLS_MAX, bounded, endless
 from cutwater.core.formats import CONFLUENT, WriterSchema, confluent_header
 from cutwater.core.rejection import Flaw
+from cutwater.core.schema_bounds import CALLS_MAX, bounded, endless
 
 NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
 TREE: dict[str, Any] = {

@@ -21,8 +21,8 @@ from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import UsageError
 from cutwater.core.generations import Generation
 from cutwater.core.job import Job
-from cutwater.core.pruning import Begun, Need, Stream, barriers_floor, floor
 from cutwater.core.records import Milestone, Release
+from cutwater.core.stream_retention import Begun, Need, Stream, barriers_floor, floor
 
 
 class Cut(NamedTuple):
