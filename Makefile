@@ -73,7 +73,7 @@ $(CLASSES): $(JAVA)
 	@echo "Writing down the classes that Spark loads, once: each of the tests' drivers starts in half the time"
 	@$(BIN)/python -m cutwater.local.spark_runtime $@
 
-test: $(JAVA) $(CLASSES) ## Run the quick tests, in ten minutes (T=mirror, T=tests/core: every test of one area)
+test: $(JAVA) $(CLASSES) ## Run the quick tests, in ten minutes (T=mirror, T=tests/unit/core: every test of one area)
 	@$(PYTEST) $(if $(T),$(if $(wildcard $(T)),$(T),--area $(T)),--tier quick --ignore=tests/containers); $(ENDED)
 
 test-all: $(JAVA) $(CLASSES) ## Run every test, in over an hour; two that fail have one more chance alone (PART=2/16: a sixteenth of the slow ones; RECORD=1: note their seconds)
@@ -93,7 +93,7 @@ native: $(STAMP) ## Build the optional module for fast restores and install it (
 simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000, or SEED=17 alone; REGIONS=1: two regions)
 	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) $(if $(STEPS),--steps $(STEPS)) $(if $(SEED),--seed $(SEED)) $(if $(REGIONS),--regions)
 
-mutate: $(STAMP) ## Change the core's code place by place: does a test notice? (MODULE=core/commit.py, SAMPLE=600, RECORD=1)
+mutate: $(STAMP) ## Change the core's code place by place: does a test notice? (MODULE=core/protocol/commit.py, SAMPLE=600, RECORD=1)
 	@PYTHONPATH=tests $(BIN)/python -m mutation $(if $(MODULE),--module $(MODULE)) $(if $(SAMPLE),--sample $(SAMPLE)) \
 	  $(if $(AGAIN),--again) $(if $(RECORD),--record)
 
@@ -127,7 +127,7 @@ docs: $(STAMP) ## Build the site of the documentation: build/site/index.html
 fmt: $(STAMP) ## Format the code, renew the generated pages of docs/
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/python -m cutwater.cli.reference docs
+	$(BIN)/python -m docs._generate.pages docs
 
 sbom: $(STAMP) deploy/locks/sbom.lock ## Write down what Cutwater is made of, as CycloneDX: build/sbom.cdx.json
 	@mkdir -p build

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import limits, machine
 from benchmarks.b2 import STREAMS_JARS
-from benchmarks.command import Command, Options, order, ratio_lines, say
-from benchmarks.figures import Column, Figure, Run, document, markdown, ratios
-from benchmarks.latency.running import broker
+from benchmarks.harness import limits, machine
+from benchmarks.harness.command import Command, Options, order, ratio_lines, say
+from benchmarks.harness.figures import Column, Figure, Run, document, markdown, ratios
+from benchmarks.latency.runs import broker
 from benchmarks.rehydrate.contest import Contest, Restore, Stage
 from benchmarks.rehydrate.ingest import ingest_rate
 from benchmarks.rehydrate.log import Log
 from benchmarks.rehydrate.streams import SETTINGS, StreamsContest
 from benchmarks.rehydrate.view import NATIVE, ViewContest
 from benchmarks.rehydrate.workloads import WORKLOADS
-from cutwater.adapters.native import usable
+from cutwater.adapters.fetch.native_rows import usable
 from cutwater.local.jars import jars, jars_from
 from cutwater.local.java import find_java
 

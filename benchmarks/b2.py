@@ -14,18 +14,19 @@ from typing import Any, Protocol
 
 from confluent_kafka.admin import AdminClient
 
-from benchmarks import contenders, limits, machine, oracle, workload
-from benchmarks.command import Command, Options, order, ratio_lines, say
-from benchmarks.contenders import CUTWATER, NOOP, STREAMS, Contest, Stage
-from benchmarks.figures import Figure, Run, document, ratios
-from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.cluster import Cluster
-from cutwater.core import topics
+from benchmarks.harness import limits, machine
+from benchmarks.harness.command import Command, Options, order, ratio_lines, say
+from benchmarks.harness.figures import Figure, Run, document, ratios
+from benchmarks.windows import contenders, oracle, workload
+from benchmarks.windows.contenders import CUTWATER, NOOP, STREAMS, Contest, Stage
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.protocol import topics
 from cutwater.local.broker import Broker
 from cutwater.local.jars import jars, jars_from
 from cutwater.local.java import find_java
-from cutwater.local.supervisor import Supervisor
+from cutwater.local.processes.supervisor import Supervisor
 
 TITLE = "B2: windows of a minute sliding by 20 seconds, drained from a backlog"
 CONTENDERS = (CUTWATER, NOOP, STREAMS)

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import machine
-from benchmarks.command import Command, ratio_lines, say
+from benchmarks.harness import machine
+from benchmarks.harness.command import Command, ratio_lines, say
 from benchmarks.latency import limits, report
 from benchmarks.latency.outcome import CHANGELOG, READABLE, LatencyRun
 from benchmarks.latency.plot import draw
-from benchmarks.latency.running import (
+from benchmarks.latency.runs import (
     CONTENDERS,
     CUTWATER,
     RATES,

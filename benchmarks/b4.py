@@ -17,9 +17,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import limits, machine
-from benchmarks.command import Command, Options, between, order, ratio_lines, say
-from benchmarks.figures import Column, Figure, Run, document, markdown, ratios, spread, table
+from benchmarks.harness import limits, machine
+from benchmarks.harness.command import Command, Options, between, order, ratio_lines, say
+from benchmarks.harness.figures import Column, Figure, Run, document, markdown, ratios, spread, table
 from benchmarks.mirror import mirrormaker
 from benchmarks.mirror.contest import CONTENDERS, CUTWATER, Contest, Copy, Stage
 from benchmarks.mirror.lag import ARRIVED, ROUND_TRIP_MS, LagRun, follow, regions
@@ -28,7 +28,7 @@ from benchmarks.mirror.steady import PERIOD_S
 from cutwater.local.broker import Broker
 from cutwater.local.jars import jars, jars_from
 from cutwater.local.java import find_java
-from cutwater.local.supervisor import Supervisor
+from cutwater.local.processes.supervisor import Supervisor
 
 TITLE = "B4: topics copied to another region's broker"
 PEERS = tuple(mirrormaker.SETTINGS)

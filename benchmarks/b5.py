@@ -15,22 +15,23 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import decode_events, machine
-from benchmarks.command import Command, Options, order, say
-from benchmarks.figures import Run, document, spread
-from benchmarks.measuring import Sampler, cpu_at, cpu_between
-from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.cluster import Cluster
-from cutwater.core import topics
+from benchmarks.decode import events
+from benchmarks.harness import machine
+from benchmarks.harness.command import Command, Options, order, say
+from benchmarks.harness.figures import Run, document, spread
+from benchmarks.harness.measurement import Sampler, cpu_at, cpu_between
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
-from cutwater.core.formats import AVRO, CONFLUENT, FORMATS, JSON
+from cutwater.core.events.formats import AVRO, CONFLUENT, FORMATS, JSON
+from cutwater.core.protocol import topics
 from cutwater.local.broker import Broker
-from cutwater.local.children import Child
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
-from cutwater.local.restarts import RestartPolicy
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import RestartPolicy
+from cutwater.local.processes.supervisor import Supervisor
 from cutwater.local.spark_runtime import spark_environment
-from cutwater.local.supervisor import Supervisor
 
 TITLE = "B5: a topic of events into rows"
 MEMORY = " in memory"
@@ -40,7 +41,7 @@ TOPIC_OF = {
     READ: AVRO,
     PLAIN: AVRO,
     AVRO: AVRO,
-    AVRO_VERSIONS: decode_events.VERSIONS,
+    AVRO_VERSIONS: events.VERSIONS,
     CONFLUENT: CONFLUENT,
     PLAIN_JSON: JSON,
     JSON: JSON,
@@ -89,10 +90,10 @@ def bench(options: Options) -> dict[str, Any]:
 
 def prepare(options: Options, java: Path, cluster: Cluster, folder: Path) -> Stage:
     """Write the same events to each topic, once."""
-    for topic in decode_events.TOPICS:
-        made = decode_events.job(folder, topic)
-        ensure_topics(cluster, [topics.events(made.topic, decode_events.PARTITIONS)])
-        decode_events.produce(cluster, made, options.size, options.seed)
+    for topic in events.TOPICS:
+        made = events.job(folder, topic)
+        ensure_topics(cluster, [topics.events(made.topic, events.PARTITIONS)])
+        events.produce(cluster, made, options.size, options.seed)
         say(f"{options.size:,} events on {made.topic}")
     env = {
         "CUTWATER_BOOTSTRAP_SERVERS": cluster.bootstrap,
@@ -100,7 +101,7 @@ def prepare(options: Options, java: Path, cluster: Cluster, folder: Path) -> Sta
         "CUTWATER_SPARK_JARS": ",".join(map(str, jars("spark"))),
         **spark_environment(java),
     }
-    return Stage(options, cluster, env, folder, decode_events.expected(options.size, options.seed))
+    return Stage(options, cluster, env, folder, events.expected(options.size, options.seed))
 
 
 def contest(stage: Stage, name: str, pair: int) -> list[Run]:
@@ -109,8 +110,8 @@ def contest(stage: Stage, name: str, pair: int) -> list[Run]:
     Raises UnavailableError with its log when it does not end well.
     """
     result = stage.folder / f"{name}-{pair}.json"
-    job_file = decode_events.job_file(stage.folder, TOPIC_OF[name])
-    command = [sys.executable, "-m", "benchmarks.decode_job", name, str(job_file), str(ROUNDS), str(result)]
+    job_file = events.job_file(stage.folder, TOPIC_OF[name])
+    command = [sys.executable, "-m", "benchmarks.decode.contender", name, str(job_file), str(ROUNDS), str(result)]
     child = Child(f"b5-{name}-{pair}", command, dict(stage.env), stage.folder / "log.txt", RestartPolicy())
     deadline = time.monotonic() + _PATIENCE_S + 2 * ROUNDS * stage.options.size / _EVENTS_PER_S_MIN
     with Sampler(child.pids) as sampler:
@@ -123,7 +124,7 @@ def contest(stage: Stage, name: str, pair: int) -> list[Run]:
                 raise UnavailableError(f"{name} told no result. {child.describe_end()}")
         finally:
             child.stop(10.0)
-    found = decode_events.result(result)
+    found = events.result(result)
     runs = []
     for place, moments in ((name, found["rounds"]), (name + MEMORY, found["in_memory"])):
         if moments:

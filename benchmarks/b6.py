@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import b2, machine
-from benchmarks.command import Command, Options, order, ratio_lines, say
-from benchmarks.contenders import CUTWATER, Stage
-from benchmarks.figures import Figure, Run, ratios
-from benchmarks.figures import document as runs_document
-from benchmarks.figures import markdown as runs_markdown
-from benchmarks.latency import limits, report, running
+from benchmarks import b2
+from benchmarks.harness import machine
+from benchmarks.harness.command import Command, Options, order, ratio_lines, say
+from benchmarks.harness.figures import Figure, Run, ratios
+from benchmarks.harness.figures import document as runs_document
+from benchmarks.harness.figures import markdown as runs_markdown
+from benchmarks.latency import limits, report
+from benchmarks.latency import runs as latency_runs
 from benchmarks.latency.outcome import APPENDED_READABLE, LatencyRun
-from benchmarks.protocol_contest import BARE, ProtocolContest
+from benchmarks.windows.contenders import CUTWATER, Stage
+from benchmarks.windows.protocol_contest import BARE, ProtocolContest
 from cutwater.local.java import find_java
 
 TITLE = "B6: what the commit protocol costs, and how long a commit takes"
@@ -32,7 +34,7 @@ FIGURES = (
 )
 THROUGHPUT_MIN = 0.9
 LATENCY_SIZE, LATENCY_PAIRS_MAX = 20_000, 2
-PEERS = (running.CUTWATER, running.EXACTLY)
+PEERS = (latency_runs.CUTWATER, latency_runs.EXACTLY)
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,11 @@ class CommitOptions(Options):
     parts: tuple[str, ...]
 
     @property
-    def latency(self) -> running.Options:
+    def latency(self) -> latency_runs.Options:
         pairs = min(self.pairs, LATENCY_PAIRS_MAX)
-        return running.Options(pairs, LATENCY_SIZE, self.seed, (running.RATE,), running.WARM_S, PEERS)
+        return latency_runs.Options(
+            pairs, LATENCY_SIZE, self.seed, (latency_runs.RATE,), latency_runs.WARM_S, PEERS
+        )
 
 
 @dataclass(frozen=True)
@@ -118,12 +122,12 @@ def bench(options: Any) -> dict[str, Any]:
             results.drains.append(run)
             written = results.write()  # an interrupted run has results too
     if "latency" in options.parts:
-        with running.stage(options.out / "b6-work", PEERS) as on:
+        with latency_runs.stage(options.out / "b6-work", PEERS) as on:
             results.limits = {
                 "a transaction of one empty record": limits.transaction_ms(on.cluster),
                 "produce to consume ping": limits.ping_ms(on.cluster),
             }
-            for one in running.contests(options.latency, on):
+            for one in latency_runs.contests(options.latency, on):
                 results.latencies.append(one)
                 written = results.write()
     return written
@@ -131,7 +135,7 @@ def bench(options: Any) -> dict[str, Any]:
 
 def drains(options: CommitOptions) -> Iterator[Run]:
     """Every contender of the throughput, pair by pair, over one backlog."""
-    with running.broker(options.out / "b6-work") as (broker, pids, work):
+    with latency_runs.broker(options.out / "b6-work") as (broker, pids, work):
         stage, _ = b2.prepare(options, find_java(), broker.cluster, pids, work)
         for pair in range(1, options.pairs + 1):
             for name in order(options.contenders, pair):

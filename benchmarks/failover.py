@@ -17,22 +17,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks import machine
-from benchmarks.command import Command, say
-from cutwater.adapters import replicas, streams
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.generations import promoted
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import make_consumer, read_range
-from cutwater.adapters.producing import EventWriter
-from cutwater.adapters.settings import environment, load_settings
+from benchmarks.harness import machine
+from benchmarks.harness.command import Command, say
+from cutwater.adapters.config.settings import environment, load_settings
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client import make_consumer, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics import commit_stream, mirror_topics
+from cutwater.adapters.topics.candidates import promoted
 from cutwater.core.errors import UnavailableError
-from cutwater.core.job import Job
-from cutwater.core.records import Milestone
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.records import Milestone
 from cutwater.local.java import find_java
-from cutwater.local.regions import Region
-from cutwater.views.changelog import KeyReader
-from cutwater.views.rows import Presenter
+from cutwater.local.region import Region
+from cutwater.views.changelog.record_reader import KeyReader
+from cutwater.views.query.presenter import Presenter
 
 TITLE = "Failover of a region with a large state"
 SIZE, SIZE_MAX = 200_000, 10_000_000
@@ -103,7 +103,7 @@ class Regions:
         self.us.start(self.us.writers(), self._stop)
         self.eu.start([self.eu.mirror(self.us)], self._stop)
         EventWriter(self.us.cluster, self.job).write_all(events(keys))
-        end = streams.source_end(self.us.cluster, self.job.topic)
+        end = commit_stream.source_end(self.us.cluster, self.job.topic)
 
         def drained() -> Milestone | None:
             last = promoted(self.us.cluster, self.job.name)
@@ -157,9 +157,9 @@ class Regions:
         self.eu.stop()
 
     def _arrived(self) -> int:
-        if not replicas.has_mirror(self.eu.cluster, self.job.name):
+        if not mirror_topics.has_mirror(self.eu.cluster, self.job.name):
             return 0
-        last = replicas.last_arrival(self.eu.cluster, self.job.name, "us")
+        last = mirror_topics.last_arrival(self.eu.cluster, self.job.name, "us")
         return last.sequence if last else 0
 
 

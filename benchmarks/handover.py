@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
-from benchmarks.command import Command, between, say
 from benchmarks.failover import events, held
-from benchmarks.handing_over.gaps import change
-from benchmarks.handing_over.readers import Load, OfTheApi, OfTheOutput
-from benchmarks.handing_over.report import LIMIT_MORE_S, Moments, Records, figures, told
-from benchmarks.handing_over.stack import Stack, later
-from cutwater.adapters.generations import candidacies, candidates, promoted
+from benchmarks.generation_handover.gaps import change
+from benchmarks.generation_handover.readers import Load, OfTheApi, OfTheOutput
+from benchmarks.generation_handover.report import LIMIT_MORE_S, Moments, Records, figures, told
+from benchmarks.generation_handover.stack import Stack, later
+from benchmarks.harness import machine
+from benchmarks.harness.command import Command, between, say
+from cutwater.adapters.topics.candidates import candidacies, candidates, promoted
 from cutwater.core.errors import UnavailableError
-from cutwater.core.generations import Generation
-from cutwater.core.records import Claim, Milestone, Promotion
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Claim, Milestone, Promotion
 from cutwater.local.java import find_java
 
 TITLE = "Hand-over of a generation with a large state"

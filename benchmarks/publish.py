@@ -16,22 +16,22 @@ from dataclasses import dataclass, field
 from select import select
 from typing import Any
 
-from benchmarks import machine
-from benchmarks.changelog import Changelog
-from benchmarks.command import Command, Options, order, ratio_lines, say
-from benchmarks.figures import Figure, Run, document, ratios
-from benchmarks.publish_one import BARE, CUTWATER, Records, records
-from cutwater.adapters import wire
-from cutwater.adapters.cluster import Cluster
+from benchmarks.harness import machine
+from benchmarks.harness.command import Command, Options, order, ratio_lines, say
+from benchmarks.harness.figures import Figure, Run, document, ratios
+from benchmarks.publishing.changelog import Changelog
+from benchmarks.publishing.contender import BARE, CUTWATER, Records, records
+from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.hashing import row_hash
-from cutwater.core.digest import fold
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
-from cutwater.core.job import Job
-from cutwater.core.output import End
+from cutwater.core.job.job import Job
+from cutwater.core.output.position import End
+from cutwater.core.protocol.row_digest import fold
 from cutwater.local.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
-from cutwater.local.supervisor import Supervisor
+from cutwater.local.processes.supervisor import Supervisor
 
 TITLE = "Publishing: changed rows of milestones to the output, a transaction each"
 CONTENDERS = (CUTWATER, BARE)
@@ -58,7 +58,14 @@ class Stage:
 def run(stage: Stage, contender: str, pair: int) -> Run:
     """One contender in a process of its own, over an output that is empty, with the position at its begin."""
     last = stage.changelog.milestones
-    command = [sys.executable, "-m", "benchmarks.publish_one", contender, stage.cluster.bootstrap, str(last)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.publishing.contender",
+        contender,
+        stage.cluster.bootstrap,
+        str(last),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
         assert process.stdout
@@ -91,7 +98,7 @@ def fault(stage: Stage, written: list[Records]) -> str | None:
         return "count or digest of the rows differs from what was put on the changelog"
     for number, transaction in enumerate(written, 2):
         counts = Counter(partition for partition, key, _ in transaction if key is not None)
-        ends = {partition: wire.decode(value) for partition, key, value in transaction if key is None}
+        ends = {partition: protocol_records.decode(value) for partition, key, value in transaction if key is None}
         told = {at: (end.sequence, end.rows) for at, end in ends.items() if isinstance(end, End)}
         if told != {at: (number, counts[at]) for at in range(stage.job.shards.partitions)}:
             return f"the end markers of milestone {number} do not tell its rows"

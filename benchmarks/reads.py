@@ -12,16 +12,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
-from benchmarks.command import Command, between, say
-from benchmarks.latency.running import broker
+from benchmarks.harness import machine
+from benchmarks.harness.command import Command, between, say
+from benchmarks.latency.runs import broker
 from benchmarks.reading import bare
 from benchmarks.reading.contest import Contest, ReadRun, Stage, percentiles
 from benchmarks.reading.load import choices
-from benchmarks.reading.timed import LAYERS
+from benchmarks.reading.timed_rehydrator import LAYERS
 from benchmarks.rehydrate.log import GENERATION, Log
 from benchmarks.rehydrate.workloads import Workload
-from cutwater.views.store import folder_of
+from cutwater.views.store.store import folder_of
 
 TITLE = "Point reads of a view that follows its job"
 SIZE, SIZE_MAX = 1_000_000, 20_000_000

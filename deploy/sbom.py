@@ -23,7 +23,7 @@ from cyclonedx.schema import OutputFormat, SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
-from cutwater.local.jarlock import read_lock
+from cutwater.local.jar_lock import read_lock
 
 ROOT = Path(__file__).parents[1]
 JAR_SETS = ROOT / "services/cutwater/local/jars"

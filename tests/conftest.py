@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.local.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
-from cutwater.local.supervisor import Supervisor
-from naming import unique
+from cutwater.local.processes.supervisor import Supervisor
 from seconds import Record, TimeLeft, costliest_files_first
+from support.naming import unique
 from tiers import Tiers, add_options
 
 # Every JVM of the tests lives for seconds: what the optimising compiler would do for it costs a third of all the

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from cutwater.adapters.native import usable
+from cutwater.adapters.fetch.native_rows import usable
 from cutwater.local.java import find_java, has_vector_module
 from seconds import expected_s
 

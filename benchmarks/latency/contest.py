@@ -17,21 +17,21 @@ from pathlib import Path
 import numpy as np
 from confluent_kafka.admin import AdminClient
 
-from benchmarks import oracle
-from benchmarks.checking import fault
+from benchmarks.harness.measurement import Sampler, cpu_between
 from benchmarks.latency.delays import Floats, Ints, Sightings, curve, first_seen, summary
 from benchmarks.latency.load import Plan
 from benchmarks.latency.outcome import APPENDED_READABLE, CHANGELOG, READABLE, LatencyRun
 from benchmarks.latency.steps import NS_PER_MS, told
-from benchmarks.measuring import Sampler, cpu_between
-from benchmarks.oracle import State
-from benchmarks.workload import PARTITIONS, Events
-from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.cluster import Cluster
-from cutwater.core import topics
+from benchmarks.windows import oracle
+from benchmarks.windows.exactness import fault
+from benchmarks.windows.oracle import State
+from benchmarks.windows.workload import PARTITIONS, Events
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
-from cutwater.core.job import Job
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
 
 _PREPARE_S, _ENCODED_PER_S = 2.0, 150_000
 _PATIENCE_S = 120.0

@@ -12,25 +12,26 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.checking import records
 from benchmarks.latency.contest import Contest, Evidence, Stage
 from benchmarks.latency.delays import Ints, Sightings, first_row
 from benchmarks.latency.load import Plan
 from benchmarks.latency.outcome import VIEW
+from benchmarks.latency.readers import CheckpointFiles, Committed, Visible
 from benchmarks.latency.steps import NS_PER_MS, Moments, epoch_ms, per_event
-from benchmarks.latency.watching import CheckpointFiles, Committed, Visible
-from benchmarks.oracle import State
-from benchmarks.workload import PARTITIONS, Events
-from cutwater.adapters import streams, wire
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.kafka import headers_of
-from cutwater.adapters.settings import load_settings
-from cutwater.core import topics
+from benchmarks.windows.exactness import records
+from benchmarks.windows.oracle import State
+from benchmarks.windows.workload import PARTITIONS, Events
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.config.settings import load_settings
+from cutwater.adapters.kafka.client import headers_of
+from cutwater.adapters.topics import commit_stream
+from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
 from cutwater.core.errors import ProtocolError, UnavailableError
-from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
-from cutwater.core.output import End
-from cutwater.core.proof import WRITER_HEADER, Writer
-from cutwater.core.records import Committed as Hint
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.output.position import End
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Committed as Hint
 from cutwater.local.stack import Stack, started
 
 JOB_FILE = Path(__file__).parents[1] / "jobs" / "b3.yaml"
@@ -88,7 +89,7 @@ class CutwaterContest(Contest):
     def done(self) -> bool:
         if not self.primed():
             return False
-        found = streams.milestones(self.stage.cluster, self._job.name, limit=1)
+        found = commit_stream.milestones(self.stage.cluster, self._job.name, limit=1)
         if not found or sum(offset for _, offset in found[0][0].source_cut) < self.events:
             return False
         sequence, seen, shown = found[0][0].sequence, self._committed.seen, self._visible.seen
@@ -120,7 +121,7 @@ class CutwaterContest(Contest):
         rows, state, last = [], State(), defaultdict[int, int](int)
         for message in records(self.stage.cluster, topics.changelog(self._job.name, self._generation), PARTITIONS):
             at, value = keys.decode(message.key()), values.decode(message.value())
-            start_ms, at_ns = wire.millis(at["window_start"]), message.timestamp()[1] * NS_PER_MS
+            start_ms, at_ns = protocol_records.millis(at["window_start"]), message.timestamp()[1] * NS_PER_MS
             count, total, highest = (value[name] for name in names)
             state[at["key"], start_ms] = (count, int(total), highest)
             rows.append((int(at["key"][4:]), start_ms, count, at_ns))
@@ -157,7 +158,9 @@ class CutwaterContest(Contest):
         cluster, job = self.stage.cluster, self._job.name
         hints = {
             record.epoch: record.at_ms
-            for record in (wire.decode(message.value()) for message in records(cluster, topics.barriers(job), 1))
+            for record in (
+                protocol_records.decode(message.value()) for message in records(cluster, topics.barriers(job), 1)
+            )
             if isinstance(record, Hint)
         }
         published = _published(self.stage, self._job)
@@ -165,7 +168,7 @@ class CutwaterContest(Contest):
         found: dict[int, Moments] = {}
         epoch_of = np.zeros(len(visible_ns), dtype=np.int64)
         planned, committed = self._files.offsets, self._files.commits
-        for one, _ in streams.milestones(cluster, job):
+        for one, _ in commit_stream.milestones(cluster, job):
             if one.sequence >= len(epoch_of) or one.epoch not in planned or one.epoch not in committed:
                 continue
             epoch_of[one.sequence] = one.epoch
@@ -188,7 +191,7 @@ class CutwaterContest(Contest):
 def _published(stage: Stage, job: Job) -> dict[int, int]:
     """When the publisher wrote each sequence, by its end markers, ms since 1970."""
     ends = (
-        wire.decode(message.value())
+        protocol_records.decode(message.value())
         for message in records(stage.cluster, topics.output(job.name), PARTITIONS)
         if message.key() is None
     )

@@ -9,11 +9,11 @@ import numpy as np
 from confluent_kafka import KafkaError, Producer, TopicPartition
 
 from benchmarks.latency.delays import summary
-from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import TransactionalWriter, bounds, make_consumer, raise_read_error
-from cutwater.core import topics
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client import TransactionalWriter, bounds, make_consumer, raise_read_error
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
+from cutwater.core.protocol import topics
 
 ROUNDS, COLD = 500, 50
 """The first ones, in which connections open, do not count."""

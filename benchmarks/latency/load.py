@@ -21,9 +21,9 @@ import numpy as np
 from confluent_kafka import KafkaError, Message, Producer
 from numpy.typing import NDArray
 
-from benchmarks import workload
-from benchmarks.workload import PARTITIONS, Events, key_name
-from cutwater.adapters.cluster import Cluster
+from benchmarks.windows import workload
+from benchmarks.windows.workload import PARTITIONS, Events, key_name
+from cutwater.adapters.kafka.client_config import Cluster
 
 LINGER_MS = 5
 _STEP_S = 0.001

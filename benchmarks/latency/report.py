@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks.figures import spread, table
+from benchmarks.harness.figures import spread, table
 from benchmarks.latency.outcome import APPENDED_READABLE, CHANGELOG, READABLE, VIEW, LatencyRun, better, plain
 
 PLACES = {

@@ -6,19 +6,19 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.checking import records, streams_state
+from benchmarks.harness.streams_program import Guarantee, program
 from benchmarks.latency.contest import Contest, Evidence, Stage
 from benchmarks.latency.delays import Ints, Sightings
 from benchmarks.latency.load import Plan
+from benchmarks.latency.readers import Output
 from benchmarks.latency.steps import NS_PER_MS
-from benchmarks.latency.watching import Output
-from benchmarks.streams_program import Guarantee, program
-from benchmarks.workload import PARTITIONS, Events
-from cutwater.adapters.admin import ensure_topics
-from cutwater.core import topics
+from benchmarks.windows.exactness import records, streams_state
+from benchmarks.windows.workload import PARTITIONS, Events
+from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.core.errors import UnavailableError
-from cutwater.local.children import Child
-from cutwater.local.restarts import RestartPolicy
+from cutwater.core.protocol import topics
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import RestartPolicy
 
 _STOP_S = 10.0
 _STORE_KEY_TAIL = 12

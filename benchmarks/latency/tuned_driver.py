@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cutwater.adapters.settings import Settings
-from cutwater.core.job import Job
+from cutwater.adapters.config.settings import Settings
+from cutwater.core.job.job import Job
 from cutwater_spark import attempt, session
 from cutwater_spark.driver import main
 

@@ -11,21 +11,21 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
-from benchmarks.figures import Run
-from benchmarks.measuring import Sampler, cpu_at, cpu_between
+from benchmarks.harness.figures import Run
+from benchmarks.harness.measurement import Sampler, cpu_at, cpu_between
 from benchmarks.mirror import mirrormaker
 from benchmarks.mirror.copies import contents, difference
 from benchmarks.mirror.origin import Origin, Topic
-from benchmarks.publish_one import GENERATION
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.ends import Ends
-from cutwater.adapters.kafka import make_consumer, read_tail
-from cutwater.core.cuts import TopicPartition
+from benchmarks.publishing.contender import GENERATION
+from cutwater.adapters.kafka.client import make_consumer, read_tail
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
 from cutwater.core.errors import UnavailableError
-from cutwater.core.mirrored import target
-from cutwater.local.children import Child
-from cutwater.local.ports import free_ports
-from cutwater.local.restarts import RestartPolicy
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.mirror_records import target
+from cutwater.local.machine.ports import free_ports
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import RestartPolicy
 
 CUTWATER = "cutwater"
 CONTENDERS = (CUTWATER, *mirrormaker.SETTINGS)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
-from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
-from cutwater.core.mirrored import SOURCE_OFFSET, SOURCE_TIMESTAMP
+from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, SOURCE_TIMESTAMP
 
 OURS = (SOURCE_OFFSET, SOURCE_TIMESTAMP)
 """Headers that a copy has on top."""

@@ -11,22 +11,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.harness.measurement import Sampler, cpu_between
 from benchmarks.latency.delays import PERCENTILES
-from benchmarks.measuring import Sampler, cpu_between
 from benchmarks.mirror import mirrormaker
 from benchmarks.mirror.contest import CUTWATER, POLL_S, STOP_S, mirror
 from benchmarks.mirror.copies import contents, difference
 from benchmarks.mirror.steady import TAIL_S, Observer, Stream, lags_ms, play
-from benchmarks.publish_one import GENERATION
-from cutwater.adapters.cluster import Cluster
+from benchmarks.publishing.contender import GENERATION
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
-from cutwater.core.mirrored import arrivals, target
+from cutwater.core.protocol.mirror_records import arrivals, target
 from cutwater.local.broker import Broker
-from cutwater.local.children import Child
 from cutwater.local.jars import jars
-from cutwater.local.ports import LOOPBACK, free_ports
-from cutwater.local.restarts import RestartPolicy
-from cutwater.local.supervisor import Supervised, Supervisor
+from cutwater.local.machine.ports import LOOPBACK, free_ports
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import RestartPolicy
+from cutwater.local.processes.supervisor import Supervised, Supervisor
 
 ROUND_TRIP_MS, WARM_S = 80, 10.0
 HELD, ARRIVED = "held", "arrived"

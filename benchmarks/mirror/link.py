@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import sys
 
-from cutwater.local.ports import LOOPBACK
+from cutwater.local.machine.ports import LOOPBACK
 
 PIECE, PIECES_MAX = 65_536, 1_024
 """Bytes read at a time, and how many such pieces are under way in one direction of one connection."""

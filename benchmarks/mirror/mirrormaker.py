@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.local.broker_config import render_properties
 
 JARS = Path(__file__).parents[1] / "jars" / "mirrormaker.toml"

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from confluent_kafka import Producer
 
-from benchmarks.changelog import Changelog
 from benchmarks.mirror.copies import Contents, contents
-from benchmarks.publish_one import GENERATION
-from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.cluster import Cluster
-from cutwater.core import topics
-from cutwater.core.job import Job
+from benchmarks.publishing.changelog import Changelog
+from benchmarks.publishing.contender import GENERATION
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
 
 VALUE_BYTES, TEXT_BYTES = 300, 120
 """Of an event; and of how many of them each event has its own, by chance: lz4 takes about half away."""

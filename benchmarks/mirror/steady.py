@@ -16,16 +16,16 @@ from dataclasses import dataclass, field, replace
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from benchmarks.changelog import Changelog
 from benchmarks.mirror.origin import event
-from cutwater.adapters import wire
-from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import TransactionalWriter
-from cutwater.core import topics
-from cutwater.core.cuts import Cut
-from cutwater.core.mirrored import Arrival
-from cutwater.core.records import Milestone
+from benchmarks.publishing.changelog import Changelog
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.mirror_records import Arrival
+from cutwater.core.protocol.records import Milestone
 
 PERIOD_S = 0.2
 EVENTS, ROWS = 200, 80
@@ -55,7 +55,7 @@ class Stream(Changelog):
         self._producer = Producer({**cluster.librdkafka(), **settings})
         self._writer = TransactionalWriter(cluster, topics.signal_id(self.job.name))
         self._writer.initialise()
-        last = wire.decode(self._records[-1])
+        last = protocol_records.decode(self._records[-1])
         assert isinstance(last, Milestone)
         self._last, self._events, self._chance = last, 0, random.Random(7)
         self.written: list[Written] = []
@@ -77,7 +77,7 @@ class Stream(Changelog):
         ends = self._ends.of(self.job.topic, self.partitions)
         source_cut = Cut.of_topic(self.job.topic, [ends[number] for number in sorted(ends)])
         self._last = replace(self._milestone(self._last, rows), source_cut=source_cut)
-        self._records[-1] = wire.encode(self._last)
+        self._records[-1] = protocol_records.encode(self._last)
         self._writer.write(topics.milestones(self.job.name), [self._records[-1]])
         cuts = [*source_cut, *self._last.changelog_cut]
         below = {(place.topic, place.partition): end for place, end in cuts}
@@ -138,7 +138,7 @@ class Observer:
                 assigned |= here
             for message in consumer.consume(1_000, timeout=0.005):
                 if message.error() is None and message.topic() == self._arrivals:
-                    self._arrival(wire.decode(message.value()))
+                    self._arrival(protocol_records.decode(message.value()))
                 elif message.error() is None:
                     self.seen.counts[sources[message.topic()], message.partition()] += 1
             self._look()

@@ -12,8 +12,8 @@ from rocksdict import Options, Rdict
 
 from benchmarks.rehydrate.workloads import START_MS, WINDOW_MS, WINDOWS, group_name
 from cutwater.core.errors import UnavailableError
-from cutwater.core.job import Job
-from cutwater.views.layout import Window, key_prefix, segment_ms, segment_of, storage_key, time_suffix
+from cutwater.core.job.job import Job
+from cutwater.views.store.key_layout import Window, key_prefix, segment_ms, segment_of, storage_key, time_suffix
 
 
 def gets(folder: Path, job: Job, wanted: Sequence[int]) -> NDArray[np.float64]:

@@ -13,14 +13,14 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measuring import Sampler, cpu_between
+from benchmarks.harness.measurement import Sampler, cpu_between
 from benchmarks.reading.tail import Tail
 from benchmarks.rehydrate.log import GENERATION, Log
-from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
-from cutwater.local.children import Child
-from cutwater.local.ports import free_ports
-from cutwater.local.restarts import RestartPolicy
+from cutwater.local.machine.ports import free_ports
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import RestartPolicy
 
 RESTORE_S_MAX = 300.0
 LOAD_S_MAX = 120.0
@@ -101,7 +101,7 @@ class Contest:
         }
         program = ["cutwater.rehydrator"]
         if self._contender == "timed":
-            program = ["benchmarks.reading.timed", str(self._layers)]
+            program = ["benchmarks.reading.timed_rehydrator", str(self._layers)]
         argv = [sys.executable, "-m", *program, str(self._stage.log.job_file)]
         name = f"reads-{self._contender}"
         return Child(name, argv, env, self._folder / "log.txt", RestartPolicy(), terminate_leader_only=True)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.figures import Run
-from benchmarks.measuring import Sampler, cpu_at, cpu_between
+from benchmarks.harness.figures import Run
+from benchmarks.harness.measurement import Sampler, cpu_at, cpu_between
 from benchmarks.rehydrate.log import Log
-from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
-from cutwater.local.children import Child
+from cutwater.local.processes.child import Child
 
 PATIENCE_S = 60.0
 RECORDS_PER_S_MIN = 5_000

@@ -8,8 +8,8 @@ from pathlib import Path
 from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
 
 from benchmarks.rehydrate.workloads import WINDOWS, Maker
-from cutwater.adapters.avro import Codec
-from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.adapters.avro.codec import Codec
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 
 ROWS = 400_000
 

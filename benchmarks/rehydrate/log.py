@@ -21,25 +21,25 @@ from benchmarks.rehydrate.workloads import (
     Workload,
     partitions_of,
 )
-from cutwater.adapters import wire
-from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.avro import Codec, crc64
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.ends import Ends
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.avro.codec import Codec, crc64
 from cutwater.adapters.hashing import row_hash
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import TransactionalWriter
-from cutwater.adapters.process import now_ms
-from cutwater.core import topics
-from cutwater.core.chain import ROOT_HASH
-from cutwater.core.cuts import Cut
-from cutwater.core.digest import fold, signed
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
 from cutwater.core.errors import UnavailableError
-from cutwater.core.generations import Generation
-from cutwater.core.job import WINDOW_KEY_SCHEMA
-from cutwater.core.proof import WRITER_HEADER, Writer
-from cutwater.core.records import Milestone
-from cutwater.core.windows import horizon_ms
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA
+from cutwater.core.job.windows import horizon_ms
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.chain import ROOT_HASH
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.row_digest import fold, signed
+from cutwater.operations.service_main import now_ms
 
 JOB_FILE = Path(__file__).parents[1] / "jobs" / "b1.yaml"
 GENERATION = Generation(1, "local")
@@ -101,7 +101,9 @@ class Log:
 
     def _tell(self, first: int) -> None:
         """The milestones from this one on, on the commit stream."""
-        self._signal.write(topics.milestones(self.job.name), list(map(wire.encode, self._milestones[first:])))
+        self._signal.write(
+            topics.milestones(self.job.name), list(map(protocol_records.encode, self._milestones[first:]))
+        )
 
     def _end(self) -> None:
         live = self._newest[:, self.workload.closed :]
@@ -159,7 +161,8 @@ class Log:
         digests = [int(np.bitwise_xor.reduce(part)) for part in parts]
         self._milestones.append(Milestone(
             job=job.name, generation=GENERATION, attempt=1, epoch=epoch, sequence=epoch + 1,
-            parent_hash=wire.hash_of(last) if last else ROOT_HASH, barriers_position=0, source_cut=Cut(),
+            parent_hash=protocol_records.hash_of(last) if last else ROOT_HASH,
+            barriers_position=0, source_cut=Cut(),
             changelog_cut=Cut.of_topic(self.topic, [ends[number] for number in sorted(ends)]),
             watermark_ms=watermark, horizon_ms=horizon_ms(watermark, job.retention_ms),
             rows=len(hashes), digest=signed(fold(digests)), events=len(hashes), rejected=0, late=0, skew_ms=0,

@@ -7,11 +7,11 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from benchmarks.java_program import class_path
+from benchmarks.harness.java_program import class_path
+from benchmarks.harness.streams_program import HEAP, JAVA_FOLDER
 from benchmarks.rehydrate.contest import Contents, Contest, Moments, Wrong
-from benchmarks.streams_program import HEAP, JAVA_FOLDER
-from cutwater.local.children import Child
-from cutwater.local.restarts import RestartPolicy
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import RestartPolicy
 
 SOURCE = JAVA_FOLDER / "B1Streams.java"
 _LARGER_POLLS = (

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.measuring import Sampler
+from benchmarks.harness.measurement import Sampler
 from benchmarks.rehydrate.contest import (
     PATIENCE_S,
     RECORDS_PER_S_MIN,
@@ -25,19 +25,19 @@ from benchmarks.rehydrate.contest import (
 )
 from benchmarks.rehydrate.log import GENERATION, Log
 from benchmarks.rehydrate.workloads import group_name
-from cutwater.adapters.avro import Codec
+from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.hashing import rows_hash
 from cutwater.core.errors import UnavailableError
-from cutwater.core.job import PLAIN_KEY_SCHEMA
-from cutwater.core.moments import iso
-from cutwater.local.children import Child
-from cutwater.local.ports import free_ports
-from cutwater.local.restarts import RestartPolicy
-from cutwater.views.bulk import workers_by_default
-from cutwater.views.changelog import KeyReader
-from cutwater.views.layout import WINDOWS_END, Window, parse, segment_prefix
-from cutwater.views.rows import Presenter
-from cutwater.views.store import Store, folder_of
+from cutwater.core.job.job import PLAIN_KEY_SCHEMA
+from cutwater.core.util.timestamps import iso
+from cutwater.local.machine.ports import free_ports
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import RestartPolicy
+from cutwater.views.bulk.loader import workers_by_default
+from cutwater.views.changelog.record_reader import KeyReader
+from cutwater.views.query.presenter import Presenter
+from cutwater.views.store.key_layout import WINDOWS_END, Window, parse, segment_prefix
+from cutwater.views.store.store import Store, folder_of
 
 _SPENT = re.compile(r"^cutwater_view_(?:apply_seconds_sum|snapshot_restore_seconds) (\S+)$", re.MULTILINE)
 NATIVE = "cutwater-native"

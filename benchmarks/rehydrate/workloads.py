@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.workload import varints
+from benchmarks.windows.workload import varints
 from cutwater.adapters.hashing import key_hash
-from cutwater.core.job import Job
+from cutwater.core.job.job import Job
 
 WINDOWS = 8
 WINDOW_MS = 3_600_000

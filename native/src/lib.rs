@@ -1,7 +1,7 @@
 //! The inner loop of Cutwater's bulk restore: from the records of a batch to the newest row per key, in order.
 //!
-//! It is optional, and knows as little as it can. What a changelog is, `cutwater.views.gathering` says: `Gathered`
-//! is the reference, and `cutwater.views.native_gathering` stands between it and this. Here are plain rows only. A
+//! It is optional, and knows as little as it can. What a changelog is, `cutwater.views.bulk.newest_rows` says: `Gathered`
+//! is the reference, and `cutwater.views.bulk.newest_rows_native` stands between it and this. Here are plain rows only. A
 //! piece of the log with anything else in it (a tombstone, another writer or schema, a long key, a zero byte,
 //! text that is not UTF-8, damage) is left alone, for the reference to take or to refuse; what it takes comes back
 //! by `put`. Where rows lie in the store is asked of Python, too, once per window. So each rule stands in one place.

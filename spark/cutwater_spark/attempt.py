@@ -13,36 +13,36 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from cutwater.adapters.crashing import reach
-from cutwater.adapters.framing import state_header_of
-from cutwater.adapters.generations import candidates, newest_in_either
-from cutwater.adapters.kafka import partition_count
-from cutwater.adapters.metering import DriverMetrics, serve
-from cutwater.adapters.process import now_ms
-from cutwater.adapters.returning import Returning
-from cutwater.adapters.settings import Settings
-from cutwater.core import topics
-from cutwater.core.collection import Collector
-from cutwater.core.decoding import Decoding
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.events.framing import state_header_of
+from cutwater.adapters.http.metrics_server import DriverMetrics, serve
+from cutwater.adapters.kafka.client import partition_count
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.adapters.topics.candidates import candidates, newest_in_either
+from cutwater.core.driver.attempt_start import TakeOver
+from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.job import Job
-from cutwater.core.origins import FIRST, Origin, claimed
-from cutwater.core.records import Signal
-from cutwater.core.rejection import Seen
-from cutwater.core.takeover import TakeOver
-from cutwater.core.trail import Account, unrecorded
+from cutwater.core.events.rejection import Seen
+from cutwater.core.generations.start_state import FIRST, Origin, claimed
+from cutwater.core.job.job import Job
+from cutwater.core.job.pinned_decoding import Decoding
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Signal
+from cutwater.core.protocol.recovery_log import Account, unrecorded
+from cutwater.operations.regions.rejoin import Returning
+from cutwater.operations.service_main import now_ms
 from cutwater_spark import jvm
-from cutwater_spark.announcer import Announcer
-from cutwater_spark.barriers import BarrierLog
-from cutwater_spark.burying import Tombstones
-from cutwater_spark.catching_up import CatchingUp
-from cutwater_spark.changelog import Changelog
 from cutwater_spark.checkpoint import Checkpoint
-from cutwater_spark.decodings import Decodings
-from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.jumps import Rejudged
-from cutwater_spark.parentage import parent_milestone
-from cutwater_spark.seeds import Seeds
+from cutwater_spark.epoch.barriers import BarrierLog
+from cutwater_spark.epoch.candidate_throttle import CatchingUp
+from cutwater_spark.epoch.changelog_sink import Changelog
+from cutwater_spark.epoch.commit_hints import Announcer
+from cutwater_spark.epoch.decoding_choice import Decodings
+from cutwater_spark.epoch.time_jumps import Rejudged
+from cutwater_spark.epoch.tombstones import Tombstones
+from cutwater_spark.epoch.writer import EpochWriter
+from cutwater_spark.seed.parent import parent_milestone
+from cutwater_spark.seed.prepare import Seeds
 
 STOP_AFTER_COMMIT_S = 10.0
 JVM_EVERY_S = 5.0

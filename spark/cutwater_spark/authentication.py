@@ -12,7 +12,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from cutwater.adapters.settings import Settings
+from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import UnavailableError, UsageError
 
 SECRET = "spark.authenticate.secret"  # noqa: S105 (its name)

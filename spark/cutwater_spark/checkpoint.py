@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from cutwater.adapters.startable import DEFINITION
-from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.driving import Plan
+from cutwater.core.driver.ports import Plan
 from cutwater.core.errors import ProtocolError, UsageError
-from cutwater.core.job import differences
+from cutwater.core.job.job import differences
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.operations.generations.start_check import DEFINITION
 
 _DECODINGS = "cutwater-decodings"
 _KEPT = re.compile(r"(\d+)(?:-(\d+))?")

@@ -19,38 +19,38 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from cutwater.adapters.eventschemas import defaulted, known_schemas, unreadable
-from cutwater.adapters.kafka import partition_count
-from cutwater.adapters.metering import DriverMetrics, serve
-from cutwater.adapters.process import listen, run_service
-from cutwater.adapters.provable import advised
-from cutwater.adapters.registry import registry_for
-from cutwater.adapters.returning import Returning, returning
-from cutwater.adapters.settings import Settings
-from cutwater.adapters.startable import partitions_of
-from cutwater.adapters.trail import account
-from cutwater.adapters.undatable import undatable
-from cutwater.adapters.waiting import await_brokers
-from cutwater.core import topics
-from cutwater.core.decoding import Decoding
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.events.event_encoder import defaulted, known_schemas, unreadable
+from cutwater.adapters.events.registry import registry_for
+from cutwater.adapters.http.metrics_server import DriverMetrics, serve
+from cutwater.adapters.kafka.client import partition_count
+from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.kafka.undatable_records import undatable
+from cutwater.adapters.topics.provable_milestones import advised
+from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.errors import CutwaterError, LostRecordsError, UnavailableError, UsageError
-from cutwater.core.formats import WriterSchema
-from cutwater.core.job import Job
-from cutwater.core.rejection import Seen, skew_warning
-from cutwater.core.sources import Sources, only
-from cutwater.core.trail import Account
-from cutwater.views.ranges import Stopped
+from cutwater.core.events.formats import WriterSchema
+from cutwater.core.events.rejection import Seen, skew_warning
+from cutwater.core.generations.source_topics import Sources, only
+from cutwater.core.job.job import Job
+from cutwater.core.job.pinned_decoding import Decoding
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.recovery_log import Account
+from cutwater.operations.generations.start_check import partitions_of
+from cutwater.operations.regions.rejoin import Returning, returning
+from cutwater.operations.service_main import listen, run_service
+from cutwater.views.changelog.range_reader import Stopped
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.authentication import warn_if_open
-from cutwater_spark.epochs import EpochWriter
-from cutwater_spark.failures import explaining, root_cause
-from cutwater_spark.jumps import Jumps
-from cutwater_spark.lists import Lists
-from cutwater_spark.parentage import parent_milestone
-from cutwater_spark.query import INPUT_METRICS, aggregate, decode, read_events, seen_of, starting_offsets
-from cutwater_spark.scratch import scratch
-from cutwater_spark.seeding import read_seed
+from cutwater_spark.epoch.rejected_events import Lists
+from cutwater_spark.epoch.time_jumps import Jumps
+from cutwater_spark.epoch.writer import EpochWriter
+from cutwater_spark.query.query import INPUT_METRICS, aggregate, decode, read_events, seen_of, starting_offsets
+from cutwater_spark.seed.from_changelog import read_seed
+from cutwater_spark.seed.parent import parent_milestone
 from cutwater_spark.session import open_session
+from cutwater_spark.tools.failures import explaining, root_cause
+from cutwater_spark.tools.scratch import scratch
 
 
 class Driver:

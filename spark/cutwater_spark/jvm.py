@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cutwater.adapters.metering import JvmFigures
+from cutwater.adapters.http.metrics_server import JvmFigures
 
 NAME = "javax.management.ObjectName"
 QUERY = "javax.management.QueryExp"

@@ -11,10 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.avro.functions import to_avro
 
-from cutwater.adapters.settings import Settings
-from cutwater.core import topics
+from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import UsageError
-from cutwater.core.job import Job
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
 from cutwater_spark.authentication import protection, started
 
 STATE = "spark.sql.streaming.stateStore.providerClass"
@@ -87,7 +87,7 @@ def _archive(path: str) -> str:
     if not Path(path).is_file() or " " in path:
         raise UsageError(
             f"CUTWATER_SPARK_CLASSES: {path} is no file, or has a blank in its name; make it by "
-            "'python -m cutwater_spark.classes FILE', or leave the setting empty"
+            "'python -m cutwater_spark.tools.classes FILE', or leave the setting empty"
         )
     return path
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from cutwater.local.ports import free_ports
+from cutwater.local.machine.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 COMMAND_S = 240

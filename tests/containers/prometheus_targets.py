@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 from compose import Compose, docker
 
-from harness import wait_until
+from support.harness import wait_until
 
 TARGETS = 7
 NOT_STARTED = "mirror"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from compose import ROOT, Compose
 
-from cutwater.adapters import streams
-from cutwater.adapters.cluster import Cluster
-from cutwater.core.cuts import Cut
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import CutwaterError
+from cutwater.core.protocol.cuts import Cut
 from cutwater.demo import flights
-from harness import wait_until
+from support.harness import wait_until
 
 EXACT = "0 missing, 0 unexpected, 0 different"
 DEMO_S = 600
@@ -48,7 +48,7 @@ class Demo:
     def committed(self) -> int:
         """The events in the newest milestone; 0 while nothing answers."""
         try:
-            found = streams.milestones(self.cluster, "flights", limit=1)
+            found = commit_stream.milestones(self.cluster, "flights", limit=1)
         except CutwaterError:
             return 0
         return found[-1][0].source_cut.records_since(Cut()) if found else 0

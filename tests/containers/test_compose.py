@@ -12,10 +12,10 @@ from compose import ROOT, STOP_S, Compose, docker, gone_afterwards
 from prometheus_targets import require_measured
 from shown import Demo, demonstration
 
-from cutwater.adapters import streams
-from cutwater.core import topics
-from cutwater.core.records import Barrier
-from harness import wait_until
+from cutwater.adapters.topics import commit_stream
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Barrier
+from support.harness import wait_until
 
 FEW_DAYS, MORE_DAYS = 31, 220
 CLEAN = {0, 143}
@@ -54,7 +54,7 @@ def test_a_worker_and_the_driver_are_killed(measured: Compose, tmp_path: Path) -
             wait_until(lambda name=victim: compose.state(name)["RestartCount"], f"docker's restart of {victim}")
         demo.go_on()
         demo.require_exact()
-        require_measured(compose, streams.milestones(demo.cluster, "flights", limit=1)[0][0].token.sequence)
+        require_measured(compose, commit_stream.milestones(demo.cluster, "flights", limit=1)[0][0].token.sequence)
     assert stored(compose, "commits") > 0
     assert stored(compose, "state") > 0
 
@@ -77,7 +77,7 @@ def test_everything_is_restarted_and_cut_off(compose: Compose, tmp_path: Path) -
         with compose.cut_off("commit-signal"):
             wait_until(lambda: ahead(demo) >= 2, "epochs that nobody commits")
         with another_view(compose) as view:
-            token = str(streams.milestones(demo.cluster, "flights", limit=1)[0][0].token)
+            token = str(commit_stream.milestones(demo.cluster, "flights", limit=1)[0][0].token)
             wait_until(lambda: shows(view, token), "a view that has come later")
         demo.go_on()
         compose("restart", "-t", "30", "kafka")
@@ -88,8 +88,10 @@ def test_everything_is_restarted_and_cut_off(compose: Compose, tmp_path: Path) -
 def ahead(demo: Demo) -> int:
     """How many epochs are written and not committed."""
     cluster, job = demo.cluster, "flights"
-    written = streams.newest(cluster, topics.barriers(job), lambda one: one if isinstance(one, Barrier) else None)
-    committed = streams.milestones(cluster, job, limit=1)[0][0]
+    written = commit_stream.newest(
+        cluster, topics.barriers(job), lambda one: one if isinstance(one, Barrier) else None
+    )
+    committed = commit_stream.milestones(cluster, job, limit=1)[0][0]
     return written.epoch - committed.epoch if written else 0
 
 

@@ -12,14 +12,14 @@ from compose import ROOT, Compose, docker, gone_afterwards
 from confluent_kafka.admin import AclBinding
 from shown import demonstration
 
-from certificates import Authority
-from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import wait_for_broker
-from cutwater.adapters.settings import environment
-from cutwater.core import topics
+from cutwater.adapters.config.settings import environment
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client import wait_for_broker
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.protocol import topics
 from cutwater.local.broker_security import BrokerSecurity
-from granting import create, planned
+from support.kafka.certificates import Authority
+from support.kafka.granting import create, planned
 
 pytestmark = [pytest.mark.usefixtures("images"), pytest.mark.needs("docker")]
 

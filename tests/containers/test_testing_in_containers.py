@@ -7,7 +7,7 @@ from compose import docker
 
 from cutwater.core.errors import MachineError, UnavailableError
 from cutwater.testing import containers
-from example_project import EXAMPLE, run_pytest
+from support.example_project import EXAMPLE, run_pytest
 
 pytestmark = [pytest.mark.usefixtures("images"), pytest.mark.needs("docker")]
 OURS = "label=org.testcontainers=true"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cutwater.adapters.settings import Settings
+from cutwater.adapters.config.settings import Settings
 from cutwater_spark.authentication import PROTECTED
 
 ROOT = Path(__file__).parents[2]

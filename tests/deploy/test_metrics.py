@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pages import text_of
+from support.pages import text_of
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATION = ROOT / "deploy" / "prometheus"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def imports(file: Path) -> set[str]:
 
 def test_core_imports_the_standard_library_only() -> None:
     """No file of core imports anything but core and the standard library."""
-    for file in (ROOT / "services/cutwater/core").glob("*.py"):
+    for file in (ROOT / "services/cutwater/core").rglob("*.py"):
         for name in imports(file):
             allowed = name.startswith("cutwater.core") or name.split(".")[0] in sys.stdlib_module_names
             assert allowed, f"{file.name} imports {name}"
@@ -36,7 +37,7 @@ def test_core_imports_the_standard_library_only() -> None:
 
 def test_core_reads_no_clock_and_no_randomness() -> None:
     """Time and randomness enter core as arguments."""
-    for file in (ROOT / "services/cutwater/core").glob("*.py"):
+    for file in (ROOT / "services/cutwater/core").rglob("*.py"):
         assert not imports(file) & {"time", "random", "os", "threading", "logging", "secrets"}, file.name
 
 
@@ -86,3 +87,15 @@ def test_no_two_files_of_tests_have_one_name() -> None:
     """pytest imports them by it: on a clean clone the second one of a run is an error."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert [name for name in set(names) if names.count(name) > 1] == []
+
+
+def test_no_folder_has_too_many_files() -> None:
+    """Whoever looks for the place of a change reads the list of files."""
+    count: Counter[str] = Counter()
+    for folder in ("services", "spark", "benchmarks", "tests"):
+        count.update(
+            path.parent.relative_to(ROOT).as_posix()
+            for path in (ROOT / folder).rglob("*.py")
+            if path.name != "__init__.py"
+        )
+    assert [one for one, number in count.items() if number > (40 if one.startswith("tests") else 14)] == []

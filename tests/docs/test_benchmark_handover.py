@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cutwater.core.generations import Generation, Token
+from cutwater.core.protocol.generation import Generation, Token
 
 ROOT = Path(__file__).parents[2]
 OLD, NEW = Generation(1, "local"), Generation(2, "local", "5f0c21aa")
@@ -23,13 +23,13 @@ def part(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def seen(part: Any, *moments: tuple[float, Generation, int]) -> list[Any]:
-    sight = part("handing_over.gaps").Sight
+    sight = part("generation_handover.gaps").Sight
     return [sight(at_s, Token(generation, sequence)) for at_s, generation, sequence in moments]
 
 
 def test_a_gap_counts_where_a_part_of_it_is_inside(part: Any) -> None:
     """A pause that began before the verb, or lasts beyond the end, is one of that time all the same."""
-    gaps = part("handing_over.gaps")
+    gaps = part("generation_handover.gaps")
     sights = seen(part, (0, OLD, 1), (1, OLD, 2), (5, NEW, 3), (6, NEW, 4), (9, NEW, 5))
     assert [one.seconds for one in gaps.inside(sights, 2, 7)] == [4, 1, 3]
     assert gaps.longest(sights, 5.5, 8).seconds == 3
@@ -38,7 +38,7 @@ def test_a_gap_counts_where_a_part_of_it_is_inside(part: Any) -> None:
 
 def test_the_change_is_between_the_two_generations(part: Any) -> None:
     """From the last milestone of the one that this reader had to the first of the other, whichever these are."""
-    change = part("handing_over.gaps").change
+    change = part("generation_handover.gaps").change
     over = change(seen(part, (0, OLD, 1), (1, OLD, 2), (5, NEW, 4), (9, NEW, 5)), NEW)
     assert (over.last, over.next, over.seconds) == (Token(OLD, 2), Token(NEW, 4), 4)
     assert change(seen(part, (0, OLD, 1), (1, OLD, 2)), NEW) is None
@@ -46,7 +46,7 @@ def test_the_change_is_between_the_two_generations(part: Any) -> None:
 
 def test_a_pause_is_divided_by_the_promotion_and_told(part: Any) -> None:
     """All parts of the change add up to it, and the steps to the time from the claim to the promotion."""
-    report = part("handing_over.report")
+    report = part("generation_handover.report")
     offset_s = 1_000.0
 
     def milestone(generation: Generation, sequence: int, at_s: float) -> Any:
@@ -92,7 +92,7 @@ def test_a_pause_is_divided_by_the_promotion_and_told(part: Any) -> None:
 
 def test_a_row_that_is_said_again_is_a_fault(part: Any) -> None:
     """So is a correction; a row with more events is none."""
-    readers, client = part("handing_over.readers"), importlib.import_module("cutwater.client")
+    readers, client = part("generation_handover.readers"), importlib.import_module("cutwater.client")
     reader = readers.OfTheOutput(None, None, Token(OLD, 1))
 
     def take(kind: str, events: int) -> int:
@@ -104,7 +104,7 @@ def test_a_row_that_is_said_again_is_a_fault(part: Any) -> None:
 
 def test_an_answer_that_goes_back_is_a_fault(part: Any) -> None:
     """The first moment of each milestone is kept."""
-    reader = part("handing_over.readers").OfTheApi("", {})
+    reader = part("generation_handover.readers").OfTheApi("", {})
     for sequence in (4, 4, 5, 4):
         reader._saw(Token(OLD, sequence))
     assert [one.token.sequence for one in reader.seen][:2] == [4, 5]

@@ -25,7 +25,7 @@ def part() -> Any:
 
 def events(part: Any, keys: list[int], times_ms: list[int]) -> Any:
     columns = [np.array(one, dtype=np.int64) for one in (keys, times_ms, [1] * len(keys))]
-    return part("workload").Events(*columns)
+    return part("windows.workload").Events(*columns)
 
 
 def test_an_event_is_there_with_the_first_row_that_counts_it(part: Any) -> None:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cutwater.adapters.cluster import Cluster
-from cutwater.local.jarlock import lock_path, read_lock
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.local.jar_lock import lock_path, read_lock
 from cutwater.local.jars import SPECS
-from cutwater.local.ports import free_ports
+from cutwater.local.machine.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 
@@ -96,7 +96,7 @@ def test_the_peer_is_of_the_broker_s_version(part: Any) -> None:
 
 def test_bytes_per_cpu_second_are_compared_with_every_peer(part: Any) -> None:
     """Half the CPU for the same bytes is 2; below the limit the verdict says so."""
-    b4, figures, contest = part("b4"), part("figures"), part("mirror.contest")
+    b4, figures, contest = part("b4"), part("harness.figures"), part("mirror.contest")
     known = {"pair": 1, "events": 1000, "start_s": 1.0, "drain_s": 2.0, "start_cpu_s": 1.0, "broker_cpu_s": 1.0}
     known |= {"memory_mb_peak": 100.0, "exact": True, "size": 8_000_000}
     runs = [

@@ -30,7 +30,7 @@ def test_few_groups_are_asked_for_most_of_the_time(part: Any) -> None:
 
 def test_the_layers_add_up_to_the_request(part: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left of the whole is the application's own, and of the thread the view's."""
-    timed = part("reading.timed")
+    timed = part("reading.timed_rehydrator")
     monkeypatch.setattr(timed, "_spent", timed.defaultdict(float))
     for layer, seconds in (("whole", 10.0), ("hop", 2.0), ("thread", 6.0), ("seek", 1.0), ("seek", 1.0)):
         timed.add(layer, seconds)
@@ -44,7 +44,7 @@ def test_the_layers_add_up_to_the_request(part: Any, monkeypatch: pytest.MonkeyP
 def test_the_table_shows_waits_layers_and_rocksdb(part: Any) -> None:
     """HTTP is what the client saw beyond the application."""
     times = {"p50": 1.0, "p99": 2.0, "p99.9": 3.0}
-    layers = dict.fromkeys(part("reading.timed").LAYERS, 100.0)
+    layers = dict.fromkeys(part("reading.timed_rehydrator").LAYERS, 100.0)
     plain = {"waited_ms": times, "served_ms": times, "cpu_s": 35.0, "served_mean_us": 1_000.0}
     written = {
         "machine": {"cores": 2}, "exact": True, "rate": 1_000, "seconds": 60, "rows": 5, "tail_rows_per_s": 9,

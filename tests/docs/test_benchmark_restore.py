@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from cutwater.adapters.avro import Codec
+from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.hashing import row_hash
-from cutwater.adapters.jobfile import load_job
-from cutwater.core.digest import fold
-from cutwater.core.job import PLAIN_KEY_SCHEMA, WINDOW_KEY_SCHEMA, Job
-from cutwater.views.changelog import KeyReader
-from cutwater.views.layout import storage_key
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.core.job.job import PLAIN_KEY_SCHEMA, WINDOW_KEY_SCHEMA, Job
+from cutwater.core.protocol.row_digest import fold
+from cutwater.views.changelog.record_reader import KeyReader
+from cutwater.views.store.key_layout import storage_key
 
 ROOT = Path(__file__).parents[2]
 
@@ -124,7 +124,7 @@ def test_restores_are_compared_within_their_workload(part: Any) -> None:
 
 def test_the_table_has_a_line_for_each_workload_and_contender(part: Any, tmp_path: Path) -> None:
     """Medians of different logs are never mixed; a run that is not exact is named with its workload."""
-    b1, figures = part("b1"), part("figures")
+    b1, figures = part("b1"), part("harness.figures")
     runs = [
         restore(part, "log-unique", "cutwater", 2.0),
         restore(part, "log-16-updates", "cutwater", 4.0, exact=False, fault="the store holds less"),

@@ -22,7 +22,7 @@ def part(monkeypatch: pytest.MonkeyPatch) -> Any:
 def run(part: Any, contender: str, pair: int, drain_s: float, **more: Any) -> Any:
     known = {"events": 1000, "start_s": 3.0, "cpu_s": 2 * drain_s, "start_cpu_s": 5.0, "broker_cpu_s": 1.0}
     known |= {"memory_mb_peak": 500.0, "exact": True}
-    return part("figures").Run(contender=contender, pair=pair, drain_s=drain_s, **(known | more))
+    return part("harness.figures").Run(contender=contender, pair=pair, drain_s=drain_s, **(known | more))
 
 
 def test_arguments_have_defaults_and_bounds(part: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +57,7 @@ def test_the_exit_code_says_whether_every_run_was_exact(
     part: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """0 when exact, 1 when a run was not, 130 when interrupted; the conclusions are said before it ends."""
-    command, written = part("command"), {"ratios": {"drain/peer": part("figures").spread([0.5])}}
+    command, written = part("harness.command"), {"ratios": {"drain/peer": part("harness.figures").spread([0.5])}}
     tool = command.Command("b9", "B9", ("ours",), size=1_000, size_max=2_000)
 
     def code(bench: Any) -> int:
@@ -74,13 +74,13 @@ def test_the_exit_code_says_whether_every_run_was_exact(
 
 def test_each_contender_begins_in_turn(part: Any) -> None:
     """Every pair runs all contenders once, and three pairs begin with three different ones."""
-    orders = [part("command").order(["a", "b", "c"], pair) for pair in (1, 2, 3, 4)]
+    orders = [part("harness.command").order(["a", "b", "c"], pair) for pair in (1, 2, 3, 4)]
     assert orders == [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"], ["a", "b", "c"]]
 
 
 def test_a_ratio_is_taken_within_a_pair_and_above_one_is_better(part: Any) -> None:
     """Ours over the peer's rate, pair by pair: twice as fast is 2; the median is not that of medians."""
-    figures = part("figures")
+    figures = part("harness.figures")
     runs = [
         run(part, "ours", 1, 5.0), run(part, "peer", 1, 10.0),
         run(part, "ours", 2, 20.0), run(part, "peer", 2, 20.0),
@@ -95,7 +95,7 @@ def test_a_ratio_is_taken_within_a_pair_and_above_one_is_better(part: Any) -> No
 
 def test_a_rate_that_a_run_does_not_have_gives_no_ratio(part: Any) -> None:
     """Kafka Streams has no epochs, hence no warm rate: no figure rather than a wrong one."""
-    figures = part("figures")
+    figures = part("harness.figures")
     runs = [run(part, "ours", 1, 5.0, warm_events_per_s=300.0), run(part, "peer", 1, 5.0)]
     warm = figures.Figure("warm", "peer", lambda one: one.warm_events_per_s)
     assert figures.ratios(runs, "ours", [warm]) == {}
@@ -103,7 +103,7 @@ def test_a_rate_that_a_run_does_not_have_gives_no_ratio(part: Any) -> None:
 
 def test_the_document_has_the_common_form_and_one_inexact_run_shows(part: Any) -> None:
     """The keys are those that every benchmark writes; `exact` is true only when all runs are."""
-    figures = part("figures")
+    figures = part("harness.figures")
     good, bad = run(part, "ours", 1, 5.0), run(part, "peer", 1, 5.0, exact=False, fault="of 9 rows 1 is missing")
     wrong = figures.document("b2", {"cores": 2}, [good, bad], {"drain/peer": figures.spread([0.9, 1.1, 1.0])})
     assert list(wrong) == ["benchmark", "machine", "exact", "ratios", "runs"]
@@ -118,7 +118,7 @@ def test_the_document_has_the_common_form_and_one_inexact_run_shows(part: Any) -
 
 def test_a_difference_to_the_oracle_is_counted_and_shown(part: Any) -> None:
     """A missing, a different and an unexpected row are each found; nothing at all is not exact."""
-    fault = part("checking").fault
+    fault = part("windows.exactness").fault
     right = {("a", 0): (1, 5, 5), ("b", 0): (2, 6, 4)}
     assert fault(dict(right), right) is None
     assert "1 are missing" in fault({("a", 0): (1, 5, 5)}, right)
@@ -129,8 +129,10 @@ def test_a_difference_to_the_oracle_is_counted_and_shown(part: Any) -> None:
 
 def test_events_are_encoded_as_avro_encodes_them(part: Any) -> None:
     """The fast encoder gives byte for byte what fastavro gives, for short and long numbers; one seed, one list."""
-    workload = part("workload")
-    codec = importlib.import_module("cutwater.adapters.avro").Codec(part("contenders").load().event_schema)
+    workload = part("windows.workload")
+    codec = importlib.import_module("cutwater.adapters.avro.codec").Codec(
+        part("windows.contenders").load().event_schema
+    )
     made = workload.generate(2_000, seed=3)
     made.value[:6] = [0, 63, 64, 8191, 8192, 99_999]
     rows = zip(made.key.tolist(), made.time_ms.tolist(), made.value.tolist(), strict=True)
@@ -143,7 +145,7 @@ def test_events_are_encoded_as_avro_encodes_them(part: Any) -> None:
 
 def test_the_oracle_puts_an_event_into_three_windows(part: Any) -> None:
     """One event counts in each window of a minute that holds it; a second one in the same window adds up."""
-    workload, oracle = part("workload"), part("oracle")
+    workload, oracle = part("windows.workload"), part("windows.oracle")
     numpy = importlib.import_module("numpy")
     columns = [numpy.array(one) for one in ([7, 7], [60_000, 79_999], [5, 3])]
     state, _ = oracle.expected(workload.Events(*columns), 60_000, 20_000)
@@ -152,7 +154,7 @@ def test_the_oracle_puts_an_event_into_three_windows(part: Any) -> None:
 
 def test_cpu_time_is_read_between_samples(part: Any) -> None:
     """The CPU time of a drain that begins and ends between two samples is interpolated, not rounded."""
-    measuring = part("measuring")
+    measuring = part("harness.measurement")
     samples = [measuring.Sample(at, cpu, 0.0) for at, cpu in ((10.0, 1.0), (11.0, 3.0), (12.0, 4.0))]
     assert measuring.cpu_between(samples, 10.5, 11.5) == pytest.approx(1.5)
     assert measuring.cpu_at(samples, 5.0) == 1.0
@@ -165,7 +167,7 @@ def test_what_a_process_used_that_has_ended_is_asked_of_its_parent(part: Any) ->
     import subprocess
     import sys
 
-    measuring, busy = part("measuring"), "import time\nwhile time.process_time() < 0.4: pass"
+    measuring, busy = part("harness.measurement"), "import time\nwhile time.process_time() < 0.4: pass"
 
     def used(waited: bool) -> float:
         sampler = measuring.Sampler(lambda: [os.getpid()], waited=waited)
@@ -190,7 +192,7 @@ def test_the_drain_is_read_from_the_checkpoint(part: Any, tmp_path: Path) -> Non
     def plan(events: int) -> str:
         return "\n".join(["v1", json.dumps({"batchWatermarkMs": 0}), json.dumps({"t": {"0": events}})])
 
-    timeline = part("timeline")
+    timeline = part("windows.timeline")
     assert timeline.from_checkpoint(tmp_path, 400) is None
     for epoch, events in enumerate([100, 200, 300, 400, 400]):
         written("offsets", epoch, plan(events), 1_000.0 + 10 * epoch)
@@ -209,8 +211,8 @@ def test_the_rate_of_the_consumer_is_the_last_column(part: Any) -> None:
         "2026-01-01 10:00:00:000, 2026-01-01 10:00:02:000, 50.1, 25.0, 2000000, 1000000.0, 400, "
         "1600, 31.3, 1250000.5\n"
     )
-    assert part("limits").parse_rate(output) == 1250000.5
-    assert part("limits").parse_rate("nothing") is None
+    assert part("harness.limits").parse_rate(output) == 1250000.5
+    assert part("harness.limits").parse_rate("nothing") is None
 
 
 def test_a_runtime_without_compiler_is_named_with_what_to_install(part: Any, tmp_path: Path) -> None:
@@ -220,4 +222,4 @@ def test_a_runtime_without_compiler_is_named_with_what_to_install(part: Any, tmp
     java.chmod(0o755)
     errors = importlib.import_module("cutwater.core.errors")
     with pytest.raises(errors.MachineError, match="install a JDK"):
-        part("machine").require_compiler(java)
+        part("harness.machine").require_compiler(java)

@@ -12,26 +12,26 @@ from typing import Any
 
 import pytest
 import yaml
+from docs._generate import pages
 from pydantic import TypeAdapter
 
-from cutwater.adapters.avro import crc64
-from cutwater.adapters.cluster import Cluster, Security
-from cutwater.adapters.jobmodels import AttachedModel, JobModel
-from cutwater.cli import reference
-from cutwater.core import topics
-from cutwater.core.generations import Generation
+from cutwater.adapters.avro.codec import crc64
+from cutwater.adapters.job_files.models import AttachedModel, JobModel
+from cutwater.adapters.kafka.client_config import Cluster, Security
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
 from cutwater_spark.authentication import PROTECTED
-from pages import EXAMPLES, FRAGMENTS, ROOT, Block, blocks, text_of
+from support.pages import EXAMPLES, FRAGMENTS, ROOT, Block, blocks, text_of
 
 RUN_BY = {
-    "examples/attach/orders_query.py": "tests/shop.py",
-    "examples/attach/orders.yaml": "tests/shop.py",
+    "examples/attach/orders_query.py": "tests/support/shop.py",
+    "examples/attach/orders.yaml": "tests/support/shop.py",
     "examples/consumers/python_consumer.py": "tests/integration/test_examples.py",
     "examples/consumers/JavaConsumer.java": "tests/integration/test_examples.py",
     "examples/consumers/kcat.sh": "tests/integration/test_examples.py",
     "examples/mistakes/job.yaml": "tests/docs/test_operating.py",
-    "examples/testing/conftest.py": "tests/example_project.py",
-    "examples/testing/test_orders.py": "tests/example_project.py",
+    "examples/testing/conftest.py": "tests/support/example_project.py",
+    "examples/testing/test_orders.py": "tests/support/example_project.py",
     "examples/tutorial/watch.py": "tests/integration/test_tutorial.py",
 }
 """Which test runs a file that a page shows."""
@@ -39,13 +39,19 @@ SAMPLES = {
     ("README.md", "the ten busiest airport-hours"): "the end of the demonstration; tests/integration/test_demo.py",
     ("docs/TUTORIAL.md", "18,113 rows served, 18,113 expected by DuckDB"): "a line of it",
     ("docs/OPERATING.md", "job.yaml:2: retention: is required"): "output; tests/docs/test_operating.py",
-    ("docs/SNAPSHOTS.md", "sales/g1-local-00000000/all/manifests"): "names; tests/core/test_snapshots.py",
-    ("docs/FORMAT.md", "shard     = xxhash64"): "a formula; tests/core/test_shards.py, and the golden rows",
+    (
+        "docs/SNAPSHOTS.md",
+        "sales/g1-local-00000000/all/manifests",
+    ): "names; tests/unit/core/state/test_snapshot_manifest.py",
+    (
+        "docs/FORMAT.md",
+        "shard     = xxhash64",
+    ): "a formula; tests/unit/core/job/test_shards.py, and the golden rows",
 }
 """Text that nothing could run, and what stands for it."""
-GOLDEN = json.loads((ROOT / "tests/core/golden/format.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads((ROOT / "tests/golden/format.json").read_text(encoding="utf-8"))
 FIRST = Generation(1, "local")
-GENERATED = {f"docs/{name}" for name in reference.PAGES}
+GENERATED = {f"docs/{name}" for name in pages.PAGES}
 
 
 def values(golden: Any) -> set[str]:

@@ -14,16 +14,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import typer.main
 import yaml
+from docs._generate import service_pages
 from pip._internal.commands import create_command
 from typer.testing import CliRunner
 
 from cutwater import pytest_plugin
-from cutwater.adapters.settings import Settings
-from cutwater.cli import reference_services
+from cutwater.adapters.config.settings import Settings
 from cutwater.cli.main import app
-from cutwater.core.rejection import REASONS
-from cutwater.rehydrator.asked import Keys
-from pages import EXAMPLES, PAGES, ROOT, blocks, inline
+from cutwater.core.events.rejection import REASONS
+from cutwater.rehydrator.http_api.keys_body import Keys
+from support.pages import EXAMPLES, PAGES, ROOT, blocks, inline
 
 GROUP: Any = typer.main.get_command(app)
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -80,7 +80,7 @@ def curl(words: list[str]) -> None:
     """The address is a route of the HTTP API, its parameters are that route's, a body is a question for keys."""
     (address,) = [urlsplit(one) for one in words if one.startswith("http")]
     assert address.port == Settings.model_fields["port"].default
-    routes = reference_services.routes()
+    routes = service_pages.routes()
     (found,) = [
         told for path, told in routes.items() if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), address.path)
     ]

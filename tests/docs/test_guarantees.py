@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import reader_guards
-
 from simulation import checker
 from simulation.__main__ import guards_table
 from simulation.guards import GUARDS
+from support.views import reader_guards
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs/GUARANTEES.md").read_text(encoding="utf-8")
@@ -21,7 +20,8 @@ def test_the_table_of_guards_is_that_of_the_tests() -> None:
 
 
 def test_the_table_of_guards_by_reader_is_that_of_the_tests() -> None:
-    """Every guard in every way of reading. To renew it: PYTHONPATH=tests python tests/services/reader_guards.py"""
+    """Every guard in every way of reading. To renew it: PYTHONPATH=tests python
+    tests/support/views/reader_guards.py"""
     assert reader_guards.table() in PAGE
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cutwater.core.rejection import REASONS
-from pages import text_of
+from cutwater.core.events.rejection import REASONS
+from support.pages import text_of
 
 
 def test_the_page_of_the_format_lists_every_reason() -> None:

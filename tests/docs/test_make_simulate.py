@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from pages import ROOT
 from simulation import histories, region_histories
 from simulation.__main__ import arguments
+from support.pages import ROOT
 
 VARIABLES = ("SEEDS", "SEED", "STEPS", "REGIONS")
 PROGRAM = " -m simulation "

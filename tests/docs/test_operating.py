@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cutwater.adapters.job_errors import MISTAKES_MAX
-from cutwater.adapters.jobfile import load_job
-from cutwater.core import cluster_checks, estimate, machine_checks, mirrored, topics
+from cutwater.adapters.job_files.errors import MISTAKES_MAX
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.core.checks import capacity, cluster, machine
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Generation
-from pages import ROOT, blocks, text_of
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.generation import Generation
+from support.pages import ROOT, blocks, text_of
 
 OPERATING, REMOVING, VERSIONS = (text_of(f"docs/{name}.md") for name in ("OPERATING", "REMOVING", "VERSIONS"))
 
@@ -44,34 +45,32 @@ def test_every_transactional_id_is_on_the_page() -> None:
     ids |= {topics.claims_id(job)}
     own = (topics.driver_id(job, generation), topics.candidate_id(job, generation))
     ids |= {one.replace(str(generation), "<generation>") for one in own}
-    slot = mirrored.slot_id(job, "<origin>", 0).replace(".0", ".<slot>")
-    ids |= {slot, mirrored.arrivals_id(job, "<origin>"), mirrored.operator_id(job, "<origin>")}
-    ids |= {mirrored.renewal_id(job, "<origin>")}
+    slot = mirror_records.slot_id(job, "<origin>", 0).replace(".0", ".<slot>")
+    ids |= {slot, mirror_records.arrivals_id(job, "<origin>"), mirror_records.operator_id(job, "<origin>")}
+    ids |= {mirror_records.renewal_id(job, "<origin>")}
     assert ids == {one for one in re.findall(r"`([^`]+)`", row) if one.startswith("<job>")}
 
 
 def test_the_formula_has_the_codes_numbers() -> None:
     """Bytes of a protocol record, of a cut's entry and of a record's frame are those of the code."""
-    assert f"3 x {estimate.PROTOCOL_BYTES} + 2 x {estimate.CUT_BYTES} x partitions" in OPERATING
-    assert f"bytes of an event + {estimate.RECORD_BYTES}" in OPERATING
+    assert f"3 x {capacity.PROTOCOL_BYTES} + 2 x {capacity.CUT_BYTES} x partitions" in OPERATING
+    assert f"bytes of an event + {capacity.RECORD_BYTES}" in OPERATING
 
 
 def test_the_versions_are_those_of_the_code() -> None:
     """What `doctor` checks, and what is installed, is what the page names."""
     tested = dict(re.findall(r"^\| ([A-Za-z ]+) \| ([^|]+) \|", VERSIONS, re.MULTILINE))
-    first, last = (
-        f"{major}.{minor}" for major, minor in (machine_checks.PYTHON_FIRST, machine_checks.PYTHON_LAST)
-    )
+    first, last = (f"{major}.{minor}" for major, minor in (machine.PYTHON_FIRST, machine.PYTHON_LAST))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["requires-python"].startswith(f">={tested['Python']}")
     assert (tested["Python"], f"3.12, {last}" in VERSIONS) == (first, True)
-    assert (tested["Java"], f"| {machine_checks.JAVA_SPARK_MAX};" in VERSIONS) == (
-        str(machine_checks.JAVA_MIN),
+    assert (tested["Java"], f"| {machine.JAVA_SPARK_MAX};" in VERSIONS) == (
+        str(machine.JAVA_MIN),
         True,
     )
     local = project["optional-dependencies"]["local"]
     (spark,) = [one.partition("==")[2] for one in local if one.startswith("pyspark==")]
     assert tested["Spark"].startswith(f"PySpark {spark},")
-    assert tested["Kafka brokers"].startswith(cluster_checks.TESTED)
+    assert tested["Kafka brokers"].startswith(cluster.TESTED)
     lock = (ROOT / "services/cutwater/local/jars/kafka.lock.toml").read_text(encoding="utf-8")
     assert f'"{tested["Kafka brokers"]}"' in lock

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 import pytest
 import typer.main
+from docs._generate.pages import PAGES
 from typer.testing import CliRunner
 
 from cutwater.cli.main import app
-from cutwater.cli.reference import PAGES
 from cutwater.core import errors
 
 ROOT = Path(__file__).parents[2]

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from docs._generate import service_pages
 
-from cutwater.cli import reference_services
-from pages import ROOT
+from support.pages import ROOT
 
+CODE = ROOT / "services/cutwater"
 ELSEWHERE = re.compile(
     r"""<(?:script|link|img|iframe)\b[^>]*(?:src|href)="(?:https?:)?//|(?:url\(|@import)\W*https?:"""
 )
@@ -20,8 +21,8 @@ ELSEWHERE = re.compile(
 
 def test_every_service_with_metrics_is_on_the_page() -> None:
     """Each `metrics.py` beside a service is one of METRICS.md's sections."""
-    folders = {path.parent.name for path in (ROOT / "services/cutwater").glob("*/metrics.py")}
-    assert set(reference_services.registries()) == {*folders, "driver"}
+    folders = {path.relative_to(CODE).parts[0] for path in CODE.rglob("metrics.py")}
+    assert set(service_pages.registries()) == {*folders, "driver"}
 
 
 def test_every_metric_that_the_code_makes_is_on_the_page() -> None:

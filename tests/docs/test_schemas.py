@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cutwater.adapters.schemafiles import schema_files
-from cutwater.core.versions import problems
+from cutwater.adapters.job_files.schema_files import schema_files
+from cutwater.core.events.schema_versions import problems
 
 ROOT = Path(__file__).parents[2]
 

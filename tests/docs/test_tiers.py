@@ -87,7 +87,11 @@ def test_each_verb_is_called_by_a_quick_test() -> None:
 @pytest.mark.parametrize("service", SERVICES)
 def test_each_service_runs_as_a_process_in_a_quick_test(service: str) -> None:
     names = {f"cutwater.{service}", service, service.replace("_", "-")}
-    files = [one for one in (ROOT / "tests").rglob("*.py") if one.parent.name in {"tests", "services"}]
+    files = [
+        one
+        for one in (ROOT / "tests").rglob("*.py")
+        if one.parent.name == "tests" or {"support", "unit", "broker"} & set(one.parts)
+    ]
     assert {text for file in files for part in quick_parts(file) for text in texts(part)} & names
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from demonstration import STARTED
+from support.demonstration import STARTED
 
 
 @pytest.fixture(autouse=True)

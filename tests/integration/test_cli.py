@@ -13,15 +13,15 @@ from typing import Any
 import psutil
 import pytest
 
-import counting
-from commandline import Cli
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import MachineError
-from cutwater.views.layout import Window, storage_key
-from cutwater.views.store import Store, folder_of
-from harness import GENERATION, descendants, wait_until
-from jsonshapes import parsed, parsed_lines
+from cutwater.views.store.key_layout import Window, storage_key
+from cutwater.views.store.store import Store, folder_of
+from support.cli.commandline import Cli
+from support.cli.jsonshapes import parsed, parsed_lines
+from support.events import counting
+from support.harness import GENERATION, descendants, wait_until
 
 EVENTS = counting.events(1_000)
 SERVICE_BYTES_MAX = 300 * 1024 * 1024

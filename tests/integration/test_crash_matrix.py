@@ -9,28 +9,28 @@ from typing import Any
 
 import httpx
 import pytest
-import snapshots
-from regional import FAILOVER_POINTS, RELEASE_POINTS
-from rehydrating import SWITCH_POINTS
 
-import lineage
-from crashes import Crashes
-from cutwater.adapters.crashing import POINTS
-from cutwater.adapters.streams import Tail, published
+from cutwater.adapters.runtime.crash_points import POINTS
+from cutwater.adapters.topics.commit_stream import Tail, published
 from cutwater.client import committed
-from cutwater.core import topics
-from cutwater.core.chain import breaks
-from cutwater.core.records import Heartbeat, Milestone
-from cutwater.local.ports import free_ports
-from harness import Flow, wait_until
-from loading import Load, Rows, above, loaded, view_of
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.records import Heartbeat, Milestone
+from cutwater.local.machine.ports import free_ports
+from support import lineage
+from support.crashes import Crashes
+from support.harness import Flow, wait_until
+from support.loading import Load, Rows, above, loaded, view_of
+from support.regions.regional import FAILOVER_POINTS, RELEASE_POINTS
+from support.views import snapshots
+from support.views.rehydrating import SWITCH_POINTS
 
 ELSEWHERE = {
-    *("stream-taken", "promoted"),  # tests/services/test_promotion.py
-    "states-read",  # tests/services/test_publisher_handover_crash.py
-    # tests/services/test_mirror.py, test_mirror_link_crash.py
+    *("stream-taken", "promoted"),  # tests/broker/commit_signal/test_promotion.py
+    "states-read",  # tests/broker/publisher/test_publisher_handover_crash.py
+    # tests/broker/mirror/arrivals/test_arrivals_of_a_mirror.py, test_copier_crash_behind_link.py
     *("copy-read", "copy-written", "arrival-due", "arrival-written"),
-    *(*FAILOVER_POINTS, *RELEASE_POINTS),  # tests/services/test_failover_crash.py
+    *(*FAILOVER_POINTS, *RELEASE_POINTS),  # tests/broker/operations/regions/test_failover_crash.py
 }
 ROOT = Path(__file__).parents[2]
 DRIVER, SIGNAL = "cutwater_spark.driver", "cutwater.commit_signal"

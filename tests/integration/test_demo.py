@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cutwater.local import running
-from demonstration import DAYS, EVENTS, EXACT, Demo, alive
-from harness import descendants, wait_until
+from cutwater.local import running_file
+from support.demonstration import DAYS, EVENTS, EXACT, Demo, alive
+from support.harness import descendants, wait_until
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_sigterm_ends_every_child(tmp_path: Path) -> None:
     demo = Demo(tmp_path, DAYS)
 
     def started() -> bool:
-        stack = running.find(demo.data_dir)
+        stack = running_file.find(demo.data_dir)
         return demo.process.poll() is not None or (stack is not None and stack.ready)
 
     wait_until(started, "the stack's start")

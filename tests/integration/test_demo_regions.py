@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from demonstration import ROOT, alive
-from harness import descendants, wait_until
-from jsonshapes import parsed
+from support.cli.jsonshapes import parsed
+from support.demonstration import ROOT, alive
+from support.harness import descendants, wait_until
 
 PATIENCE_S = 1_200
 COMMAND = (sys.executable, "-m", "cutwater.cli.main", "demo-regions", "--json", "--data-dir")

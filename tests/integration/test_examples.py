@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 import pyspark
 import pytest
-from benchmarks.java_program import class_path
-from changelogs import Sold, Writing, make_job
-from publishing import publishing, read, wait_published
+from benchmarks.harness.java_program import class_path
 
-from cutwater.adapters.avro import schema_folder
-from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.avro.codec import schema_folder
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.client import CommittedMilestone
-from cutwater.core import topics
-from cutwater.core.job import Job, Output
+from cutwater.core.job.job import Job, Output
+from cutwater.core.protocol import topics
 from cutwater.local.java import find_java
+from support.views.changelogs import Sold, Writing, make_job
+from support.views.publishing import publishing, read, wait_published
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples/consumers"

@@ -13,19 +13,20 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-import counting
-from commandline import Cli
-from cutwater.adapters import admin
-from cutwater.adapters.avro import load_schema
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.producing import EventWriter
-from cutwater.core import acls, topics
-from cutwater.core.estimate import row_bytes_of
-from cutwater.core.generations import Generation
-from cutwater.core.topics import TopicSpec
-from harness import wait_until
-from jsonshapes import parsed
-from users_broker import UsersBroker, users_broker
+from cutwater.adapters.avro.codec import load_schema
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka import admin
+from cutwater.core.checks import acls
+from cutwater.core.checks.capacity import row_bytes_of
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.topics import TopicSpec
+from support.cli.commandline import Cli
+from support.cli.jsonshapes import parsed
+from support.events import counting
+from support.harness import wait_until
+from support.kafka.users_broker import UsersBroker, users_broker
 
 USER = "cutwater"
 EVENTS = counting.events(600)

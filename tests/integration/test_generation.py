@@ -19,21 +19,21 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
-import counting
-from commandline import Cli
-from cutwater.adapters import streams
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import partition_count
+from cutwater.adapters.kafka.client import partition_count
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics import commit_stream
 from cutwater.client import committed
-from cutwater.core import topics
-from cutwater.core.cuts import Cut
 from cutwater.core.errors import ForeignRowsError
-from cutwater.core.generations import Generation
-from cutwater.core.job import CORRECTION, TOMBSTONE
-from cutwater.core.records import Milestone
+from cutwater.core.job.job import CORRECTION, TOMBSTONE
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
 from cutwater.local.stack import BEHIND
-from harness import descendants, wait_until
-from jsonshapes import parsed
+from support.cli.commandline import Cli
+from support.cli.jsonshapes import parsed
+from support.events import counting
+from support.harness import descendants, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -184,7 +184,7 @@ def six_under_load(cli: Cli) -> str:
 
 def rolled_back(cli: Cli) -> str:
     """To a milestone in the midst of the first generation's: what came behind it is read again, and is lost."""
-    stream = [one for one, _ in streams.milestones(cluster(cli), "counts")]
+    stream = [one for one, _ in commit_stream.milestones(cluster(cli), "counts")]
     of_first = [one for one in stream if one.generation == stream[0].generation and one.events]
     middle, lost = of_first[len(of_first) // 2 - 1], [of_first[-1], stream[-1]]
     assert middle.sequence < lost[0].sequence < lost[1].sequence
@@ -210,7 +210,7 @@ def rolled_back(cli: Cli) -> str:
 
 def assert_output_is_whole(cli: Cli, back: str) -> None:
     """As a consumer reads it: no gap; at each milestone its events, each once; what is said again is marked."""
-    stream = {one.sequence: one for one, _ in streams.milestones(cluster(cli), "counts")}
+    stream = {one.sequence: one for one, _ in commit_stream.milestones(cluster(cli), "counts")}
     newest, before, state = max(stream), 0, dict[tuple[str, int], dict[str, Any]]()
     marked: Counter[str] = Counter()
     rewound: list[tuple[str, int]] = []
@@ -241,7 +241,7 @@ def assert_output_is_whole(cli: Cli, back: str) -> None:
 
 def first_of(cli: Cli, generation: str) -> Milestone:
     """The first milestone of a promoted generation."""
-    stream = streams.milestones(cluster(cli), "counts")
+    stream = commit_stream.milestones(cluster(cli), "counts")
     return next(one for one, _ in stream if str(one.generation) == generation)
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-import readings
-from commandline import Cli
-from harness import wait_until
-from jsonshapes import parsed
+from support.cli.commandline import Cli
+from support.cli.jsonshapes import parsed
+from support.events import readings
+from support.harness import wait_until
 
 pytestmark = pytest.mark.slow
 

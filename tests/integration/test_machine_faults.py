@@ -18,13 +18,13 @@ import httpx
 import psutil
 import pytest
 
-from cutwater.adapters.kafka import TIMEOUT_S, TRANSACTION_TIMEOUT_MS
-from cutwater.core.records import Milestone
-from cutwater.local.ports import free_ports
-from demonstration import DAYS, EXACT, Demo
-from harness import wait_until
-from loading import above, loaded, view_of
-from smalldisk import small_disk
+from cutwater.adapters.kafka.client import TIMEOUT_S, TRANSACTION_TIMEOUT_MS
+from cutwater.core.protocol.records import Milestone
+from cutwater.local.machine.ports import free_ports
+from support.demonstration import DAYS, EXACT, Demo
+from support.harness import wait_until
+from support.loading import above, loaded, view_of
+from support.smalldisk import small_disk
 
 pytestmark = pytest.mark.slow
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import Sold, Writing, make_job
-from publishing import publishing, read, wait_published
 
-import counting
-from cutwater.adapters import admin
-from cutwater.adapters.kafka import bounds, make_consumer
-from cutwater.core import topics
-from cutwater.core.cuts import TopicPartition
-from harness import kill_session
-from pages import Block, blocks, is_program
+from cutwater.adapters.kafka import admin
+from cutwater.adapters.kafka.client import bounds, make_consumer
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import TopicPartition
+from support.events import counting
+from support.harness import kill_session
+from support.pages import Block, blocks, is_program
+from support.views.changelogs import Sold, Writing, make_job
+from support.views.publishing import publishing, read, wait_published
 
 PATIENCE_S = 60
 PROGRAMS = [block for block in blocks() if is_program(block)]

@@ -11,10 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
-import counting
-from commandline import Cli
-from harness import descendants, wait_until
-from jsonshapes import parsed
+from support.cli.commandline import Cli
+from support.cli.jsonshapes import parsed
+from support.events import counting
+from support.harness import descendants, wait_until
 
 pytestmark = pytest.mark.slow
 EVENTS = counting.events(600)

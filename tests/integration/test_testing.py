@@ -8,7 +8,7 @@ import pytest
 
 from cutwater.core.errors import UsageError
 from cutwater.testing import embedded
-from example_project import EXAMPLE, run_pytest
+from support.example_project import EXAMPLE, run_pytest
 
 
 @pytest.mark.slow

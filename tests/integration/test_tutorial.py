@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import wait_until
-from pages import ROOT, blocks
+from support.harness import wait_until
+from support.pages import ROOT, blocks
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,5 @@
-"""make mutate [MODULE=core/commit.py] [SAMPLE=600]: python -m mutation [--module commit.py] [--sample 600]"""
+"""make mutate [MODULE=core/protocol/commit.py] [SAMPLE=600]: python -m mutation [--module protocol/commit.py]
+[--sample 600]"""
 
 from __future__ import annotations
 
@@ -22,13 +23,15 @@ from mutation.swap import import_as
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build/mutation"
-TESTS = ("tests/core", "tests/mutation/histories.py")
+TESTS = ("tests/unit/core", "tests/mutation/histories.py")
 SAY_EVERY_S = 30.0
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m mutation", description=__doc__)
-    parser.add_argument("--module", action="append", default=[], help="of core/: commit.py; again for more")
+    parser.add_argument(
+        "--module", action="append", default=[], help="of core/: protocol/commit.py; again for more"
+    )
     parser.add_argument("--sample", type=int, help="so many mutants, chosen by the seed, instead of all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time (default 2)")

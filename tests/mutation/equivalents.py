@@ -7,23 +7,27 @@ from mutation.operators import Mutant
 _FROM_ONE = "it counts from 1, so nothing lies between 0 and 1"
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
-    ("restore.py", "", "1 for 0"): f"a floor is a sequence: {_FROM_ONE}",
+    ("state/backlog.py", "", "1 for 0"): f"a floor is a sequence: {_FROM_ONE}",
     (
-        "restore.py",
+        "state/backlog.py",
         "Backlog.add",
         "without self._applied: "
         "self._applied and (not self._pending) and (milestone.sequence != self._sequence + 1)",
     ): "whoever has applied nothing jumps, whether there is a gap or not",
     (
-        "ranking.py",
+        "query/top_n.py",
         "Ranking.offer",
         "< for >=: len(self._kept) >= 2 * self._most + 1",
     ): "it is only sorted more often",
-    ("watching.py", "_sampled", ">= for >: now_ms > newest"): "at the same moment nothing is sampled again",
-    ("sizes.py", "Tally.__init__", "3 for 2"): "how many keys are held is memory alone",
-    ("trail.py", "unrecorded", "2 for 1"): "nobody reads that account",
     (
-        "restore.py",
+        "monitoring/job_status_fold.py",
+        "_sampled",
+        ">= for >: now_ms > newest",
+    ): "at the same moment nothing is sampled again",
+    ("state/size_census.py", "Tally.__init__", "3 for 2"): "how many keys are held is memory alone",
+    ("protocol/recovery_log.py", "unrecorded", "2 for 1"): "nobody reads that account",
+    (
+        "state/backlog.py",
         "Backlog._check",
         "without self._applied: self._applied and milestone.sequence == self._sequence",
     ): "without one the sequence is 0, which no milestone has",

@@ -47,7 +47,7 @@ class Mutant:
     """One change of one place."""
 
     module: str
-    """Path below core/: `commit.py`."""
+    """Path below core/: `protocol/commit.py`."""
     line: int
     """From 1."""
     what: str

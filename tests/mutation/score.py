@@ -36,9 +36,9 @@ numbers that a module names in capitals, such as a time-out. Only tests that nee
 within {budget} seconds for each mutant, and the first histories of the simulation among them: so what only a test
 on a real broker notices counts as not noticed.
 
-`make mutate MODULE=core/commit.py` runs one module, `make mutate SAMPLE=600` a sample, the same each time. What
-was run stays in `build/mutation`: a run that was broken off goes on. `make mutate AGAIN=1` tries those once more
-that no test noticed, `make mutate RECORD=1` writes this page.
+`make mutate MODULE=core/protocol/commit.py` runs one module, `make mutate SAMPLE=600` a sample, the same each
+time. What was run stays in `build/mutation`: a run that was broken off goes on. `make mutate AGAIN=1` tries those
+once more that no test noticed, `make mutate RECORD=1` writes this page.
 """
 
 

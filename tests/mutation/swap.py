@@ -16,7 +16,7 @@ def compiled(mutant: Mutant) -> CodeType:
 
 
 def name_of(module: str) -> str:
-    """`cutwater.core.commit` of `commit.py`."""
+    """`cutwater.core.protocol.commit` of `protocol/commit.py`."""
     return "cutwater.core." + module.removesuffix(".py").replace("/", ".")
 
 

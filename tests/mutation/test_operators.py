@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cutwater.core import restore
+from cutwater.core.state import backlog
 from mutation.operators import Mutant, changed, mutants, sources
 from mutation.swap import _found, swap
 
@@ -74,7 +74,7 @@ def test_a_name_stays_while_its_function_does() -> None:
 
 @pytest.fixture
 def put_back() -> Iterator[None]:
-    function = _found(restore, ["fresh"])
+    function = _found(backlog, ["fresh"])
     assert function is not None
     code = function.__code__
     yield
@@ -84,18 +84,20 @@ def put_back() -> Iterator[None]:
 @pytest.mark.usefixtures("put_back")
 def test_a_change_takes_hold_in_what_runs() -> None:
     """Everybody who has imported the function runs the other code."""
-    from cutwater.core.restore import fresh
-    from protocol_samples import milestone
+    from cutwater.core.state.backlog import fresh
+    from support.protocol_samples import milestone
 
     one = milestone(1)
     assert fresh(one, one.written_ms)
-    assert swap(_of("restore.py", "fresh", ">= for <"))
+    assert swap(_of("state/backlog.py", "fresh", ">= for <"))
     assert not fresh(one, one.written_ms)
 
 
 def test_what_runs_at_the_import_cannot_be_swapped() -> None:
     """It is imported in a process of its own."""
-    at_import = next(one for one in mutants(sources()["commit.py"], "commit.py") if not one.scope)
+    at_import = next(
+        one for one in mutants(sources()["protocol/commit.py"], "protocol/commit.py") if not one.scope
+    )
     assert not swap(at_import)
 
 

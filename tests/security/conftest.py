@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from certificates import Authority
 from cutwater.local.broker import Broker
 from cutwater.local.broker_security import BrokerSecurity
 from cutwater.local.java import find_java
-from cutwater.local.supervisor import Supervisor
-from secured import AUTHORIZER, USERS, Secured, Start
+from cutwater.local.processes.supervisor import Supervisor
+from support.kafka.certificates import Authority
+from support.kafka.secured import AUTHORIZER, USERS, Secured, Start
 
 
 @pytest.fixture(scope="session")

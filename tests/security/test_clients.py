@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 
-from certificates import Authority
-from cutwater.adapters.admin import create_topics
-from cutwater.adapters.batches import records
-from cutwater.adapters.cluster import Cluster, Security
-from cutwater.adapters.fetching import Fetcher
-from cutwater.adapters.kafka import (
+from cutwater.adapters.fetch.fetcher import Fetcher
+from cutwater.adapters.fetch.record_batches import records
+from cutwater.adapters.kafka.admin import create_topics
+from cutwater.adapters.kafka.client import (
     TransactionalWriter,
     make_consumer,
     partition_count,
     read_range,
     wait_for_broker,
 )
-from cutwater.adapters.reaching import ask
+from cutwater.adapters.kafka.client_config import Cluster, Security
+from cutwater.adapters.kafka.connect import ask
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
-from cutwater.core.topics import TopicSpec
-from secured import Secured, Start
+from cutwater.core.protocol.topics import TopicSpec
+from support.kafka.certificates import Authority
+from support.kafka.secured import Secured, Start
 
 WAIT_S = 30.0
 

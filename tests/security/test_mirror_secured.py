@@ -12,19 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import Sold, Writing, make_job, until
-from mirroring import ORIGIN, Events, arrivals, environment_of, process, require_held
 
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import TransactionalWriter
-from cutwater.adapters.replicas import has_mirror
-from cutwater.adapters.settings import environment, load_settings
-from cutwater.adapters.streams import release
-from cutwater.core import acls, topics
-from cutwater.core.acls import MIRROR, MIRROR_TOOLS
+from cutwater.adapters.config.settings import environment, load_settings
+from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.commit_stream import release
+from cutwater.adapters.topics.mirror_topics import has_mirror
+from cutwater.core.checks import acls
+from cutwater.core.checks.acls import MIRROR, MIRROR_TOOLS
 from cutwater.core.errors import FencedError, UsageError
-from granting import create, planned
-from secured import Secured, Start
+from cutwater.core.protocol import topics
+from support.kafka.granting import create, planned
+from support.kafka.secured import Secured, Start
+from support.regions.mirroring import ORIGIN, Events, arrivals, environment_of, process, require_held
+from support.views.changelogs import Sold, Writing, make_job, until
 
 KEY_PASSWORD = "key-password-that-must-not-show"
 PAGE = Path(__file__).parents[2] / "docs" / "FAILOVER.md"

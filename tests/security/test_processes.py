@@ -19,20 +19,20 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-import counting
-from cutwater.adapters.alerting import read_alerts
-from cutwater.adapters.producing import EventWriter
-from cutwater.adapters.settings import environment
+from cutwater.adapters.config.settings import environment
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.topics.alerts import read_alerts
 from cutwater.client import committed
-from cutwater.core.alerts import on
-from cutwater.core.chain import breaks
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Token
-from cutwater.local.ports import free_ports
-from granting import create
-from harness import GENERATION, Flow, flow, wait_until
-from secured import Secured
-from watched import QUICK, SpeakingDriver, metric
+from cutwater.core.monitoring.alerts import on
+from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.generation import Token
+from cutwater.local.machine.ports import free_ports
+from support.events import counting
+from support.harness import GENERATION, Flow, flow, wait_until
+from support.kafka.granting import create
+from support.kafka.secured import Secured
+from support.watched import QUICK, SpeakingDriver, metric
 
 PAGE = Path(__file__).parents[2] / "docs" / "SECURITY.md"
 USER_OF = {

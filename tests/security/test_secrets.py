@@ -17,15 +17,15 @@ import psutil
 import pytest
 from archives import texts
 
-import counting
-from certificates import Authority
-from cutwater.adapters.producing import EventWriter
-from cutwater.adapters.settings import environment, load_settings
-from cutwater.adapters.streams import milestones, source_end
-from cutwater.local import running
+from cutwater.adapters.config.settings import environment, load_settings
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.topics.commit_stream import milestones, source_end
+from cutwater.local import running_file
 from cutwater.local.broker_security import BrokerSecurity
 from cutwater.local.stack import Stack, started
-from harness import descendants, wait_until
+from support.events import counting
+from support.harness import descendants, wait_until
+from support.kafka.certificates import Authority
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PASSWORD = "pass-word-that-must-not-show"
@@ -40,7 +40,7 @@ UI_PAGES = ("/environment/", "/StreamingQuery/", "/SQL/", "/executors/")
 class Safe:
     """A running stack on a broker with TLS, certificates on both sides and users."""
 
-    def __init__(self, stack: Stack, found: running.RunningStack, tls: Path) -> None:
+    def __init__(self, stack: Stack, found: running_file.RunningStack, tls: Path) -> None:
         self.stack = stack
         self.found = found
         security = stack.cluster.security
@@ -151,9 +151,9 @@ def test_spark_shows_no_secret(safe: Safe) -> None:
 def test_spark_plans_show_the_places_of_secrets(safe: Safe) -> None:
     """A plan shows every option of the Kafka source: of passwords and key it has only where Java finds them."""
     script = (
-        "import sys; from pathlib import Path; from cutwater.adapters.jobfile import load_job; "
-        "from cutwater.adapters.settings import load_settings; "
-        "from cutwater_spark.query import read_events; from cutwater_spark.session import open_session; "
+        "import sys; from pathlib import Path; from cutwater.adapters.job_files.loader import load_job; "
+        "from cutwater.adapters.config.settings import load_settings; "
+        "from cutwater_spark.query.query import read_events; from cutwater_spark.session import open_session; "
         "settings, job = load_settings(), load_job(Path(sys.argv[1])); "
         "spark = open_session(job, settings, '/none'); read_events(spark, job, settings.cluster).explain(True)"
     )

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cutwater.adapters import wire
-from cutwater.adapters.generations import told_parent
-from cutwater.adapters.returning import Returning
-from cutwater.core import topics
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.topics.candidates import told_parent
 from cutwater.core.errors import FencedError
-from cutwater.core.generations import Generation
-from cutwater.core.records import Heartbeat, Milestone
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Heartbeat, Milestone
+from cutwater.operations.regions.rejoin import Returning
 from simulation.clients import SimCluster
 from simulation.job import JOB
 from simulation.processes import Process
@@ -118,7 +118,7 @@ class Asking(Returning):
         """Of the newest word on the commit stream here."""
         found = 0
         for one in self._world.by_name[self._name].log.committed((topics.milestones(JOB.name), 0)):
-            told = wire.decode(one.value or b"")
+            told = protocol_records.decode(one.value or b"")
             if isinstance(told, Milestone | Heartbeat):
                 found = told.at_ms if isinstance(told, Heartbeat) else told.committed_ms
         return found

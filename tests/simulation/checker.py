@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from cutwater.adapters import wire
-from cutwater.core import topics
-from cutwater.core.chain import ROOT_HASH, link
-from cutwater.core.generations import Generation
-from cutwater.core.records import Barrier, Heartbeat, Milestone, Start
-from cutwater.core.sharing import Partitions
+from cutwater.adapters.avro import protocol_records
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.chain import ROOT_HASH, link
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Barrier, Heartbeat, Milestone, Start
+from cutwater.core.state.partition_share import Partitions
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB, PARTITION_OF
 from simulation.log import Log, Outcome
@@ -92,7 +92,7 @@ class Checker:
         partition = self._log.topics[topics.milestones(JOB.name)][0]
         while (record := partition.next(self._position, committed=True)) is not None:
             self._position = record.offset + 1
-            decoded = wire.decode(record.value or b"")
+            decoded = protocol_records.decode(record.value or b"")
             if isinstance(decoded, Heartbeat):
                 self._beat(decoded)
             if not isinstance(decoded, Milestone) or self.broken:
@@ -261,7 +261,7 @@ class Checker:
             transaction = record.transaction
             if record.marker or transaction is None or transaction.outcome is not Outcome.COMMITTED:
                 continue
-            signal = wire.decode(record.value or b"")
+            signal = protocol_records.decode(record.value or b"")
             if isinstance(signal, Barrier):
                 newest = max(newest, signal.epoch)
             elif isinstance(signal, Heartbeat) and self._beats.get((signal.generation, signal.epoch)) == signal:
@@ -294,7 +294,7 @@ class Checker:
             transaction = record.transaction
             if record.marker or transaction is None or transaction.outcome is not Outcome.COMMITTED:
                 continue
-            signal = wire.decode(record.value or b"")
+            signal = protocol_records.decode(record.value or b"")
             if isinstance(signal, Barrier):
                 newest = signal
             elif isinstance(signal, Start) and newest and signal.attempt in began:
@@ -331,7 +331,7 @@ class Checker:
                 if record.key is not None:
                     rows += 1
                     continue
-                end = wire.decode(record.value or b"")
+                end = protocol_records.decode(record.value or b"")
                 if end.last and end.first_sequence != last + 1:
                     kind = INVERSION if end.first_sequence <= last else GAP
                     raise Anomaly(kind, f"output/{number} goes from sequence {last} to {end.first_sequence}")

@@ -22,11 +22,11 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import ConfigResource, NewTopic
 
-from cutwater.adapters.cluster import Security
-from cutwater.adapters.leader_epochs import LeaderEpochs
-from cutwater.core import topics
+from cutwater.adapters.fetch.leader_epochs import LeaderEpochs
+from cutwater.adapters.kafka.client_config import Security
 from cutwater.core.errors import UnavailableError
-from cutwater.core.restore import MARGIN_MS
+from cutwater.core.protocol import topics
+from cutwater.core.state.backlog import MARGIN_MS
 from simulation.fetching import WIRE, Link, SimFetcher
 from simulation.job import GENERATION, JOB
 from simulation.log import Headers, Log, Outcome, Partition, Place, Record, Transaction
@@ -38,7 +38,7 @@ _EOF = KafkaError(KafkaError._PARTITION_EOF, "end of partition")
 
 
 class SimCluster:
-    """Stands for `cutwater.adapters.cluster.Cluster` in one process."""
+    """Stands for `cutwater.adapters.kafka.client_config.Cluster` in one process."""
 
     bootstrap = "simulated"
     security = Security()
@@ -83,7 +83,7 @@ class _Answer:
 
 
 class SimLeaderEpochs:
-    """`cutwater.adapters.leader_epochs.LeaderEpochs`."""
+    """`cutwater.adapters.fetch.leader_epochs.LeaderEpochs`."""
 
     def __init__(self, log: Log, process: Process, link: Link, topic: str) -> None:
         self._log, self._process, self._link, self._topic = log, process, link, topic

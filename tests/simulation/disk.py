@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cutwater.core.cuts import Cut
-from cutwater.core.driving import Plan
-from cutwater.views.rocks import Figures
+from cutwater.core.driver.ports import Plan
+from cutwater.core.protocol.cuts import Cut
+from cutwater.views.store.rocksdb_tuning import Figures
 from simulation.processes import Process
 
 
@@ -35,7 +35,7 @@ class Disk:
 
 
 class SimCheckpoint:
-    """A process's way to the checkpoint (`cutwater.core.driving.Checkpoint`)."""
+    """A process's way to the checkpoint (`cutwater.core.driver.ports.Checkpoint`)."""
 
     def __init__(self, disk: Disk, process: Process) -> None:
         self._disk = disk
@@ -81,7 +81,8 @@ class TableDisk:
 
 
 class SimTable:
-    """`cutwater.views.table.Table` in memory: a batch is whole or not there, what is not logged dies with us."""
+    """`cutwater.views.store.table.Table` in memory: a batch is whole or not there, what is not logged dies with
+    us."""
 
     def __init__(self, disk: TableDisk, process: Process) -> None:
         self._disk = disk

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from cutwater.adapters.batches import Batch, Chunk
-from cutwater.adapters.fetch_requests import lost_tail
+from cutwater.adapters.fetch.record_batches import Batch, Chunk
+from cutwater.adapters.fetch.requests import lost_tail
 from cutwater.core.errors import ProtocolError, UnavailableError
-from cutwater.core.evidence import UNKNOWN
+from cutwater.core.protocol.log_evidence import UNKNOWN
 from simulation.log import Headers, Log, Outcome, Record
 from simulation.processes import Process
 
@@ -63,7 +63,8 @@ class _Way:
 
 
 class SimFetcher:
-    """`cutwater.adapters.fetching.Fetcher`: committed records in log order, read ahead of whoever takes them."""
+    """`cutwater.adapters.fetch.fetcher.Fetcher`: committed records in log order, read ahead of whoever takes
+    them."""
 
     trouble = ""
     """Nothing is decided by it."""

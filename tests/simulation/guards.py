@@ -6,19 +6,20 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from cutwater.adapters.own_log import OwnLog
+from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.commit_signal.service import CommitSignal
-from cutwater.core import commit, takeover, topics
-from cutwater.core.announcing import Announcing
-from cutwater.core.collection import Collector
-from cutwater.core.commit import SignalState
-from cutwater.core.grouping import Grouping
-from cutwater.publisher import writer as output_writer
-from cutwater.views.ranges import Range, Ranges
-from cutwater.views.store import Store
-from cutwater.views.view import View
-from cutwater_spark import proving
-from cutwater_spark.proving import ProvedRows
+from cutwater.core.driver import attempt_start
+from cutwater.core.driver.commit_hints import Announcing
+from cutwater.core.driver.tombstone_gc import Collector
+from cutwater.core.output.milestone_assembly import Grouping
+from cutwater.core.protocol import commit, topics
+from cutwater.core.protocol.commit import SignalState
+from cutwater.publisher import transaction as output_writer
+from cutwater.views.changelog.range_reader import Range, Ranges
+from cutwater.views.query.view import View
+from cutwater.views.store.store import Store
+from cutwater_spark.epoch import row_proof
+from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation.checker import (
     ABORTED_READ,
     DIVERGENCE,
@@ -99,7 +100,7 @@ GUARDS = (
         "proof of rows",
         "a zombie's row below the cut of a milestone",
         "I1",
-        off(proving, "foreign_rows", lambda *_args: []),
+        off(row_proof, "foreign_rows", lambda *_args: []),
         late_row,
         _WRONG,
     ),
@@ -107,7 +108,7 @@ GUARDS = (
         "comparison at a start",
         "a checkpoint that was rolled back or lost",
         "I3",
-        off(takeover, "require_match"),
+        off(attempt_start, "require_match"),
         Climate({"differs": False}, {"roll-back": 2.0}),
         frozenset({FALSE_ALARM, LOST_WRITE, GAP, ABORTED_READ, DIVERGENCE}),
     ),
@@ -252,7 +253,7 @@ GUARDS = (
         "a tombstone below the horizon is no foreign row",
         "the end of a generation for what changes nothing",
         "I1",
-        off(proving, "is_garbage", lambda *_args: False),
+        off(row_proof, "is_garbage", lambda *_args: False),
         Climate({}, {"age": 6.0, "kill:driver": 6.0, "late-row": 4.0, "roll-back": 0.0}),
         frozenset({FALSE_ALARM, UNNOTICED}),
     ),

@@ -9,8 +9,8 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
-from cutwater.adapters import wire
-from cutwater.core import topics
+from cutwater.adapters.avro import protocol_records
+from cutwater.core.protocol import topics
 from simulation.checker import Anomaly
 from simulation.job import JOB
 from simulation.spark import CHANGELOG
@@ -108,17 +108,17 @@ def play(profile: Profile, steps: Sequence[Step], services: Services | None = No
     return world
 
 
-_decode = lru_cache(maxsize=2_000)(wire.decode)
+_decode = lru_cache(maxsize=2_000)(protocol_records.decode)
 
 
 @contextmanager
 def _decoded_once() -> Iterator[None]:
     """Half a dozen readers decode the same bytes to the same frozen value: that was half of the time."""
-    kept, wire.decode = wire.decode, _decode
+    kept, protocol_records.decode = protocol_records.decode, _decode
     try:
         yield
     finally:
-        wire.decode = kept
+        protocol_records.decode = kept
 
 
 def anomaly_of(profile: Profile, steps: Sequence[Step], services: Services | None = None) -> Anomaly | None:

@@ -11,21 +11,22 @@ from unittest.mock import patch
 
 from cutwater.commit_signal import service as signal_service
 from cutwater.commit_signal.service import CommitSignal
-from cutwater.core import commit, topics
-from cutwater.core.announcing import Announcing
-from cutwater.core.collection import Collector
-from cutwater.core.commit import SignalState
-from cutwater.core.grouping import Grouping
-from cutwater.core.output import End, Tail
-from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone
-from cutwater.core.restore import Step as Stepping
-from cutwater.publisher import writer as output_writer
-from cutwater.views import applier, proving, updates
-from cutwater.views.applier import Applier
-from cutwater.views.proving import writer_of
-from cutwater.views.ranges import Range
-from cutwater.views.store import Store
-from cutwater.views.view import View
+from cutwater.core.driver.commit_hints import Announcing
+from cutwater.core.driver.tombstone_gc import Collector
+from cutwater.core.output.milestone_assembly import Grouping
+from cutwater.core.output.position import End, Tail
+from cutwater.core.protocol import commit, topics
+from cutwater.core.protocol.commit import SignalState
+from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone
+from cutwater.core.state.backlog import Step as Stepping
+from cutwater.publisher import transaction as output_writer
+from cutwater.views.changelog import milestone_rows, proof
+from cutwater.views.changelog.proof import writer_of
+from cutwater.views.changelog.range_reader import Range
+from cutwater.views.follow import applier
+from cutwater.views.follow.applier import Applier
+from cutwater.views.query.view import View
+from cutwater.views.store.store import Store
 
 Hole = Callable[[], AbstractContextManager[Any]]
 
@@ -145,7 +146,7 @@ def unfenced_drivers() -> Iterator[None]:
 @contextmanager
 def nobody_later() -> Iterator[None]:
     """Whose rows stand below a cut is not asked beyond their generation."""
-    with patch.object(proving, "breach", lambda *_args: ""), patch.object(proving, "overgrown", lambda *_args: ""):
+    with patch.object(proof, "breach", lambda *_args: ""), patch.object(proof, "overgrown", lambda *_args: ""):
         yield
 
 
@@ -222,9 +223,9 @@ def both(*holes: Hole) -> Iterator[None]:
 
 
 def no_containment() -> AbstractContextManager[Any]:
-    return both(off(applier, "require_whole"), off(updates, "require_whole"))
+    return both(off(applier, "require_whole"), off(milestone_rows, "require_whole"))
 
 
 def no_hashes() -> AbstractContextManager[Any]:
     """Neither a view nor the publisher compares count and digest."""
-    return both(off(applier, "prove"), off(updates, "prove"))
+    return both(off(applier, "prove"), off(milestone_rows, "prove"))

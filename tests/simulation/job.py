@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from cutwater.adapters.avro import Codec, crc64
+from cutwater.adapters.avro.codec import Codec, crc64
 from cutwater.adapters.hashing import key_hash
-from cutwater.core.generations import Generation
-from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
-from cutwater.core.measures import LONG, value
-from cutwater.core.shards import ShardMap
-from cutwater.core.windows import WindowSpec
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.job.measures import LONG, value
+from cutwater.core.job.shards import ShardMap
+from cutwater.core.job.windows import WindowSpec
+from cutwater.core.protocol.generation import Generation
 
 HOUR_MS = 3_600_000
 PARTITIONS = 2

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 from zlib import crc32
 
-from cutwater.adapters.avro import protocol_codec
-from cutwater.core import topics
-from cutwater.core.cuts import TopicPartition
-from cutwater.core.driving import Range
-from cutwater.core.proof import Writer
-from cutwater.core.rejection import Seen, may_hold_late
+from cutwater.adapters.avro.codec import protocol_codec
+from cutwater.core.driver.ports import Range
+from cutwater.core.driver.row_proof import Writer
+from cutwater.core.events.rejection import Seen, may_hold_late
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import TopicPartition
 from simulation.job import HOUR_MS, JOB, PARTITIONS
 from simulation.log import Log, Record
 from simulation.processes import Process
@@ -31,7 +31,7 @@ def window_end_ms(one: Event) -> int:
 
 
 class SimLists:
-    """Stands for `cutwater_spark.lists.Lists`, which Spark writes; nothing here is undecodable."""
+    """Stands for `cutwater_spark.epoch.rejected_events.Lists`, which Spark writes; nothing here is undecodable."""
 
     def __init__(self, log: Log, process: Process, late: Callable[[Range], list[LateEvent]]) -> None:
         self._log, self._process, self._late = log, process, late

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from cutwater.core.leaders import Led
+from cutwater.core.protocol.leader_epochs import Led
 
 Headers = list[tuple[str, bytes]]
 Place = tuple[str, int]

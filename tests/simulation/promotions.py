@@ -11,18 +11,18 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
-from cutwater.adapters import wire
-from cutwater.adapters.claiming import Claims, Words
-from cutwater.adapters.generations import parent_of
-from cutwater.adapters.kafka import TransactionalWriter
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.topics.candidates import parent_of
 from cutwater.commit_signal.service import CommitSignal
-from cutwater.core import topics
-from cutwater.core.candidates import Candidates
-from cutwater.core.cuts import Cut
 from cutwater.core.errors import CutwaterError, FencedError, HeldUpError, UnavailableError, UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.records import Barrier, Committed, Milestone, Promotion
-from cutwater.core.streamcheck import check
+from cutwater.core.generations.candidates import Candidates
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Barrier, Committed, Milestone, Promotion
+from cutwater.core.protocol.stream_audit import check
+from cutwater.operations.generations.claims import Claims, Words
 from simulation.checker import Anomaly
 from simulation.clients import SimCluster
 from simulation.job import GENERATION, JOB
@@ -34,7 +34,7 @@ ASKS = ("start", *["promote"] * 6, "abort", "rollback")
 EPOCH_EVENTS = 10
 
 
-_decode = lru_cache(maxsize=2_000)(wire.decode)
+_decode = lru_cache(maxsize=2_000)(protocol_records.decode)
 
 
 class Drivers:
@@ -76,7 +76,7 @@ class Drivers:
             partition_digests=(5, 0),
         )
         for one in (told, Committed(JOB.name, generation, 1, epoch, self._log.now_ms)):
-            self._log.append((topics.barriers(JOB.name), 0), None, wire.encode(one))
+            self._log.append((topics.barriers(JOB.name), 0), None, protocol_records.encode(one))
 
 
 class Promotions(Several):
@@ -156,7 +156,7 @@ class Promotions(Several):
             return
         self._checked = self.log.version
         stream, known = self.stream(), self.known()
-        found = check([(one, wire.encode(one)) for one in stream])
+        found = check([(one, protocol_records.encode(one)) for one in stream])
         if found:
             raise Anomaly("the commit stream is broken", str(found[0]))
         order = self._decoded(topics.candidates(JOB.name))
@@ -239,7 +239,7 @@ class Promotions(Several):
                 writer.initialise()
                 asked = (token, None, what == "rollback", "by luck")
                 claim = claims.planned(Words(*asked)).claim if again else claims.plan(*asked)
-                writer.write(topics.candidates(JOB.name), [wire.encode(claim)])
+                writer.write(topics.candidates(JOB.name), [protocol_records.encode(claim)])
 
         process.spawn(run)
         self.faults[what] += 1

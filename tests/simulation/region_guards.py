@@ -8,29 +8,32 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from cutwater.adapters import failing_over, forking, parents, returning
-from cutwater.adapters.failing_over import FailingOver
-from cutwater.adapters.returning import Returning
-from cutwater.core import arrivals, mirrored, mirroring
-from cutwater.core.ancestry import Part
-from cutwater.core.arrivals import Ledger
-from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.driving import Plan, Range
+from cutwater.core.driver.ports import Plan, Range
+from cutwater.core.driver.rejected_events_by_lineage import Part
 from cutwater.core.errors import UnavailableError
-from cutwater.core.failover import Loss, begins_at, known_loss
-from cutwater.core.forks import behind
-from cutwater.core.losing import Late, Later, later
-from cutwater.core.mirrored import Arrival, from_origin
-from cutwater.core.origins import Origin
-from cutwater.core.records import Milestone
-from cutwater.core.returning import Stood
-from cutwater.core.spared import Spared
-from cutwater.mirror import copier, followed, looking, slot, watching
-from cutwater.mirror import resync as resyncing
-from cutwater.mirror.arriving import Arriving
+from cutwater.core.failover.exact_loss import Late, Later, later
+from cutwater.core.failover.failover import Loss, begins_at, known_loss
+from cutwater.core.failover.forks import behind
+from cutwater.core.failover.rejoin import Stood
+from cutwater.core.generations.start_state import Origin
+from cutwater.core.mirror import arrivals, copy_progress
+from cutwater.core.mirror.arrivals import Ledger
+from cutwater.core.mirror.compaction_lag import Spared
+from cutwater.core.protocol import mirror_records
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.mirror_records import Arrival, from_origin
+from cutwater.core.protocol.records import Milestone
+from cutwater.mirror import copier, slot
+from cutwater.mirror.arrivals.announcer import Arriving
 from cutwater.mirror.copier import Copier
-from cutwater.mirror.followed import Followed, Taken, gathered
+from cutwater.mirror.resync import resync as resyncing
 from cutwater.mirror.slot import Slot
+from cutwater.mirror.topics import preflight, topic_copy, topic_watch
+from cutwater.mirror.topics.topic_copy import Followed, Taken, gathered
+from cutwater.operations.generations import parent_changelog
+from cutwater.operations.regions import failover, forks, rejoin
+from cutwater.operations.regions.failover import FailingOver
+from cutwater.operations.regions.rejoin import Returning
 from simulation import regions
 from simulation.checker import (
     ABORTED_READ,
@@ -155,7 +158,7 @@ def no_floor(self: Origin, plan: Plan, before: Plan | None) -> Range:
 def any_of_the_name() -> Iterator[None]:
     """A topic is what its name says."""
     with ExitStack() as held:
-        for owner, name in ((looking, "in_origin"), (watching, "in_origin"), (watching.Watch, "_found")):
+        for owner, name in ((preflight, "in_origin"), (topic_watch, "in_origin"), (topic_watch.Watch, "_found")):
             held.enter_context(patch.object(owner, name, nothing))
         yield
 
@@ -184,9 +187,9 @@ def all_over_again() -> Iterator[None]:
 
     with ExitStack() as held:
         held.enter_context(patch.object(Copier, "_take", take))
-        for owner in (mirroring, followed):
+        for owner in (copy_progress, topic_copy):
             held.enter_context(patch.object(owner, "require_next", nothing))
-        held.enter_context(patch.object(mirroring, "_require_rising", nothing))
+        held.enter_context(patch.object(copy_progress, "_require_rising", nothing))
         yield
 
 
@@ -335,7 +338,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "fencing of mirrors",
         "two mirrors that write one copy",
         "I5",
-        own_ids_of(mirrored, "slot_id"),
+        own_ids_of(mirror_records, "slot_id"),
         Season({"claims": 0}, {"stall": 3.0}),
         frozenset({FALSE_ALARM, REPEATED, *_NOT_WHOLE}),
     ),
@@ -343,7 +346,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a generation begins at the arrival's cut",
         "events between the arrival and the end of the copy that nobody reads",
         "I2",
-        off(failing_over, "begins_at", at_the_end),
+        off(failover, "begins_at", at_the_end),
         Season({"claims": 1}, _GOES_ON),
         frozenset({LOST_WRITE, WRONG_LOSS}),
     ),
@@ -351,7 +354,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "what the seed holds is not read again",
         "events of the origin that count twice",
         "I2",
-        off(failing_over, "begins_at", from_the_start),
+        off(failover, "begins_at", from_the_start),
         Season({"claims": 1}, _GOES_ON),
         frozenset({REPEATED}),
     ),
@@ -359,7 +362,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a failback goes on in its own events",
         "own events that count twice after a failback",
         "I2",
-        off(failing_over, "begins_at", own_begins_anew),
+        off(failover, "begins_at", own_begins_anew),
         Season({"claims": 4}, _BACK, 700, 123),
         frozenset({REPEATED}),
     ),
@@ -367,7 +370,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "behind the end of a copy are only markers",
         "a failover that is refused once the outage is older than compaction waits",
         "I4",
-        off(parents, "copies_end", lambda *_args: {}),
+        off(parent_changelog, "copies_end", lambda *_args: {}),
         Season({"claims": 1}, {"leap": 3.0, "failover": 3.0, "events": 3.0}, first=23),
         frozenset({FALSE_ALARM}),
     ),
@@ -383,7 +386,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "later means behind the failover",
         "an exact loss of which more has come since than was missing",
         "I6",
-        off(forking, "later", since_the_parent),
+        off(forks, "later", since_the_parent),
         Season({"claims": 1}, _GOES_ON),
         frozenset({WRONG_LOSS}),
     ),
@@ -391,7 +394,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a fork ends where its region came back",
         "milestones of the failback counted among what is lost",
         "I6",
-        off(forking, "behind", to_the_end),
+        off(forks, "behind", to_the_end),
         Season({"claims": 4}, _BACK, 700, 123),
         frozenset({WRONG_LOSS}),
     ),
@@ -407,7 +410,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "late drops in the exact loss",
         "events that were brought later, came too late, and are told as if they counted",
         "I6",
-        off(forking, "late_of", lambda *_args: Late(0, 0)),
+        off(forks, "late_of", lambda *_args: Late(0, 0)),
         Season({"claims": 1}, _LATE),
         frozenset({WRONG_LOSS}),
     ),
@@ -423,7 +426,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "who comes back asks the other region",
         "a driver or commit-signal that goes on beside the generation that took its place elsewhere",
         "I6",
-        off(returning, "went_on"),
+        off(rejoin, "went_on"),
         Season({"claims": 1}, _COMES_BACK),
         frozenset({FORKED}),
     ),
@@ -479,7 +482,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a loss of another topic is not exact",
         "the events of the topic that has the name now, told as lost",
         "I6",
-        off(forking._Loss, "_made_anew", lambda _self: []),
+        off(forks._Loss, "_made_anew", lambda _self: []),
         Season({"claims": 1}, {**_ANEW, "failover": 6.0}),
         frozenset({WRONG_LOSS}),
     ),
@@ -487,7 +490,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "what was brought and is deleted there was missing",
         "fewer lost than were brought since",
         "I6",
-        off(forking, "later", lambda copy, since, end, read, _kept: later(copy, since, end, read)),
+        off(forks, "later", lambda copy, since, end, read, _kept: later(copy, since, end, read)),
         Season({"claims": 1}, {**_GOES_ON, "retention": 8.0}, first=71),
         frozenset({WRONG_LOSS}),
     ),

@@ -9,25 +9,25 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from cutwater.adapters import wire
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.generations import candidates
-from cutwater.adapters.parents import kept_behind, unheld
-from cutwater.adapters.returning import Returning
-from cutwater.core import mirrored, topics
-from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.driving import Plan, Range
-from cutwater.core.epochs import Epochs
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.topics.candidates import candidates
+from cutwater.core.driver.epoch import Epochs
+from cutwater.core.driver.ports import Plan, Range
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.job import WINDOW_KEY_SCHEMA
-from cutwater.core.mirrored import SOURCE_OFFSET
-from cutwater.core.origins import FIRST, Origin, require_kept
-from cutwater.core.records import Milestone
-from cutwater.core.rejection import Seen
-from cutwater_spark.barriers import BarrierLog
-from cutwater_spark.parentage import parent_milestone
-from cutwater_spark.seeds import floor_of
+from cutwater.core.events.rejection import Seen
+from cutwater.core.generations.start_state import FIRST, Origin, require_kept
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.mirror_records import SOURCE_OFFSET
+from cutwater.core.protocol.records import Milestone
+from cutwater.operations.generations.parent_changelog import kept_behind, unheld
+from cutwater.operations.regions.rejoin import Returning
+from cutwater_spark.epoch.barriers import BarrierLog
+from cutwater_spark.seed.parent import parent_milestone
+from cutwater_spark.seed.prepare import floor_of
 from simulation.clients import partition_of
 from simulation.disk import Disk
 from simulation.job import HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes
@@ -107,7 +107,7 @@ class KeptLog(Log):
 
 def window_of(key: bytes) -> Window:
     decoded = _keys.decode(key)
-    return decoded["key"], wire.millis(decoded["window_start"])
+    return decoded["key"], protocol_records.millis(decoded["window_start"])
 
 
 def total_of(value: bytes) -> int:
@@ -350,4 +350,6 @@ class Region:
         return [TopicPartition(JOB.topic, number) for number in range(count)]
 
     def copy_places(self, origin: str) -> list[TopicPartition]:
-        return [TopicPartition(mirrored.from_origin(JOB.topic, origin), number) for number in range(PARTITIONS)]
+        return [
+            TopicPartition(mirror_records.from_origin(JOB.topic, origin), number) for number in range(PARTITIONS)
+        ]

@@ -13,17 +13,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from cutwater.adapters import wire
-from cutwater.adapters.failing_over import FailingOver, Found, release
-from cutwater.adapters.generations import told_parent
-from cutwater.adapters.replicas import Positions
-from cutwater.adapters.retiring import Retiring
-from cutwater.client.changelog import from_changelog
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.topics.candidates import told_parent
+from cutwater.adapters.topics.mirror_topics import Positions
+from cutwater.client.from_changelog import from_changelog
 from cutwater.commit_signal.service import CommitSignal
-from cutwater.core import mirrored, topics
-from cutwater.core.announcing import HEARTBEAT_MS_MAX
-from cutwater.core.candidates import Candidates
-from cutwater.core.cuts import TopicPartition
+from cutwater.core.checks.replication import UNREPLICATED
+from cutwater.core.driver.commit_hints import HEARTBEAT_MS_MAX
 from cutwater.core.errors import (
     CutwaterError,
     DivergenceError,
@@ -32,14 +28,18 @@ from cutwater.core.errors import (
     UnavailableError,
     UsageError,
 )
-from cutwater.core.failover import Loss, known_loss
-from cutwater.core.generations import Generation
-from cutwater.core.records import Claim
-from cutwater.core.replication import UNREPLICATED
-from cutwater.core.safe_time import SafeTime
-from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
-from cutwater.mirror.resync import resync, withdraw
+from cutwater.core.failover.failover import Loss, known_loss
+from cutwater.core.generations.candidates import Candidates
+from cutwater.core.mirror.replica_lag import SafeTime
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Claim
+from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
+from cutwater.mirror.resync.resync import resync, withdraw
 from cutwater.mirror.service import Mirror
+from cutwater.operations.generations.prune import Retiring
+from cutwater.operations.regions.failover import FailingOver, Found, release
 from simulation.asking import Asking
 from simulation.checker import FALSE_ALARM, STUCK, UNNOTICED, Anomaly
 from simulation.clients import SimCluster
@@ -255,8 +255,8 @@ class Regions(Several):
                     gone = region.log.compact((topic, number), self._lag_ms(region), DELETE_RETENTION_MS)
                     self.faults["compacted"] += gone
         for region in self.by_name.values():
-            if region.has(mirrored.positions(JOB.name)):
-                gone = region.log.compact((mirrored.positions(JOB.name), 0), HOUR_MS, HOUR_MS)
+            if region.has(mirror_records.positions(JOB.name)):
+                gone = region.log.compact((mirror_records.positions(JOB.name), 0), HOUR_MS, HOUR_MS)
                 self.faults["positions compacted"] += gone
 
     def _do_shorten(self, _what: str) -> None:
@@ -366,7 +366,7 @@ class Regions(Several):
         topic = self.given_up.get(name) or (still or copied)[self.luck() % len(still or copied)]
         if there.log.former and topic == JOB.topic:
             return  # milestones of before have read another topic of the name
-        if name in self.given_up or region.has(mirrored.target(JOB.name, topic, there.name)):
+        if name in self.given_up or region.has(mirror_records.target(JOB.name, topic, there.name)):
             self._resync(name, topic)
 
     def _resync(self, name: str, topic: str) -> None:
@@ -413,7 +413,7 @@ class Regions(Several):
             place = (topics.candidates(JOB.name), 0)
             end = region.log.topics[place[0]][0].stable_end
             for one in region.log.committed(place, 0, end):
-                found = found.after(wire.decode(one.value or b""))  # type: ignore[arg-type]
+                found = found.after(protocol_records.decode(one.value or b""))  # type: ignore[arg-type]
         return found
 
     def _slots(self) -> list[str]:
@@ -706,7 +706,7 @@ class Regions(Several):
         self._finish_resync(name)
 
     def _renewed(self, name: str) -> list[str]:
-        log, topic = self.by_name[name].log, mirrored.positions(JOB.name)
+        log, topic = self.by_name[name].log, mirror_records.positions(JOB.name)
         found = Positions()
         for one in log.committed((topic, 0)) if topic in log.topics else ():
             found.take(one.key or b"", one.value)

@@ -12,27 +12,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from cutwater.adapters import wire
-from cutwater.adapters.avro import protocol_codec
-from cutwater.adapters.forking import Forking
-from cutwater.adapters.lists import late_pairs
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.avro.codec import protocol_codec
+from cutwater.adapters.topics.rejected_events import late_pairs
 from cutwater.client.values import CommittedMilestone
-from cutwater.core import listing, mirrored, topics
-from cutwater.core.candidates import Candidate, Candidates
-from cutwater.core.chain import link
-from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.failover import Loss
-from cutwater.core.forks import Fork
-from cutwater.core.generations import Generation, Token
-from cutwater.core.losing import ExactLoss
-from cutwater.core.mirror_gaps import ANEW, GONE, LOST
-from cutwater.core.mirrored import SOURCE_OFFSET, Arrival, Mirrored, place_of
-from cutwater.core.origins import claimed
-from cutwater.core.records import Barrier, Claim, Milestone
-from cutwater.core.restore import MARGIN_MS
-from cutwater.core.safe_time import SafeTime
-from cutwater.core.sources import copied_region
-from cutwater.core.streamcheck import check
+from cutwater.core.driver import rejected_events
+from cutwater.core.failover.exact_loss import ExactLoss
+from cutwater.core.failover.failover import Loss
+from cutwater.core.failover.forks import Fork
+from cutwater.core.generations.candidates import Candidate, Candidates
+from cutwater.core.generations.source_topics import copied_region
+from cutwater.core.generations.start_state import claimed
+from cutwater.core.mirror.gaps import ANEW, GONE, LOST
+from cutwater.core.mirror.replica_lag import SafeTime
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.chain import link
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.generation import Generation, Token
+from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, Arrival, Mirrored, place_of
+from cutwater.core.protocol.records import Barrier, Claim, Milestone
+from cutwater.core.protocol.stream_audit import check
+from cutwater.core.state.backlog import MARGIN_MS
+from cutwater.operations.regions.forks import Forking
 from simulation.checker import (
     ABORTED_READ,
     DIVERGENCE,
@@ -120,19 +121,19 @@ class Lines:
         for name, region in self._by_name.items():
             self._listed[name].update(self._listings(region))
             for one in self._new(region, topics.milestones(JOB.name)):
-                decoded = wire.decode(one.value or b"")
+                decoded = protocol_records.decode(one.value or b"")
                 if isinstance(decoded, Milestone):
                     self._require_not_astray(one)
                     self._milestone(name, decoded, one.value or b"")
             for one in self._new(region, topics.barriers(JOB.name)):
-                if isinstance(wire.decode(one.value or b""), Barrier):
+                if isinstance(protocol_records.decode(one.value or b""), Barrier):
                     self._require_not_astray(one)
         for name, region in self._by_name.items():
-            topic = mirrored.arrivals(JOB.name, self.other(name).name)
+            topic = mirror_records.arrivals(JOB.name, self.other(name).name)
             first = region.log.topics[topic][0].first if region.has(topic) else 0
             self._forget(name, first)
             for one in self._new(region, topic):
-                decoded = wire.decode(one.value or b"")
+                decoded = protocol_records.decode(one.value or b"")
                 if isinstance(decoded, Arrival) and one.offset >= first:
                     self._arrival(region, decoded, one)
                     self._offsets[name].append(one.offset)
@@ -157,7 +158,7 @@ class Lines:
             there = {one.value for one in kept}
             self.withdrawn[name] += [one for one in self.streams[name] if one.record not in there]
             self.streams[name] = [one for one in self.streams[name] if one.record in there]
-        elif topic == mirrored.arrivals(JOB.name, self.other(name).name):
+        elif topic == mirror_records.arrivals(JOB.name, self.other(name).name):
             offsets = self._offsets[name]
             standing = bisect_left(offsets, kept[-1].offset + 1 if kept else 0)
             del offsets[standing:], self.arrived[name][standing:]
@@ -243,7 +244,7 @@ class Lines:
     def candidates(self, name: str) -> list[Candidate]:
         found = Candidates()
         for one in self._by_name[name].log.committed((topics.candidates(JOB.name), 0)):
-            found = found.after(wire.decode(one.value or b""))  # type: ignore[arg-type]
+            found = found.after(protocol_records.decode(one.value or b""))  # type: ignore[arg-type]
         return list(found.by_id.values())
 
     def claims(self, name: str) -> list[Claim]:
@@ -380,11 +381,11 @@ class Lines:
             raise Anomaly(ABORTED_READ, f"{who}: its origin has promoted no such milestone")
         if known and one.stream_offset <= known[-1].stream_offset:
             raise Anomaly(INVERSION, f"{who} comes behind that of {known[-1].token}")
-        stream = TopicPartition(mirrored.milestones_from(JOB.name, one.origin), 0)
+        stream = TopicPartition(mirror_records.milestones_from(JOB.name, one.origin), 0)
         if self._losses.unaware(record, region.name, [stream, *dict(one.changelog_cut), *dict(one.source_cut)]):
             known.append(one)
             return
-        copy = region.log.committed((mirrored.milestones_from(JOB.name, one.origin), 0), one.stream_offset)
+        copy = region.log.committed((mirror_records.milestones_from(JOB.name, one.origin), 0), one.stream_offset)
         if next((each.value for each in copy), None) != told.record:
             raise Anomaly(DIVERGENCE, f"{who}: other bytes stand at {one.stream_offset}")
         if one.watermark_ms != told.milestone.watermark_ms:
@@ -398,7 +399,7 @@ class Lines:
     def _require_events(self, who: str, region: Region, one: Arrival, told: Told) -> None:
         due = [(place, end) for place, end in told.milestone.source_cut if place.topic == JOB.topic]
         for place, end in due:
-            here = TopicPartition(mirrored.from_origin(JOB.topic, one.origin), place.partition)
+            here = TopicPartition(mirror_records.from_origin(JOB.topic, one.origin), place.partition)
             records = list(region.log.committed(here, 0, one.source_cut.offset(here)))
             first = self._first(region.name, place, records)
             copied = [each.value or b"" for each in records]
@@ -432,11 +433,11 @@ class Lines:
     def _positions(self, name: str) -> dict[TopicPartition, Mirrored]:
         """How far a region's copies of the other one have come."""
         newest: dict[TopicPartition, Mirrored] = {}
-        for one in self._by_name[name].log.committed((mirrored.positions(JOB.name), 0)):
+        for one in self._by_name[name].log.committed((mirror_records.positions(JOB.name), 0)):
             if not one.value:
                 newest.pop(place_of(one.key or b"")[1], None)
                 continue
-            decoded = wire.decode(one.value)
+            decoded = protocol_records.decode(one.value)
             if isinstance(decoded, Mirrored) and decoded.origin == self.other(name).name:
                 newest[TopicPartition(decoded.topic, decoded.partition)] = decoded
         return newest
@@ -503,7 +504,7 @@ class Lines:
         faults["late"] += len(newest.late)
         faults["late elsewhere"] += len(newest.late) - len(due)
 
-    def _at(self, name: str, place: listing.Place) -> bytes:
+    def _at(self, name: str, place: rejected_events.Place) -> bytes:
         here = self._by_name[name].log.committed((place.topic, place.partition), place.offset, place.offset + 1)
         return next((one.value or b"" for one in here), b"nothing")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from cutwater.adapters import wire
-from cutwater.core import topics
-from cutwater.core.proof import WRITER_HEADER, Writer
-from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Start
-from cutwater.core.topics import DELETE_RETENTION_MS
+from cutwater.adapters.avro import protocol_records
+from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone, Start
+from cutwater.core.protocol.topics import DELETE_RETENTION_MS
 from simulation.checker import UNNOTICED, Anomaly
 from simulation.job import GENERATION, HOUR_MS, JOB, key_bytes
 from simulation.log import Outcome, Record
@@ -73,9 +73,9 @@ class Scene:
         found = [one.headers for partition in self.world.log.topics[CHANGELOG] for one in partition.records]
         return sum(writer_of(one) == wanted for one in found)
 
-    def _records(self, topic: str) -> list[wire.Record]:
+    def _records(self, topic: str) -> list[protocol_records.Record]:
         return [
-            wire.decode(one.value or b"")
+            protocol_records.decode(one.value or b"")
             for one in self.world.log.topics[topic][0].records
             if not one.marker and one.transaction and one.transaction.outcome is Outcome.COMMITTED
         ]

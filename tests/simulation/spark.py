@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cutwater.adapters.hashing import rows_hash
-from cutwater.adapters.kafka import bounds, make_consumer
-from cutwater.adapters.streams import newest_milestone
-from cutwater.core import topics
-from cutwater.core.announcing import Announcing
-from cutwater.core.collection import Collector
-from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.digest import signed
-from cutwater.core.driving import Plan
-from cutwater.core.epochs import Epochs
+from cutwater.adapters.kafka.client import bounds, make_consumer
+from cutwater.adapters.topics.commit_stream import newest_milestone
+from cutwater.core.driver.attempt_start import TakeOver
+from cutwater.core.driver.commit_hints import Announcing
+from cutwater.core.driver.epoch import Epochs
+from cutwater.core.driver.ports import Plan
+from cutwater.core.driver.row_proof import WRITER_HEADER, Writer, Written
+from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError
-from cutwater.core.origins import FIRST
-from cutwater.core.proof import WRITER_HEADER, Writer, Written
-from cutwater.core.rejection import Seen
-from cutwater.core.takeover import TakeOver
-from cutwater_spark.barriers import BarrierLog
-from cutwater_spark.proving import ProvedRows
+from cutwater.core.events.rejection import Seen
+from cutwater.core.generations.start_state import FIRST
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.row_digest import signed
+from cutwater_spark.epoch.barriers import BarrierLog
+from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation.clients import SimCluster
 from simulation.disk import Disk, SimCheckpoint
 from simulation.job import FINGERPRINT, GENERATION, HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutwater.core.arrivals import Ledger
-from cutwater.core.cuts import Cut
-from cutwater.mirror import arriving, looking
-from cutwater_spark import proving
-from cutwater_spark.proving import ProvedRows
+from cutwater.core.mirror.arrivals import Ledger
+from cutwater.core.protocol.cuts import Cut
+from cutwater.mirror.arrivals import announcer
+from cutwater.mirror.topics import preflight
+from cutwater_spark.epoch import row_proof
+from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation import regional
 from simulation.checker import ABORTED_READ, DIVERGENCE, LOST_WRITE, PARTIAL, UNNOTICED
 from simulation.holes import both, off
@@ -33,7 +34,7 @@ TAIL_GUARDS = (
         "positions say who took the copy",
         "the arrival of a copy that has lost its tail, and has grown again",
         "I5",
-        lambda: both(*(off(one, "copied_so_far", nothing_so_far) for one in (arriving, looking))),
+        lambda: both(*(off(one, "copied_so_far", nothing_so_far) for one in (announcer, preflight))),
         Season(
             {"claims": 0},
             {**_LOSES, "lose-tail:changelog": 1.5, "lose-tail:copies": 1.5, "kill:mirror": 3.0},
@@ -54,7 +55,7 @@ TAIL_GUARDS = (
         "a region that goes on while its logs have lost what is below its cuts",
         "I1",
         lambda: both(
-            off(ProvedRows, "_require_kept"), off(ProvedRows, "check_idle"), off(proving, "lost", nothing_lost)
+            off(ProvedRows, "_require_kept"), off(ProvedRows, "check_idle"), off(row_proof, "lost", nothing_lost)
         ),
         Season({"claims": 1}, {**_LOSES, "lose-tail:source": 1.0, "lose-tail:changelog": 1.0}, first=15),
         frozenset({*_WRONG, UNNOTICED}),

@@ -13,7 +13,7 @@ from functools import partial
 
 import pytest
 
-from cutwater.views import layout
+from cutwater.views.store import key_layout
 from simulation.checker import ABORTED_READ, GAP, INVERSION, LOST_WRITE, Anomaly, Truth
 from simulation.guards import GUARDS
 from simulation.histories import Climate, anomaly_of, history_of, play, shrink
@@ -85,10 +85,10 @@ def test_the_world_runs_the_services_own_classes() -> None:
     for field in fields(Services):
         running = getattr(Services(), field.name)
         assert running.__module__.startswith("cutwater.") or running.__module__ == "simulation.spark", field.name
-    from cutwater.core.collection import Collector
-    from cutwater.core.takeover import TakeOver
-    from cutwater_spark.barriers import BarrierLog
-    from cutwater_spark.proving import ProvedRows
+    from cutwater.core.driver.attempt_start import TakeOver
+    from cutwater.core.driver.tombstone_gc import Collector
+    from cutwater_spark.epoch.barriers import BarrierLog
+    from cutwater_spark.epoch.row_proof import ProvedRows
 
     driver = Services().driver
     assert (driver.take_over, driver.barrier_log, driver.proved_rows) == (TakeOver, BarrierLog, ProvedRows)
@@ -165,12 +165,12 @@ def test_a_view_that_was_away_for_longer_than_tombstones_brings_nothing_back() -
 
 
 def _window_end(storage: bytes) -> int:
-    return layout.parse(storage).end_ms
+    return key_layout.parse(storage).end_ms
 
 
 def _oldest(truth: Truth) -> int:
     """Windows that end here or before may not even lie in the store: whole segments below the horizon are gone."""
-    return truth.milestone.horizon_ms - layout.segment_ms(JOB)
+    return truth.milestone.horizon_ms - key_layout.segment_ms(JOB)
 
 
 def test_the_checker_names_what_it_sees() -> None:

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from cutwater.adapters import admin, ends, kafka
-from cutwater.mirror import asking, copier, looking, service
+from cutwater.adapters.kafka import admin, client, offsets
+from cutwater.mirror import copier, service
+from cutwater.mirror.topics import background, preflight
 from simulation.processes import Killed, Process, SimEvent
 
 
@@ -94,13 +95,17 @@ def fibers() -> Iterator[None]:
     with ExitStack() as held:
         for owner, name, instead in (
             (admin, "time", _Clock()),
-            (kafka, "time", _Clock()),
-            (ends, "threading", SimpleNamespace(Lock=nullcontext)),  # the simulated client takes several at once
+            (client, "time", _Clock()),
+            (
+                offsets,
+                "threading",
+                SimpleNamespace(Lock=nullcontext),
+            ),  # the simulated client takes several at once
             (copier, "ThreadPoolExecutor", _Pool),
             (copier, "wait", _wait),
-            (asking, "threading", SimpleNamespace(Thread=_Thread)),
-            (looking, "threading", SimpleNamespace(Condition=_Condition)),
-            (looking, "wait", _wait),
+            (background, "threading", SimpleNamespace(Thread=_Thread)),
+            (preflight, "threading", SimpleNamespace(Condition=_Condition)),
+            (preflight, "wait", _wait),
             (service, "threading", SimpleNamespace(Event=lambda: SimEvent(Process.running))),
             (service, "rare_collections", nullcontext),
         ):

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from cutwater.core import mirrored, topics
-from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import CutwaterError, UnavailableError
-from cutwater.core.generations import Generation
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.generation import Generation
 from simulation.job import JOB
 from simulation.log import Place, Record, Transaction
 from simulation.processes import Process
@@ -53,7 +53,7 @@ class Losses:
             "source": [JOB.topic],
             "changelog": [one for one in log.topics if one.startswith(topics.changelog_prefix(JOB.name))],
             "stream": [topics.milestones(JOB.name)],
-            "notes": [topics.barriers(JOB.name), mirrored.positions(JOB.name), topics.candidates(JOB.name)],
+            "notes": [topics.barriers(JOB.name), mirror_records.positions(JOB.name), topics.candidates(JOB.name)],
         }
         if kind == "copies":
             found = [one for one in log.topics if one.endswith(tuple(f".from-{each}" for each in self._by_name))]

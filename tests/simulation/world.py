@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cutwater.client.changelog import from_changelog
-from cutwater.client.output import from_output
+from cutwater.client.from_changelog import from_changelog
+from cutwater.client.from_output import from_output
 from cutwater.client.values import CommittedMilestone
 from cutwater.commit_signal.service import CommitSignal
-from cutwater.core import topics
-from cutwater.core.cuts import TopicPartition
 from cutwater.core.errors import (
     CutwaterError,
     DivergenceError,
@@ -26,20 +24,22 @@ from cutwater.core.errors import (
     UnavailableError,
     UsageError,
 )
-from cutwater.core.generations import Token
-from cutwater.core.records import Milestone
-from cutwater.core.restore import MARGIN_MS
-from cutwater.core.sharing import Partitions
-from cutwater.core.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.generation import Token
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
+from cutwater.core.state.backlog import MARGIN_MS
+from cutwater.core.state.partition_share import Partitions
+from cutwater.publisher.handover.state_stores import States
 from cutwater.publisher.pipeline import Pipeline
-from cutwater.publisher.rows import Changed
 from cutwater.publisher.service import Publisher
-from cutwater.publisher.states import States
-from cutwater.views.follower import Follower
-from cutwater.views.ranges import Ranges
-from cutwater.views.store import Store
-from cutwater.views.updates import Updates
-from cutwater.views.view import State, View
+from cutwater.publisher.sources.changed_rows import Changed
+from cutwater.views.changelog.milestone_rows import Updates
+from cutwater.views.changelog.range_reader import Ranges
+from cutwater.views.follow.follower import Follower
+from cutwater.views.query.view import State, View
+from cutwater.views.store.store import Store
 from simulation.checker import FALSE_ALARM, INVERSION, LOST_WRITE, STUCK, UNNOTICED, Anomaly, Checker
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk

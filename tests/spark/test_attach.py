@@ -11,15 +11,15 @@ import httpx
 import pytest
 from confluent_kafka import Producer
 
-import shop as example
-from cutwater.adapters.alerting import read_alerts
+from cutwater.adapters.topics.alerts import read_alerts
 from cutwater.client.committed import committed
-from cutwater.core import topics
-from cutwater.core.alerts import DIVERGENCE, on
-from cutwater.core.chain import breaks
-from cutwater.local.ports import free_ports
-from harness import GENERATION, kill_session, wait_until
-from shop import PROGRAM, Shop
+from cutwater.core.monitoring.alerts import DIVERGENCE, on
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.chain import breaks
+from cutwater.local.machine.ports import free_ports
+from support import shop as example
+from support.harness import GENERATION, kill_session, wait_until
+from support.shop import PROGRAM, Shop
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

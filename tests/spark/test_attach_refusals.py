@@ -11,20 +11,20 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.settings import load_settings
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.config.settings import load_settings
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.core.driver.row_proof import Writer
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.job import Job
-from cutwater.core.proof import Writer
-from cutwater.core.rejection import YEARS
+from cutwater.core.events.rejection import YEARS
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.generation import Generation
 from cutwater.publisher.encoding import JsonEncoder
-from cutwater.views.rows import Presenter
+from cutwater.views.query.presenter import Presenter
 from cutwater_spark import session
 from cutwater_spark.attach import attach, describe
-from cutwater_spark.columns import row_columns, rows
-from cutwater_spark.query import changelog_rows
+from cutwater_spark.query.columns import row_columns, rows
+from cutwater_spark.query.query import changelog_rows
 from cutwater_spark.session import adapt
 
 pytestmark = pytest.mark.spark

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from harness import kill_session, wait_until
+from support.harness import kill_session, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]

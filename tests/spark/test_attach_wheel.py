@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-import shop as example
-from shop import Shop
+from support import shop as example
+from support.shop import Shop
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def test_the_wheel_runs_the_example_outside_the_clone(
 
 PLACES = """
 import cutwater, cutwater_spark
-from cutwater.adapters.avro import schema_folder
+from cutwater.adapters.avro.codec import schema_folder
 from cutwater.local.jars import SPECS
 print(cutwater.__file__, cutwater_spark.__file__, schema_folder() / "barrier.avsc")
 print(*[one for one in SPECS.glob("*.lock.toml") if one.is_file()][:2])

@@ -16,15 +16,15 @@ import psutil
 import pyspark
 import pytest
 import yaml
-from changelogs import make_job
 
-from cutwater.adapters.settings import Settings
+from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.local.ports import LOOPBACK, free_ports
+from cutwater.local.machine.ports import LOOPBACK, free_ports
 from cutwater.local.spark_runtime import spark_environment
 from cutwater_spark.authentication import PROTECTED, SECRET, warn_if_open
 from cutwater_spark.session import configuration
-from harness import descendants, kill_session, wait_until
+from support.harness import descendants, kill_session, wait_until
+from support.views.changelogs import make_job
 
 ROOT = Path(__file__).parents[2]
 COMPOSED = yaml.safe_load((ROOT / "deploy/compose.secured.yml").read_text("utf-8"))["services"]
@@ -34,8 +34,8 @@ REFUSED_S = 400
 PROGRAM = """
 import sys
 from pathlib import Path
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.settings import load_settings
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.config.settings import load_settings
 from cutwater.core.errors import CutwaterError
 from cutwater_spark.session import open_session
 

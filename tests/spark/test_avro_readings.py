@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from test_formats import decoded
 
-import readings_of_schemas as told
-import wide
-from cutwater.adapters.eventschemas import unreadable
-from cutwater.core.formats import WriterSchema, confluent_header
-from cutwater.core.rejection import UNDECODABLE
+from cutwater.adapters.events.event_encoder import unreadable
+from cutwater.core.events.formats import WriterSchema, confluent_header
+from cutwater.core.events.rejection import UNDECODABLE
+from support.events import readings_of_schemas as told
+from support.events import wide
 
 pytestmark = pytest.mark.spark
 REGISTRY = "format: confluent, registry: 'http://127.0.0.1:1'"

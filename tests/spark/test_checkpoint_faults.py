@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import counting
-from cutwater.core.chain import breaks
 from cutwater.core.errors import DivergenceError, MachineError
-from harness import Flow, flow, kill_session
-from shop import PROGRAM, Shop, orders
+from cutwater.core.protocol.chain import breaks
+from support.events import counting
+from support.harness import Flow, flow, kill_session
+from support.shop import PROGRAM, Shop, orders
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 DRIVER = "cutwater_spark.driver"

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from changelogs import make_job
 
-from cutwater.adapters.settings import Settings
+from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import UsageError
 from cutwater.local.spark_runtime import spark_environment
 from cutwater_spark.session import configuration
+from support.views.changelogs import make_job
 
 ARCHIVE = os.environ.get("CUTWATER_SPARK_CLASSES", "")
 PROGRAM = """
@@ -39,7 +39,11 @@ def test_sparks_classes_come_from_the_archive() -> None:
 
 def test_a_wrong_call_of_the_command_explains_itself() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cutwater_spark.classes"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "cutwater_spark.tools.classes"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 1
     assert "CUTWATER_SPARK_CLASSES" in done.stderr

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-import counting
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.ends import Ends
-from cutwater.adapters.kafka import bounds, make_consumer, read_range
-from cutwater.adapters.streams import Tail
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.client import committed
-from cutwater.core import topics
-from cutwater.core.job import PLAIN_KEY_SCHEMA
-from cutwater.core.records import Heartbeat
-from harness import GENERATION, Flow, flow, kill_session, wait_until
+from cutwater.core.job.job import PLAIN_KEY_SCHEMA
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Heartbeat
+from support.events import counting
+from support.harness import GENERATION, Flow, flow, kill_session, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HOUR_MS = 3_600_000

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.ends import Ends
-from cutwater.adapters.kafka import TransactionalWriter
-from cutwater.adapters.parents import first_above_ms
-from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.topics import TopicSpec
-from harness import wait_until
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.topics import TopicSpec
+from cutwater.operations.generations.parent_changelog import first_above_ms
+from support.harness import wait_until
 
 pytestmark = pytest.mark.spark
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-import crashing_driver
-import readings
-from cutwater.adapters.lists import dead_letters
-from cutwater.core import rejection
-from harness import Flow, flow, kill_session
+from cutwater.adapters.topics.rejected_events import dead_letters
+from cutwater.core.events import rejection
+from support import crashing_driver
+from support.events import readings
+from support.harness import Flow, flow, kill_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HOUR_MS = 3_600_000
@@ -30,8 +30,10 @@ def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[F
 
 
 def crashing(job: Flow) -> subprocess.Popen[bytes]:
-    tests = str(Path(crashing_driver.__file__).parent)
-    return job.start("crashing_driver", PYTHONPATH=os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
+    tests = str(Path(crashing_driver.__file__).parents[1])
+    return job.start(
+        "support.crashing_driver", PYTHONPATH=os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])
+    )
 
 
 def test_max_ahead_is_lowered_between_a_crash_and_the_restart(job: Flow) -> None:

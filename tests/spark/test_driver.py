@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-import counting
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.ends import Ends
+from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.hashing import key_hash
-from cutwater.adapters.streams import Tail
-from cutwater.adapters.trail import history
-from cutwater.core import topics
-from cutwater.core.chain import breaks
-from cutwater.core.job import WINDOW_KEY_SCHEMA
-from cutwater.core.proof import WRITER_HEADER
-from cutwater.core.records import Barrier, Committed, Heartbeat, Start
-from cutwater.local.ports import free_ports
-from harness import GENERATION, Flow, flow, kill_session, scraped, wait_until
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.topics.commit_stream import Tail
+from cutwater.adapters.topics.recovery_log import history
+from cutwater.core.driver.row_proof import WRITER_HEADER
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Start
+from cutwater.local.machine.ports import free_ports
+from support.events import counting
+from support.harness import GENERATION, Flow, flow, kill_session, scraped, wait_until
 
 pytestmark = pytest.mark.spark
 DRIVER = "cutwater_spark.driver"

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from test_driver import barriers, run_once
 
-import counting
-from cutwater.adapters.failing_over import release
-from cutwater.adapters.process import now_ms
 from cutwater.core.errors import FencedError
-from cutwater.core.records import Barrier
-from harness import Flow, flow, wait_until
+from cutwater.core.protocol.records import Barrier
+from cutwater.operations.regions.failover import release
+from cutwater.operations.service_main import now_ms
+from support.events import counting
+from support.harness import Flow, flow, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HELD = """

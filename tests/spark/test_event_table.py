@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import wide
-from cutwater.core.job import Job
-from cutwater.core.jsonevents import RULES
-from cutwater_spark.formats import with_events
+from cutwater.core.events.json_events import RULES
+from cutwater.core.job.job import Job
+from cutwater_spark.query.formats import with_events
+from support.events import wide
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_in_a_driver")]
 PAGE = Path(__file__).parents[2] / "docs" / "EVENTS.md"

@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from cutwater.core.errors import UsageError
-from cutwater_spark.failures import explained, explaining, root_cause
+from cutwater_spark.tools.failures import explained, explaining, root_cause
 
 CHECKPOINT = "s3a://kept/flights"
 CALLING = "An error occurred while calling o74.start.\n: "

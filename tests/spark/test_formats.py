@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import wide
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.eventschemas import event_encoder, known_schemas
-from cutwater.core.formats import JSON_SCHEMA, OTHER_FORMAT, WriterSchema, confluent_header
-from cutwater.core.job import Job
-from cutwater.core.jsonevents import encode, json_fields
-from cutwater.core.rejection import NO_VALUE, UNDECODABLE, UNKNOWN_SCHEMA
-from cutwater_spark.formats import with_events
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.events.event_encoder import event_encoder, known_schemas
+from cutwater.core.events.formats import JSON_SCHEMA, OTHER_FORMAT, WriterSchema, confluent_header
+from cutwater.core.events.json_events import encode, json_fields
+from cutwater.core.events.rejection import NO_VALUE, UNDECODABLE, UNKNOWN_SCHEMA
+from cutwater.core.job.job import Job
+from cutwater_spark.query.formats import with_events
+from support.events import wide
 
 pytestmark = pytest.mark.spark
 AT = 1_700_000_000_000

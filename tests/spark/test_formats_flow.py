@@ -13,21 +13,21 @@ import pandas as pd
 import pytest
 from confluent_kafka import Producer
 
-import counting
-from cutwater.adapters.avro import MARKER, Codec
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
-from cutwater.adapters.producing import EventWriter
-from cutwater.adapters.registry import Registry, registry_for
-from cutwater.adapters.settings import load_settings
-from cutwater.adapters.streams import Tail
-from cutwater.core import topics
-from cutwater.core.formats import confluent_header
-from cutwater.core.records import Barrier, Milestone
-from harness import GENERATION, Flow, flow
-from naming import unique
-from registries import apicurio
+from cutwater.adapters.avro.codec import MARKER, Codec
+from cutwater.adapters.config.settings import load_settings
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.events.registry import Registry, registry_for
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.commit_stream import Tail
+from cutwater.core.events.formats import confluent_header
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Barrier, Milestone
+from support.events import counting
+from support.events.registries import apicurio
+from support.harness import GENERATION, Flow, flow
+from support.naming import unique
 
 OLD: dict[str, Any] = json.loads(counting.SCHEMA)
 NEW: dict[str, Any] = {

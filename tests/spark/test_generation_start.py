@@ -14,21 +14,21 @@ from typing import Any
 
 import pytest
 
-from crashes import Crashes
-from cutwater.adapters import wire
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.kafka import TransactionalWriter
-from cutwater.core import topics
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.core.checks.state_comparison import RowName
 from cutwater.core.errors import FencedError
-from cutwater.core.job import PLAIN_KEY_SCHEMA
-from cutwater.core.pacing import REST_MAX_S
-from cutwater.core.records import Withdrawal
-from cutwater.core.verification import RowName
-from cutwater.local.ports import free_ports
+from cutwater.core.job.job import PLAIN_KEY_SCHEMA
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Withdrawal
+from cutwater.core.util.duty_cycle import REST_MAX_S
+from cutwater.local.machine.ports import free_ports
 from cutwater.verify.state import fill_from_state
-from cutwater_spark.catching_up import LOOK_S, CatchingUp
-from harness import GENERATION, Flow, flow, scraped, wait_until
-from lineage import EVENT, Second, assert_whole, events, job_text, read_all, run_first
+from cutwater_spark.epoch.candidate_throttle import LOOK_S, CatchingUp
+from support.crashes import Crashes
+from support.harness import GENERATION, Flow, flow, scraped, wait_until
+from support.lineage import EVENT, Second, assert_whole, events, job_text, read_all, run_first
 
 pytestmark = pytest.mark.spark
 
@@ -167,11 +167,11 @@ def test_who_is_not_at_work_leaves_before_it_fences_anybody(job: Flow) -> None:
         last,
         generation=second.generation,
         sequence=last.sequence + 1,
-        parent_hash=wire.hash_of(last),
+        parent_hash=protocol_records.hash_of(last),
     )
     signaller = TransactionalWriter(job.cluster, topics.signal_id(job.job.name))
     signaller.initialise()
-    signaller.write(topics.milestones(job.job.name), [wire.encode(promoted)])
+    signaller.write(topics.milestones(job.job.name), [protocol_records.encode(promoted)])
     replaced = job.driver(CUTWATER_GENERATION=str(GENERATION))
     assert replaced.wait(120) == FencedError.exit_code
     assert (

@@ -9,27 +9,27 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import reader_guards
-from changelogs import Rows, Writing, make_job
 from pyspark.sql import SparkSession
-from reader_guards import SEED, Guard, hole_of, tried
-from reader_holes import both, off
-from reader_scenes import Played, play
 
-from cutwater.adapters import parents
-from cutwater.adapters.ends import Ends
-from cutwater.adapters.witness import Witness
-from cutwater.core import seeds as deciding
-from cutwater.core.cuts import Cut
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.topics.log_evidence import Witness
 from cutwater.core.errors import CutwaterError
-from cutwater.core.generations import Generation
-from cutwater.core.measures import SEED as PARTIALS
-from cutwater_spark import seeding, seeds
-from cutwater_spark.seeds import Seeds
+from cutwater.core.generations import seed_check as deciding
+from cutwater.core.job.measures import SEED as PARTIALS
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Generation
+from cutwater.operations.generations import parent_changelog
+from cutwater_spark.seed import from_changelog, prepare
+from cutwater_spark.seed.prepare import Seeds
+from support.views import reader_guards
+from support.views.changelogs import Rows, Writing, make_job
+from support.views.reader_guards import SEED, Guard, hole_of, tried
+from support.views.reader_holes import both, off
+from support.views.reader_scenes import Played, play
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-_records, _require_state = seeding._records, seeds.require_state
+_records, _require_state = from_changelog._records, prepare.require_state
 
 
 def _up_to_the_end(spark: SparkSession, cluster: Any, parent: Any) -> Any:
@@ -42,22 +42,24 @@ def _up_to_the_end(spark: SparkSession, cluster: Any, parent: Any) -> Any:
 
 def _without(name: str) -> Any:
     return off(
-        seeds,
+        prepare,
         "require_state",
         lambda parent, read, written: _require_state(parent, replace(read, **{name: 0}), written),
     )
 
 
 HOLES = {
-    "above the cut": off(seeding, "_records", _up_to_the_end),
-    "end below the cut": both(off(parents, "lost", lambda *_: ""), off(seeding, "_records", _up_to_the_end)),
+    "above the cut": off(from_changelog, "_records", _up_to_the_end),
+    "end below the cut": both(
+        off(parent_changelog, "lost", lambda *_: ""), off(from_changelog, "_records", _up_to_the_end)
+    ),
     "foreign": _without("foreign"),
     "later": _without("later"),
     "count and digest": off(deciding, "mismatch", lambda *_: ""),
     "leaders": off(Witness, "lost", lambda *_: []),
-    "containment": off(parents, "overtaken", lambda *_: ""),
+    "containment": off(parent_changelog, "overtaken", lambda *_: ""),
     "deleted": _without("deleted"),
-    "below the horizon": off(seeding, "_is_seed", lambda _parent: "newest.value is not null"),
+    "below the horizon": off(from_changelog, "_is_seed", lambda _parent: "newest.value is not null"),
 }
 
 

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import counting
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.eventschemas import known_schemas
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.lists import dead_letters
-from cutwater.core import rejection
-from cutwater.core.cuts import Cut
-from cutwater.core.driving import Range
-from cutwater.core.jumps import held_from
-from cutwater.core.sources import Sources
-from cutwater_spark.decoding import decode
-from cutwater_spark.lists import Lists
-from harness import Flow, flow
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.events.event_encoder import known_schemas
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.rejected_events import dead_letters
+from cutwater.core.driver.ports import Range
+from cutwater.core.driver.time_jumps import held_from
+from cutwater.core.events import rejection
+from cutwater.core.generations.source_topics import Sources
+from cutwater.core.protocol.cuts import Cut
+from cutwater_spark.epoch.rejected_events import Lists
+from cutwater_spark.query.decoding import decode
+from support.events import counting
+from support.harness import Flow, flow
 
 pytestmark = pytest.mark.spark
 DAY_MS = 86_400_000

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-import readings
-from cutwater.adapters.claiming import Claims
-from cutwater.adapters.generations import candidacies
-from cutwater.adapters.lists import dead_letters, late_pairs
-from cutwater.adapters.process import now_ms
-from cutwater.adapters.replaying import Replayer
-from cutwater.adapters.streams import source_end
-from cutwater.core import rejection
-from cutwater.core.generations import Generation
-from cutwater.core.listing import Letter
-from cutwater.core.records import Milestone
-from cutwater.core.replication import UNREPLICATED
-from harness import GENERATION, Flow, flow, wait_until
+from cutwater.adapters.topics.candidates import candidacies
+from cutwater.adapters.topics.commit_stream import source_end
+from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
+from cutwater.core.checks.replication import UNREPLICATED
+from cutwater.core.driver.rejected_events import Letter
+from cutwater.core.events import rejection
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+from cutwater.operations.generations.claims import Claims
+from cutwater.operations.replay_dead_letters import Replayer
+from cutwater.operations.service_main import now_ms
+from support.events import readings
+from support.harness import GENERATION, Flow, flow, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

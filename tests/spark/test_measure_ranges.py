@@ -13,23 +13,23 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import wide
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.event_sample import judged
-from cutwater.adapters.eventschemas import known_schemas
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.sampling import Sample
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.events.event_encoder import known_schemas
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.core.driver.row_proof import Writer
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.job import WINDOW_KEY_SCHEMA, Job
-from cutwater.core.measures import KINDS, SEED
-from cutwater.core.proof import Writer
-from cutwater.core.rejection import NO_ROOM, TOO_FAR_BEHIND, UNDECODABLE, Flaw
-from cutwater.core.row_room import text_bytes_max
-from cutwater.core.sources import only
-from cutwater_spark.decoding import decode
-from cutwater_spark.query import aggregate, changelog_rows
-from cutwater_spark.query import decode as usable
+from cutwater.core.events.rejection import NO_ROOM, TOO_FAR_BEHIND, UNDECODABLE, Flaw
+from cutwater.core.generations.source_topics import only
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.job.measures import KINDS, SEED
+from cutwater.core.job.row_room import text_bytes_max
+from cutwater.core.protocol.generation import Generation
+from cutwater.operations.event_sample import judged
+from cutwater.operations.topic_sample import Sample
+from cutwater_spark.query.decoding import decode
+from cutwater_spark.query.query import aggregate, changelog_rows
+from cutwater_spark.query.query import decode as usable
+from support.events import wide
 
 pytestmark = pytest.mark.spark
 AT = 1_700_000_000_000

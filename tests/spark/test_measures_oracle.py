@@ -11,9 +11,9 @@ import duckdb
 import pandas as pd
 import pytest
 
-from cutwater.core.verification import CHANGELOG, STATE, Verdict
+from cutwater.core.checks.state_comparison import CHANGELOG, STATE, Verdict
 from cutwater.verify.run import Request, verify
-from harness import GENERATION, flow
+from support.harness import GENERATION, flow
 
 SCHEMA = json.dumps(
     {

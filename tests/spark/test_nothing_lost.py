@@ -16,16 +16,17 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-import crashing_driver
-import readings
-from cutwater.adapters.avro import protocol_codec
-from cutwater.adapters.kafka import bounds, make_consumer, read_range
-from cutwater.adapters.lists import dead_letters, late_pairs
-from cutwater.adapters.undatable import undatable
-from cutwater.core import rejection, topics
+from cutwater.adapters.avro.codec import protocol_codec
+from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
+from cutwater.adapters.kafka.undatable_records import undatable
+from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
 from cutwater.core.errors import UsageError
-from cutwater.local.ports import free_ports
-from harness import Flow, flow, kill_session, wait_until
+from cutwater.core.events import rejection
+from cutwater.core.protocol import topics
+from cutwater.local.machine.ports import free_ports
+from support import crashing_driver
+from support.events import readings
+from support.harness import Flow, flow, kill_session, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -70,8 +71,10 @@ def letters_whole(job: Flow) -> dict[tuple[int, int], dict[str, Any]]:
 
 def crashing(job: Flow) -> subprocess.Popen[bytes]:
     """Start the driver that dies between an epoch's lists and its barrier."""
-    tests = str(Path(crashing_driver.__file__).parent)
-    return job.start("crashing_driver", PYTHONPATH=os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
+    tests = str(Path(crashing_driver.__file__).parents[1])
+    return job.start(
+        "support.crashing_driver", PYTHONPATH=os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])
+    )
 
 
 def test_each_reason_is_listed_with_the_bytes_of_its_event(job: Flow) -> None:

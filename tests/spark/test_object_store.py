@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-import counting
-from cutwater.core.chain import breaks
 from cutwater.core.errors import UsageError
-from harness import Flow, flow, kill_session, wait_until
-from objectstore import BUCKET, KEYS, ObjectStore, object_store
+from cutwater.core.protocol.chain import breaks
+from support.events import counting
+from support.harness import Flow, flow, kill_session, wait_until
+from support.objectstore import BUCKET, KEYS, ObjectStore, object_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from cutwater.core.cuts import Cut, TopicPartition
 from cutwater.core.errors import ProtocolError, UnavailableError
-from cutwater.core.origins import FIRST, Origin
-from cutwater.core.sources import Sources, only
+from cutwater.core.generations.source_topics import Sources, only
+from cutwater.core.generations.start_state import FIRST, Origin
+from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater_spark.checkpoint import parse_plan
-from cutwater_spark.query import seen_of, starting_offsets
+from cutwater_spark.query.query import seen_of, starting_offsets
 
 BOTH = Sources("e", "eu", {"e": 2, "e.from-us": 2})
 """Numbers 0 and 1 are the copy's."""

@@ -12,12 +12,12 @@ import pytest
 from confluent_kafka import Consumer
 from typer.testing import CliRunner
 
-from cutwater.adapters import streams
-from cutwater.adapters.kafka import bounds, make_consumer, read_range
+from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
+from cutwater.adapters.topics import commit_stream
 from cutwater.cli.main import app
-from cutwater.core import topics
-from cutwater.core.estimate import RECORD_BYTES
-from harness import GENERATION, Flow, flow, wait_until
+from cutwater.core.checks.capacity import RECORD_BYTES
+from cutwater.core.protocol import topics
+from support.harness import GENERATION, Flow, flow, wait_until
 
 START_MS = 1_700_000_040_000
 PER_SECOND, SECONDS, EPOCH_S = 10, 1_200, 30
@@ -150,5 +150,5 @@ def live(job: Flow, horizon_ms: int) -> list[tuple[str, int]]:
 
 
 def published(job: Flow) -> int:
-    token = streams.published(job.cluster, job.job.name)
+    token = commit_stream.published(job.cluster, job.job.name)
     return token.sequence if token else -1

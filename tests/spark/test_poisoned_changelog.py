@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import Following, Sold, Writing, encoded, make_job, now_ms
-from publishing import pieces
 from pyspark.sql import SparkSession
-from reader_guards import RIGHT
-from reader_scenes import SECOND, Played, whole
 from test_guards_of_the_seed import outcome
 
-from cutwater.adapters.objects import Objects
+from cutwater.adapters.object_store import Objects
 from cutwater.client import committed
-from cutwater.core.records import Milestone
+from cutwater.core.protocol.records import Milestone
+from support.views.changelogs import Following, Sold, Writing, encoded, make_job, now_ms
+from support.views.publishing import pieces
+from support.views.reader_guards import RIGHT
+from support.views.reader_scenes import SECOND, Played, whole
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import Sold, Writing, make_job, until
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
-from cutwater_spark.progressing import telling, told
-from cutwater_spark.seeding import write_seed
-from cutwater_spark.seeds import records_below
+from cutwater_spark.seed.from_changelog import write_seed
+from cutwater_spark.seed.prepare import records_below
+from cutwater_spark.seed.progress import telling, told
+from support.views.changelogs import Sold, Writing, make_job, until
 
 pytestmark = pytest.mark.spark
 ROWS = 3_000

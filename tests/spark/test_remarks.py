@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import readings_of_schemas as told
-import wide
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.eventschemas import defaulted
-from cutwater.core.formats import WriterSchema, confluent_header
-from cutwater.core.job import Job
-from cutwater.core.rejection import Seen
-from cutwater.core.sources import only
-from cutwater_spark.query import INPUT_METRICS, decode, seen_of
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.events.event_encoder import defaulted
+from cutwater.core.events.formats import WriterSchema, confluent_header
+from cutwater.core.events.rejection import Seen
+from cutwater.core.generations.source_topics import only
+from cutwater.core.job.job import Job
+from cutwater_spark.query.query import INPUT_METRICS, decode, seen_of
+from support.events import readings_of_schemas as told
+from support.events import wide
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_in_a_driver")]
 SOURCES = only("a", "a", 1)

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.event_sample import judged
-from cutwater.adapters.eventschemas import known_schemas
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.sampling import Sample
-from cutwater.core import rejection
-from cutwater.core.formats import confluent_header
-from cutwater.core.job import Job
-from cutwater.core.rejection import MAX_BEHIND_MS, YEARS, Flaw
-from cutwater.core.sources import only
-from cutwater_spark.decoding import decode
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.events.event_encoder import known_schemas
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.core.events import rejection
+from cutwater.core.events.formats import confluent_header
+from cutwater.core.events.rejection import MAX_BEHIND_MS, YEARS, Flaw
+from cutwater.core.generations.source_topics import only
+from cutwater.core.job.job import Job
+from cutwater.operations.event_sample import judged
+from cutwater.operations.topic_sample import Sample
+from cutwater_spark.query.decoding import decode
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_in_a_driver")]
 AT = 1_700_000_000_000

@@ -12,16 +12,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from pyspark.sql import SparkSession
 from test_formats import decoded
 
-import odd_schemas
-import readings_of_schemas as told
-import wide
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.eventschemas import known_schemas, unreadable
-from cutwater.adapters.jobfile import load_job
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.events.event_encoder import known_schemas, unreadable
+from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
-from cutwater.core.formats import WriterSchema, confluent_header
-from cutwater.core.rejection import UNDECODABLE
-from cutwater.core.schema_bounds import bounded
+from cutwater.core.events.formats import WriterSchema, confluent_header
+from cutwater.core.events.rejection import UNDECODABLE
+from cutwater.core.events.schema_bounds import bounded
+from support.events import odd_schemas, wide
+from support.events import readings_of_schemas as told
 
 pytestmark = pytest.mark.spark
 REGISTRY = "format: confluent, registry: 'http://127.0.0.1:1'"

@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cutwater_spark.scratch import scratch
+from cutwater_spark.tools.scratch import scratch
 
 HOLD = """
 import sys
 from pathlib import Path
-from cutwater_spark.scratch import scratch
+from cutwater_spark.tools.scratch import scratch
 folder = scratch(Path(sys.argv[1]))
 (folder / "work").write_text("state")
 print(folder, flush=True)

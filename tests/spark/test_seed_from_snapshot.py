@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from changelogs import until
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
@@ -22,24 +21,25 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
-from rehydrating import Process, running
 from typer.testing import CliRunner
 
-from crashes import Crashes
-from cutwater.adapters.settings import environment
+from cutwater.adapters.config.settings import environment
 from cutwater.cli.main import app
-from cutwater.core import topics
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.records import Milestone
-from harness import GENERATION, Flow, flow, wait_until
-from lineage import EVENT, Second, assert_whole, events, job_text, read_all
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Milestone
+from support.crashes import Crashes
+from support.harness import GENERATION, Flow, flow, wait_until
+from support.lineage import EVENT, Second, assert_whole, events, job_text, read_all
+from support.views.changelogs import until
+from support.views.rehydrating import Process, running
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 DRIVER = "cutwater_spark.driver"
 NO_LAG = """
 from functools import partial
-from cutwater.core import restore, seeds
+from cutwater.core.state import backlog as restore, seeds
 seeds.fresh = partial(restore.fresh, lag_ms=restore.MARGIN_MS)
 seeds.contained = partial(restore.contained, lag_ms=restore.MARGIN_MS)
 """
@@ -130,7 +130,8 @@ def patched(job: Flow, second: Second) -> subprocess.Popen[bytes]:
 
 def test_compaction_has_overtaken_the_parent(job: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker took rows below the cut, for newer ones above it; the snapshot has them."""
-    from cutwater.core import restore, seeds
+    from cutwater.core.generations import seed_check
+    from cutwater.core.state import backlog
 
     parent = begin(job)
     below = len(read_all(job, topics.changelog(job.job.name, GENERATION), parent.changelog_cut))
@@ -144,8 +145,8 @@ def test_compaction_has_overtaken_the_parent(job: Flow, monkeypatch: pytest.Monk
     told = start(job, parent, "--dry-run")
     assert told["seed"]["from"] == "changelog", "by the lag that the topic should have"
     for name in ("fresh", "contained"):
-        one = getattr(restore, name)
-        monkeypatch.setattr(seeds, name, lambda *given, one=one: one(*given, lag_ms=restore.MARGIN_MS))
+        one = getattr(backlog, name)
+        monkeypatch.setattr(seed_check, name, lambda *given, one=one: one(*given, lag_ms=backlog.MARGIN_MS))
     told = start(job, parent, "--dry-run")
     assert told["seed"]["from"] == "snapshot"
     assert told["seed"]["snapshots"] == [f"{parent.token} (all)"]

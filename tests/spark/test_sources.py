@@ -19,25 +19,37 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import lineage
-from copied import Copy, Record, copies, read, write
-from crashes import Crashes
-from cutwater.adapters.admin import ensure_topics
-from cutwater.adapters.avro import Codec, crc64, protocol_codec
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.streams import source_end
-from cutwater.core import rejection, topics
-from cutwater.core.cuts import Cut, TopicPartition
+from cutwater.adapters.avro.codec import Codec, crc64, protocol_codec
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.commit_stream import source_end
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.mirrored import from_origin
-from cutwater.core.records import Barrier, Milestone
+from cutwater.core.events import rejection
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.mirror_records import from_origin
+from cutwater.core.protocol.records import Barrier, Milestone
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
-from cutwater.local.supervisor import Supervisor
-from harness import Flow, flow, wait_until
-from lineage import EVENT, MINUTE_MS, Pair, Place, Second, assert_state, events, job_text, late_of, read_all
-from protocol_samples import milestone
+from cutwater.local.processes.supervisor import Supervisor
+from support import lineage
+from support.crashes import Crashes
+from support.harness import Flow, flow, wait_until
+from support.kafka.copied import Copy, Record, copies, read, write
+from support.lineage import (
+    EVENT,
+    MINUTE_MS,
+    Pair,
+    Place,
+    Second,
+    assert_state,
+    events,
+    job_text,
+    late_of,
+    read_all,
+)
+from support.protocol_samples import milestone
 
 pytestmark = pytest.mark.spark
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-import shop as example
-from cutwater.adapters.admin import ensure_topics
-from cutwater.core import topics
-from cutwater.core.chain import breaks
-from harness import kill_session, wait_until
-from shop import PROGRAM, Shop
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.chain import breaks
+from support import shop as example
+from support.harness import kill_session, wait_until
+from support.shop import PROGRAM, Shop
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 EAGER = {

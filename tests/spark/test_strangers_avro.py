@@ -11,13 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 from test_measure_ranges import AT, job_of, raw
 
-import avrooracle
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.eventschemas import known_schemas
-from cutwater.core.rejection import TOO_FAR_AHEAD, TOO_FAR_BEHIND, UNDECODABLE, UNKNOWN_SCHEMA
-from cutwater.core.sources import only
-from cutwater_spark.decoding import decode
-from strangers_avro import KINDS, SCHEMA, SEED, records
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.events.event_encoder import known_schemas
+from cutwater.core.events.rejection import TOO_FAR_AHEAD, TOO_FAR_BEHIND, UNDECODABLE, UNKNOWN_SCHEMA
+from cutwater.core.generations.source_topics import only
+from cutwater_spark.query.decoding import decode
+from support.events import avrooracle
+from support.events.strangers_avro import KINDS, SCHEMA, SEED, records
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_in_a_driver")]
 CASES = 70_000

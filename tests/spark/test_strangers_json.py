@@ -12,12 +12,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import jsonoracle
-import wide
-from cutwater.core.jsonevents import json_fields
-from cutwater.core.rejection import UNDECODABLE
-from cutwater_spark.formats import with_events
-from strangers import SCHEMA, SEED, records
+from cutwater.core.events.json_events import json_fields
+from cutwater.core.events.rejection import UNDECODABLE
+from cutwater_spark.query.formats import with_events
+from support.events import jsonoracle, wide
+from support.events.strangers import SCHEMA, SEED, records
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_in_a_driver")]
 

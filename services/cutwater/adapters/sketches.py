@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from cutwater.core.measures import HLL_LG_K
+from cutwater.core.job.measures import HLL_LG_K
 
 
 class HllSketches:
-    """Implements `cutwater.core.measures.Sketches`."""
+    """Implements `cutwater.core.job.measures.Sketches`."""
 
     @cached_property
     def _library(self) -> Any:

@@ -12,9 +12,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.generations import Generation, Token
-from cutwater.core.jsonevents import float_plain
+from cutwater.core.events.json_events import float_plain
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.generation import Generation, Token
 
 _TEXTS = (Generation, Token, Path)
 

@@ -8,13 +8,13 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.settings import Settings, load_settings
-from cutwater.cli.output import out
+from cutwater.adapters.config.settings import Settings, load_settings
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.cli.report import out
 from cutwater.core.errors import UsageError
-from cutwater.core.job import Job
-from cutwater.local import running
-from cutwater.local.running import RunningStack
+from cutwater.core.job.job import Job
+from cutwater.local import running_file
+from cutwater.local.running_file import RunningStack
 
 
 def _widen(wide: bool) -> bool:
@@ -59,14 +59,16 @@ def place_of(job_file: Path | None, bootstrap: str | None, data_dir: Path | None
 
     Raises UsageError where there is neither; UnavailableError where the stack is still starting.
     """
-    from cutwater.adapters.jobfile import load_job  # reading a job file takes half of what a verb needs to begin
+    from cutwater.adapters.job_files.loader import (
+        load_job,  # reading a job file takes half of what a verb needs to begin
+    )
 
     settings = settings_for(data_dir, bootstrap)
     if bootstrap is not None:
         if job_file is None:
             raise UsageError("with --bootstrap-servers the job file is needed: name it before the options")
         return Place(load_job(job_file), job_file, settings.cluster, settings, None)
-    stack = running.require(settings.data_dir)
+    stack = running_file.require(settings.data_dir)
     cluster, path = stack.cluster, job_file or Path(stack.job_file)
     found = {"data_dir": Path(stack.data_dir), "bootstrap_servers": cluster.bootstrap}
     settings = settings.model_copy(update={**found, "kafka_security_protocol": cluster.security.protocol})
@@ -88,7 +90,7 @@ def settings_beside(job: str, data_dir: Path | None, bootstrap: str | None) -> S
     settings = settings_for(data_dir, bootstrap)
     if bootstrap is None:
         for folder in (settings.data_dir, load_settings().data_dir):
-            stack = running.find(folder)
+            stack = running_file.find(folder)
             if stack is not None and stack.job == job:
                 cluster = stack.cluster
                 said = {"bootstrap_servers": cluster.bootstrap}
@@ -101,7 +103,7 @@ def cluster_for(settings: Settings, bootstrap: str | None) -> Cluster | None:
 
     None when none of them names one.
     """
-    if bootstrap is None and (stack := running.find(settings.data_dir)):
+    if bootstrap is None and (stack := running_file.find(settings.data_dir)):
         return stack.cluster
     named = bootstrap is not None or "CUTWATER_BOOTSTRAP_SERVERS" in os.environ
     return settings.cluster if named else None

@@ -14,98 +14,104 @@ from typer.core import TyperCommand, TyperGroup
 
 VERBS: dict[str, tuple[str, str]] = {
     "init": (
-        "init",
+        "job.init",
         "Draft a job file from a topic: format, schema, key, event time, window, lateness and measures.",
     ),
     "doctor": (
-        "doctor",
+        "job.doctor",
         "Check this machine, the brokers and a job's topics, and say what to do about what is wrong.",
     ),
-    "plan": ("plan", "Print the topics, rights, disk and network that a job will add. Nothing is written."),
+    "plan": ("job.plan", "Print the topics, rights, disk and network that a job will add. Nothing is written."),
     "prepare": (
-        "prepare",
+        "job.prepare",
         "Create a job's topics on your cluster: those that are missing, once those that exist have been checked.",
     ),
     "up": (
-        "stack",
+        "stack.up",
         "Start driver, commit-signal and rehydrator on this machine, and a broker unless you name your own.",
     ),
-    "status": ("stack", "Show what runs, how far each part is, and the alerts that are on."),
-    "down": ("down", "End the stack that runs on the data folder."),
+    "status": ("stack.up", "Show what runs, how far each part is, and the alerts that are on."),
+    "down": ("stack.down", "End the stack that runs on the data folder."),
     "milestones": (
-        "stream",
+        "state.milestones",
         "List the newest milestones, or check that all are chained, plausible, and as their barriers say.",
     ),
     "prune": (
-        "prune",
+        "state.prune",
         "Delete the oldest milestones and barriers, as far as nobody needs them any more.",
     ),
     "verify": (
-        "verify",
+        "state.verify",
         "Compare, at one milestone, what the changelog, the view and the output hold, row by row.",
     ),
     "history": (
-        "history",
+        "stack.history",
         "Show the recovery trail: each start's findings, decision and steps with their durations.",
     ),
     "regions": (
-        "regions",
+        "regions.regions",
         "Show the replicas in this region: newest arrival, its age and watermark, and how far the "
         "copies are behind.",
     ),
     "failover": (
-        "failover",
+        "regions.failover",
         "Go on here with the job of a region that is dead, from the newest milestone that has arrived.",
     ),
     "switchover": (
-        "failover",
+        "regions.failover",
         "Go on here with the job of a region that lives, and lose nothing: planned, or back after a failover.",
     ),
     "release": (
-        "failover",
+        "regions.failover",
         "Give the job up in this region, for another one that goes on: its driver and commit-signal are fenced.",
     ),
-    "restore": ("restore", "Make a view at one milestone in a folder, from a snapshot and the changelog."),
+    "restore": ("state.restore", "Make a view at one milestone in a folder, from a snapshot and the changelog."),
     "export": (
-        "export",
+        "state.export",
         "Write a view at one milestone as Parquet: key, window_start, window_end, one column per measure.",
     ),
     "rollback": (
-        "generation",
+        "generations.generation",
         "Go back to a milestone: a generation is started from it, and promoted with its first milestone.",
     ),
-    "tail": ("tail", "Show milestones as they become whole, each with the rows that it changed, until Ctrl-C."),
-    "get": ("state", "Show the windows of one key, and the milestone they belong to."),
-    "produce": ("produce", "Produce events to the running job, checked against its schema."),
+    "tail": (
+        "state.tail",
+        "Show milestones as they become whole, each with the rows that it changed, until Ctrl-C.",
+    ),
+    "get": ("state.get", "Show the windows of one key, and the milestone they belong to."),
+    "produce": ("job.produce", "Produce events to the running job, checked against its schema."),
     "demo": (
-        "demo",
+        "demo.demo",
         "Replay the flights of 2013, and compare every served row with DuckDB. Exit 1 on any difference.",
     ),
     "demo-regions": (
-        "demo_regions",
+        "demo.demo_regions",
         "Two regions on one machine: the first one's broker is killed with -9, and the second one goes on.",
     ),
     "snapshots": (
-        "snapshots",
+        "state.snapshots",
         "Snapshots of a job's views: list them, read them whole, delete old ones, take one now.",
     ),
     "forks": (
-        "forks",
+        "regions.forks",
         "After a failover: what contradicts in the region that was left, which line counts, what was lost.",
     ),
     "mirror": (
-        "mirror",
+        "regions.mirror",
         "The mirror of another region: what is copied, pause it, let it go on, begin a copy anew.",
     ),
     "generation": (
-        "generation",
+        "generations.generation",
         "A generation is started from a milestone, catches up, and is promoted: other partitions, "
         "other code, a rollback.",
     ),
-    "dead-letters": ("lists", "Events that could not be used: list them, or produce them again."),
-    "late": ("lists", "Events that came after one of their windows had closed."),
-    "config": ("config", "The settings: see what is in force before something is started."),
-    "schemas": ("schemas", "Schemas: check their evolution, show those of a job, register one."),
+    "dead-letters": (
+        "rejected.rejected_events",
+        "Events that could not be used: list them, or produce them again.",
+    ),
+    "late": ("rejected.rejected_events", "Events that came after one of their windows had closed."),
+    "config": ("job.config", "The settings: see what is in force before something is started."),
+    "schemas": ("job.schemas", "Schemas: check their evolution, show those of a job, register one."),
 }
 """By name: the module, and the first line of the verb's help (a test keeps them equal)."""
 

@@ -9,7 +9,7 @@ for milestone in committed("job.yaml", Cluster("127.0.0.1:9092"), after=token):
     token = milestone.token
 """
 
-from cutwater.adapters.cluster import Cluster, Security
+from cutwater.adapters.kafka.client_config import Cluster, Security
 from cutwater.client.committed import committed, committed_async
 from cutwater.client.producer import AsyncEventProducer, EventProducer
 from cutwater.client.values import Change, CommittedMilestone

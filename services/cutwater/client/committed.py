@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.settings import load_settings
-from cutwater.client.changelog import from_changelog
-from cutwater.client.output import from_output
+from cutwater.adapters.config.settings import load_settings
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.client.from_changelog import from_changelog
+from cutwater.client.from_output import from_output
 from cutwater.client.values import CommittedMilestone
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Token
-from cutwater.core.job import Job
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.generation import Token
 
 ROWS_MAX = 2_000_000
 """Rows held in memory until their milestone is whole."""

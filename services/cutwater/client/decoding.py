@@ -9,16 +9,16 @@ import json
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from cutwater.adapters import wire
-from cutwater.adapters.avro import MARKER, Codec, crc64, protocol_codec
-from cutwater.adapters.registry import registry_at
-from cutwater.adapters.settings import load_settings
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.avro.codec import MARKER, Codec, crc64, protocol_codec
+from cutwater.adapters.config.settings import load_settings
+from cutwater.adapters.events.registry import registry_at
 from cutwater.client.values import Change
 from cutwater.core.errors import UsageError
-from cutwater.core.formats import CONFLUENT_HEADER_BYTES, confluent_number, is_confluent
-from cutwater.core.job import TAKEN_COLUMNS, Job
-from cutwater.core.output import End
-from cutwater.views.jsonform import end_of, from_iso
+from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, confluent_number, is_confluent
+from cutwater.core.job.job import TAKEN_COLUMNS, Job
+from cutwater.core.output.position import End
+from cutwater.views.query.output_json import end_of, from_iso
 
 
 class Decoder(Protocol):
@@ -34,13 +34,13 @@ class AvroDecoder:
         self._codec = Codec(job.output_schema)
 
     def end(self, value: bytes) -> End:
-        record = wire.decode(value)
+        record = protocol_records.decode(value)
         if not isinstance(record, End):
             raise UsageError(f"a {type(record).__name__} stands on the output, where an end marker belongs")
         return record
 
     def change(self, value: bytes) -> Change:
-        return _change(self._codec.decode(value), wire.millis)
+        return _change(self._codec.decode(value), protocol_records.millis)
 
 
 _BEFORE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

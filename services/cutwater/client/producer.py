@@ -10,14 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import partition_count
-from cutwater.adapters.producing import QUEUE_MAX, WAIT_S, EventWriter
-from cutwater.adapters.registry import registry_for
-from cutwater.adapters.settings import load_settings
+from cutwater.adapters.config.settings import load_settings
+from cutwater.adapters.events.event_producer import QUEUE_MAX, WAIT_S, EventWriter
+from cutwater.adapters.events.registry import registry_for
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client import partition_count
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
-from cutwater.core.job import Job
+from cutwater.core.job.job import Job
 
 _POLL_S = 0.1
 _PAUSE_S = 0.005

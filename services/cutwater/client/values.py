@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cutwater.core.generations import Token
+from cutwater.core.protocol.generation import Token
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from cutwater.core.commit import SignalState
-from cutwater.core.records import Heartbeat, Milestone, StreamRecord
+from cutwater.core.protocol.commit import SignalState
+from cutwater.core.protocol.records import Heartbeat, Milestone, StreamRecord
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 

@@ -1,6 +1,6 @@
 """commit-signal: reads the barriers topic, writes milestones. The composition root of the service.
 
-Every decision is in `cutwater.core.commit`; this file moves bytes. A milestone carries the service's own
+Every decision is in `cutwater.core.protocol.commit`; this file moves bytes. A milestone carries the service's own
 input position, so both are in one record of one Kafka transaction and cannot come apart.
 
     python -m cutwater.commit_signal JOBFILE
@@ -17,34 +17,43 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
-from cutwater.adapters import wire
-from cutwater.adapters.beginning import require_may_begin
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.crashing import reach
-from cutwater.adapters.generations import candidates, parent_of, promoted
-from cutwater.adapters.kafka import TransactionalWriter, bounds, partition_count, read_tail
-from cutwater.adapters.longread import LongRead
-from cutwater.adapters.metering import serve
-from cutwater.adapters.own_log import OwnLog
-from cutwater.adapters.process import now_ms, run_service
-from cutwater.adapters.returning import Returning, returning
-from cutwater.adapters.settings import Settings
-from cutwater.adapters.streams import last_word
-from cutwater.adapters.trail import account
-from cutwater.adapters.waiting import await_brokers
-from cutwater.commit_signal.brokers import Brokers
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.http.metrics_server import serve
+from cutwater.adapters.kafka.client import TransactionalWriter, bounds, partition_count, read_tail
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.long_lived_consumer import LongRead
+from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
+from cutwater.adapters.topics.commit_stream import last_word
+from cutwater.adapters.topics.own_writes import OwnLog
+from cutwater.adapters.topics.recovery_log import account
+from cutwater.commit_signal.broker_liveness import Brokers
 from cutwater.commit_signal.metrics import Metrics
-from cutwater.commit_signal.promoting import LOOK_S, Promoting
-from cutwater.core import topics
-from cutwater.core.candidates import forbidden
-from cutwater.core.commit import SignalState, resume, step
-from cutwater.core.cuts import TopicPartition
+from cutwater.commit_signal.promotion import LOOK_S, Promoting
 from cutwater.core.errors import FencedError, LostRecordsError, ProtocolError, UnavailableError
-from cutwater.core.generations import Generation
-from cutwater.core.job import Job
-from cutwater.core.origins import claimed
-from cutwater.core.records import Barrier, Committed, Heartbeat, Milestone, Release, Signal, Start, StreamRecord
-from cutwater.core.trail import Account, unrecorded
+from cutwater.core.generations.candidates import forbidden
+from cutwater.core.generations.start_state import claimed
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.commit import SignalState, resume, step
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import (
+    Barrier,
+    Committed,
+    Heartbeat,
+    Milestone,
+    Release,
+    Signal,
+    Start,
+    StreamRecord,
+)
+from cutwater.core.protocol.recovery_log import Account, unrecorded
+from cutwater.operations.generations.first_generation import require_may_begin
+from cutwater.operations.regions.rejoin import Returning, returning
+from cutwater.operations.service_main import now_ms, run_service
 
 POLL_S = 0.1
 GIVE_WAY_S = 30.0
@@ -205,13 +214,15 @@ class CommitSignal:
     def _read_state(self, consumer: Consumer, parent: Milestone | None) -> SignalState:
         if parent is not None:
             newest = candidates(self._cluster, self._job).require(self._generation).newest
-            state = resume(self._job, self._generation, [newest] if newest else [], wire.hash_of)
+            state = resume(self._job, self._generation, [newest] if newest else [], protocol_records.hash_of)
             return replace(state, begin=parent.barriers_position)
         values = read_tail(consumer, topics.milestones(self._job), 0, self._has_milestone)
-        return resume(self._job, self._generation, [_stream_record(value) for value in values], wire.hash_of)
+        return resume(
+            self._job, self._generation, [_stream_record(value) for value in values], protocol_records.hash_of
+        )
 
     def _has_milestone(self, values: list[bytes]) -> bool:
-        return any(isinstance(wire.decode(value), Milestone) for value in values)
+        return any(isinstance(protocol_records.decode(value), Milestone) for value in values)
 
     def _end_others(self) -> None:
         """The drivers of generations before must write no more; who promoted this one may not have come so far."""
@@ -315,7 +326,7 @@ class CommitSignal:
         self._end_others()
 
     def _take(self, duty: Duty, value: bytes, offset: int) -> SignalState:
-        state, records = step(duty.state, _signal(value), offset, self._now_ms(), wire.hash_of)
+        state, records = step(duty.state, _signal(value), offset, self._now_ms(), protocol_records.hash_of)
         if duty.promoting is not None:
             records = [one for one in records if isinstance(one, Milestone)]  # nobody reads how old a candidate is
         if any(isinstance(record, Milestone) for record in records):
@@ -323,7 +334,7 @@ class CommitSignal:
         if records:
             self._require_kept(duty)
             # Where the outcome is unknown this raises, and a restart reads what the stream really holds.
-            duty.writer.write(duty.topic, [wire.encode(record) for record in records])
+            duty.writer.write(duty.topic, [protocol_records.encode(record) for record in records])
             self._gave_way = 0
         self._metrics.took(state, offset)
         for record in records:
@@ -335,14 +346,14 @@ class CommitSignal:
 
 
 def _signal(value: bytes) -> Signal:
-    record = wire.decode(value)
+    record = protocol_records.decode(value)
     if not isinstance(record, Start | Barrier | Committed | Heartbeat):
         raise ProtocolError(f"a {type(record).__name__} stands on the barriers topic; only drivers write there")
     return record
 
 
 def _stream_record(value: bytes) -> StreamRecord:
-    record = wire.decode(value)
+    record = protocol_records.decode(value)
     if not isinstance(record, Milestone | Heartbeat | Release):
         raise ProtocolError(
             f"a {type(record).__name__} stands on the commit stream; only commit-signal writes there"

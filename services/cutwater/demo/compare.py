@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cutwater.core import text_tables
 from cutwater.core.errors import UsageError
-from cutwater.core.text_tables import Column, Table
+from cutwater.core.util import text_tables
+from cutwater.core.util.text_tables import Column, Table
 
 Row = Mapping[str, Any]
 Key = tuple[str, int]  # airport, window start in ms

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.streams import Tail
-from cutwater.core import topics
-from cutwater.core.cuts import Cut
-from cutwater.core.records import Barrier, Milestone, Start
-from cutwater.core.text_tables import Table, ranked, table
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.commit_stream import Tail
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.records import Barrier, Milestone, Start
+from cutwater.core.util.text_tables import Table, ranked, table
 
 _COLUMNS = ranked(("events in", "processed", "committed"), "watermark", "view", "epoch", "milestones", "attempt")
 

@@ -12,17 +12,17 @@ from typing import Any
 import httpx
 import pandas as pd
 
-from cutwater.adapters.api_client import straight
-from cutwater.adapters.producing import EventWriter
-from cutwater.adapters.streams import source_end
-from cutwater.adapters.terminal import Terminal
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.runtime.terminal import Terminal
+from cutwater.adapters.topics.commit_stream import source_end
 from cutwater.core.errors import UnavailableError
 from cutwater.demo import flights
 from cutwater.demo.progress import Follower, Progress
 from cutwater.demo.stages import Stages
 from cutwater.demo.target import Target
 from cutwater.demo.verdict import verdict
-from cutwater.local.supervisor import stop_on_signals
+from cutwater.local.processes.supervisor import stop_on_signals
 
 CHUNK = 5_000
 STUCK_SECONDS = 180.0

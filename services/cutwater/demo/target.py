@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cutwater.adapters import streams
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import wait_for_broker
-from cutwater.adapters.settings import Settings
-from cutwater.adapters.terminal import Terminal
-from cutwater.core.cuts import Cut
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client import wait_for_broker
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.terminal import Terminal
+from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import UsageError
-from cutwater.core.job import Job
-from cutwater.demo.jobfile import with_lateness
-from cutwater.local import running
-from cutwater.local.background import Background
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.cuts import Cut
+from cutwater.demo.job_file import with_lateness
+from cutwater.local import running_file
+from cutwater.local.background_stack import Background
 from cutwater.local.stack import Stack, started
 
 
@@ -68,7 +68,7 @@ def elsewhere(job_file: Path, settings: Settings, views: Sequence[str]) -> Itera
     """One that runs. Raises UsageError where it has seen events, UnavailableError where it is not there."""
     job, cluster = load_job(job_file), settings.cluster
     wait_for_broker(cluster, settings.wait_ms / 1000)
-    if found := streams.source_end(cluster, job.topic).records_since(Cut()):
+    if found := commit_stream.source_end(cluster, job.topic).records_since(Cut()):
         raise UsageError(
             f"{job.topic} at {cluster.bootstrap} holds {found} events: the demonstration compares with its own "
             "only. Let it go through a stack that is new"
@@ -79,7 +79,7 @@ def elsewhere(job_file: Path, settings: Settings, views: Sequence[str]) -> Itera
 
 def _empty(data_dir: Path) -> None:
     """Raises UsageError for a folder that is somebody else's."""
-    if running.find(data_dir):
+    if running_file.find(data_dir):
         raise UsageError(f"a stack runs on {data_dir}; end it with 'cutwater down --data-dir {data_dir}'")
     if data_dir.exists():
         if any(data_dir.iterdir()) and not (data_dir / "logs").is_dir():

@@ -10,18 +10,18 @@ from typing import Any
 import httpx
 import pandas as pd
 
-from cutwater.adapters.api_client import straight
-from cutwater.adapters.terminal import Terminal
+from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.runtime.terminal import Terminal
 from cutwater.core.errors import UnavailableError
-from cutwater.core.text_tables import Table, table
-from cutwater.demo import compare, flights, late, oracle, plot, published
+from cutwater.core.util.text_tables import Table, table
+from cutwater.demo import compare, flights, late_list, oracle, output_topic, plot
 from cutwater.demo.target import Target
 
 
 def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Terminal) -> int:
     """Compare, show, and return 0 where all is equal, else 1."""
     cluster, job = target.cluster, target.job
-    listed = late.listed(cluster, job, events)
+    listed = late_list.listed(cluster, job, events)
     expected = oracle.expected(events, job.window.size_ms, job.window.slide_ms, listed.pairs)
     wanted = oracle.rows(expected)
     console.table(_busiest_table(oracle.busiest(expected)))
@@ -33,12 +33,14 @@ def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Termi
         served = [row for row in served_rows(url, target.headers) if row["airport"] != flights.CLOSING_AIRPORT]
         wrong |= _compare("served" if len(target.views) == 1 else f"served by {url}", wanted, served, console)
     if job.output.mode != "none":
-        by_milestone, faults = published.by_milestone(cluster, job)
-        wrong |= _compare("published", wanted, published.rows(published.by_plain_consumer(cluster, job)), console)
-        wrong |= _compare("in whole milestones", wanted, published.rows(by_milestone), console) or bool(faults)
+        by_milestone, faults = output_topic.by_milestone(cluster, job)
+        wrong |= _compare(
+            "published", wanted, output_topic.rows(output_topic.by_plain_consumer(cluster, job)), console
+        )
+        wrong |= _compare("in whole milestones", wanted, output_topic.rows(by_milestone), console) or bool(faults)
         for fault in faults:
             console.print(f"not whole: {fault}")
-    lost = late.lost(events, job.window, listed, sum(row["movements"] for row in served))
+    lost = late_list.lost(events, job.window, listed, sum(row["movements"] for row in served))
     for line in lost.lines:
         console.print(line)
     return 1 if wrong or lost else 0

@@ -1,7 +1,7 @@
 """One real Kafka broker (KRaft, a single node) on the loopback address, as a supervised child.
 
 Everything it owns lies in its data folder: `log/` (what Kafka stores; exists only once formatted),
-`ports.json` (so that it comes back on the same ports), `server.properties` and `broker.log`.
+`machine.ports.json` (so that it comes back on the same ports), `server.properties` and `broker.log`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from cutwater.adapters.cluster import Cluster, Security
+from cutwater.adapters.kafka.client_config import Cluster, Security
 from cutwater.core.errors import MachineError
 from cutwater.local.broker_config import read_properties, render_properties, server_properties
 from cutwater.local.broker_security import BrokerSecurity
-from cutwater.local.children import Child
-from cutwater.local.disk import folder_error, require_room
-from cutwater.local.ports import LOOPBACK, free_ports, require_free
-from cutwater.local.restarts import RestartPolicy
-from cutwater.local.supervisor import Supervised
+from cutwater.local.machine.disk_space import folder_error, require_room
+from cutwater.local.machine.ports import LOOPBACK, free_ports, require_free
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import RestartPolicy
+from cutwater.local.processes.supervisor import Supervised
 
 OWNER = "the broker"
 FORMAT_TIMEOUT_SECONDS = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from cutwater.local.ports import LOOPBACK
+from cutwater.local.machine.ports import LOOPBACK
 
 NODE_ID = 1
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cutwater.adapters.cluster import Security, jaas_quoted
-from cutwater.local.ports import LOOPBACK
+from cutwater.adapters.kafka.client_config import Security, jaas_quoted
+from cutwater.local.machine.ports import LOOPBACK
 
 JAAS_VARIABLE = "CUTWATER_BROKER_JAAS"
 _ITERATIONS = 4_096

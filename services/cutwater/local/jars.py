@@ -4,7 +4,7 @@ A set of jars is two committed files: `<name>.toml`, a jgo specification (what i
 `<name>.lock.toml`, a jgo lock file (which jars that is, each with its SHA-256). Using a set reads the lock
 only: nothing is resolved again, so a repository cannot change what runs here.
 
-`cutwater.local.jarlock` reads and writes the lock files.
+`cutwater.local.jar_lock` reads and writes the lock files.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cutwater.core.errors import MachineError
-from cutwater.core.rated import Rated
-from cutwater.local.cache import CACHE_VARIABLE, cache_dir
-from cutwater.local.jarlock import DOWNLOAD_TIMEOUT_SECONDS, LockedJar, lock_path, read_lock
+from cutwater.core.util.progress_rate import Rated
+from cutwater.local.jar_lock import DOWNLOAD_TIMEOUT_SECONDS, LockedJar, lock_path, read_lock
+from cutwater.local.machine.download_cache import CACHE_VARIABLE, cache_dir
 
 SPECS = Path(__file__).with_name("jars")
 LOCK_WAIT_SECONDS = 600.0  # the other process downloads at most this long before we say so

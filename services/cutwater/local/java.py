@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cutwater.core.errors import MachineError
-from cutwater.local.cache import cache_dir
+from cutwater.local.machine.download_cache import cache_dir
 
 JAVA_MIN = 17
 VERSION_TIMEOUT_SECONDS = 30.0

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cutwater.adapters import admin
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import wait_for_broker
-from cutwater.adapters.settings import Settings
-from cutwater.core import replication, topics
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.kafka import admin
+from cutwater.adapters.kafka.client import wait_for_broker
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.checks import replication
+from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.job import Job
-from cutwater.core.replication import Replication
-from cutwater.local import added
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.local import added_topics
 
 
 def create_embedded(cluster: Cluster, job: Job, generation: Generation) -> None:
@@ -42,7 +43,7 @@ def prepare(
     given = _source(cluster, job, copies, source)
     specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output, job.lists_retention_ms)
     missing = admin.missing_topics(cluster, specs)
-    added.intend(cluster, settings.data_dir.resolve(), job.name, job.topic, [one.name for one in specs])
+    added_topics.intend(cluster, settings.data_dir.resolve(), job.name, job.topic, [one.name for one in specs])
     made = admin.create_topics(cluster, missing, copies)
     if made:
         report(f"created on your cluster: {', '.join(made)} ('cutwater down --delete' removes them)")

@@ -1,6 +1,7 @@
 """What a process that starts Spark needs of this machine: its Java, its Python, a shell.
 
-`python -m cutwater.local.spark_runtime FILE` writes the archive of Spark's classes (`cutwater_spark.classes`).
+`python -m cutwater.local.spark_runtime FILE` writes the archive of Spark's classes
+(`cutwater_spark.tools.classes`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def spark_environment(java: Path | None = None) -> dict[str, str]:
 
 def write_classes(archive: Path) -> None:
     """Have Spark write the archive of its classes. MachineError: it could not; its last words are in the error."""
-    command = [sys.executable, "-m", "cutwater_spark.classes", str(archive)]
+    command = [sys.executable, "-m", "cutwater_spark.tools.classes", str(archive)]
     env = {**os.environ, **spark_environment()}
     try:
         done = subprocess.run(

@@ -15,38 +15,38 @@ from pathlib import Path
 
 import httpx
 
-from cutwater.adapters import streams
-from cutwater.adapters.api_client import straight
-from cutwater.adapters.beginning import require_may_begin
-from cutwater.adapters.claiming import Claims, copies_of
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.generations import working_for
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import wait_for_broker
-from cutwater.adapters.process import now_ms
-from cutwater.adapters.returning import returning
-from cutwater.adapters.settings import Settings, environment
+from cutwater.adapters.config.settings import Settings, environment
+from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client import wait_for_broker
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics import commit_stream
+from cutwater.adapters.topics.candidates import working_for
+from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import CutwaterError, UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.job import Job
-from cutwater.core.replication import Replication
-from cutwater.local import job_topics, running
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.generation import Generation
+from cutwater.local import job_topics, running_file
 from cutwater.local.broker import Broker
 from cutwater.local.broker_security import BrokerSecurity
-from cutwater.local.children import Child
-from cutwater.local.disk import require_room
-from cutwater.local.elsewhere import Elsewhere
-from cutwater.local.extra import require
 from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
-from cutwater.local.parting import Ended
-from cutwater.local.ports import free_ports, require_free
-from cutwater.local.renewing import Renewals
-from cutwater.local.restarts import Failure, RestartPolicy, failed
-from cutwater.local.running import RunningStack
+from cutwater.local.machine.disk_space import require_room
+from cutwater.local.machine.extras import require
+from cutwater.local.machine.ports import free_ports, require_free
+from cutwater.local.processes.auto_recovery import Renewals
+from cutwater.local.processes.candidate_processes import Successors
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.exit_policy import Ended
+from cutwater.local.processes.region_wait import Elsewhere
+from cutwater.local.processes.restart_policy import Failure, RestartPolicy, failed
+from cutwater.local.processes.supervisor import Supervised, Supervisor
+from cutwater.local.running_file import RunningStack
 from cutwater.local.spark_runtime import spark_environment
-from cutwater.local.successors import Successors
-from cutwater.local.supervisor import Supervised, Supervisor
+from cutwater.operations.generations.claims import Claims, copies_of
+from cutwater.operations.generations.first_generation import require_may_begin
+from cutwater.operations.regions.rejoin import returning
+from cutwater.operations.service_main import now_ms
 
 Report = Callable[[str], None]
 READY_SECONDS_MAX = 180.0
@@ -93,7 +93,7 @@ class Stack:
         self.job = load_job(job_file)
         self._job_file = job_file.resolve()
         self._data_dir = settings.data_dir.resolve()
-        found = running.find(self._data_dir)
+        found = running_file.find(self._data_dir)
         if found:
             raise UsageError(
                 f"a stack runs on {self._data_dir} already (process {found.pid}); 'cutwater down' ends it"
@@ -150,7 +150,7 @@ class Stack:
 
     def describe(self) -> RunningStack:
         """Where everything is, for people and for the other commands."""
-        pid, started = running.describe_self()
+        pid, started = running_file.describe_self()
         return RunningStack(
             pid=pid,
             ready=False,
@@ -234,7 +234,7 @@ class Stack:
 
     def _tell(self) -> None:
         """The others, what has changed since everything answered."""
-        if running.find(self._data_dir):
+        if running_file.find(self._data_dir):
             replace(self.describe(), ready=True).write()
 
     def _ports_of(self, role: str, generation: Generation) -> dict[str, str]:
@@ -310,7 +310,7 @@ class Stack:
 
     def _driver_started(self) -> bool:
         """Has the driver taken over since this stack began? Or does it wait for another region?"""
-        at_ms = streams.newest_start_ms(self.cluster, self.job.name)
+        at_ms = commit_stream.newest_start_ms(self.cluster, self.job.name)
         return (at_ms is not None and at_ms >= self._begun_ms) or self._elsewhere.still()
 
     def _service(

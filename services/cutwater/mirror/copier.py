@@ -7,14 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from cutwater.adapters import replicas
-from cutwater.adapters.batches import Chunk
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.copying import NotTakenError
-from cutwater.adapters.ends import Ends
-from cutwater.adapters.kafka import TIMEOUT_S
-from cutwater.core import topics
-from cutwater.core.cuts import TopicPartition
+from cutwater.adapters.fetch.record_batches import Chunk
+from cutwater.adapters.kafka.client import TIMEOUT_S
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.copy_writer import NotTakenError
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.topics import mirror_topics
+from cutwater.core.checks.replication import UNREPLICATED, Replication
 from cutwater.core.errors import (
     CutwaterError,
     DivergenceError,
@@ -23,20 +22,21 @@ from cutwater.core.errors import (
     UnavailableError,
     UsageError,
 )
-from cutwater.core.generations import Generation
-from cutwater.core.giving_up import require_settled
-from cutwater.core.mirror_gaps import GONE, REFUSED, Gap
-from cutwater.core.mirrored import SLOTS, Mirrored, slot_of
-from cutwater.core.rarely import Rarely
-from cutwater.core.replication import UNREPLICATED, Replication
-from cutwater.core.retiring import left_behind
-from cutwater.mirror.followed import Followed, Taken, forget, gathered, outgrown
-from cutwater.mirror.looking import AbsentError, Looking, Stop
+from cutwater.core.generations.retention import left_behind
+from cutwater.core.mirror.gaps import GONE, REFUSED, Gap
+from cutwater.core.mirror.resync_guard import require_settled
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.mirror_records import SLOTS, Mirrored, slot_of
+from cutwater.core.util.log_throttle import Rarely
 from cutwater.mirror.metrics import Metrics
-from cutwater.mirror.origin import Origin
 from cutwater.mirror.slot import Slot
-from cutwater.mirror.taking_over import TakingOver
-from cutwater.mirror.watching import Watch
+from cutwater.mirror.topics.config_sync import TakingOver
+from cutwater.mirror.topics.origin import Origin
+from cutwater.mirror.topics.preflight import AbsentError, Looking, Stop
+from cutwater.mirror.topics.topic_copy import Followed, Taken, forget, gathered, outgrown
+from cutwater.mirror.topics.topic_watch import Watch
 
 RECORDS = 8_000
 BYTES = 16 << 20
@@ -339,7 +339,7 @@ class Copier:
 
         Raises UnavailableError while a copy of the origin is begun anew.
         """
-        found = replicas.positions(self._own, self._job)
+        found = mirror_topics.positions(self._own, self._job)
         require_settled(self._region, found.renewed(self._region))
         copies = found.copies.get(self._region, {})
         return {place: one for place, one in copies.items() if slot_of(*place) in self._slots}

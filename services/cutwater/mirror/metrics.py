@@ -6,11 +6,11 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from cutwater.core.arrivals import Ledger
-from cutwater.core.mirror_gaps import CAUSES
-from cutwater.core.mirrored import Arrival
-from cutwater.core.safe_time import SafeTime
-from cutwater.mirror.followed import Taken
+from cutwater.core.mirror.arrivals import Ledger
+from cutwater.core.mirror.gaps import CAUSES
+from cutwater.core.mirror.replica_lag import SafeTime
+from cutwater.core.protocol.mirror_records import Arrival
+from cutwater.mirror.topics.topic_copy import Taken
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0, 3600.0)
 

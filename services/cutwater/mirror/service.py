@@ -13,31 +13,32 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from cutwater.adapters.admin import brokers, cluster_id, ensure_topics
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.memory import rare_collections
-from cutwater.adapters.metering import serve
-from cutwater.adapters.process import now_ms, run_service
-from cutwater.adapters.settings import Settings
-from cutwater.adapters.trail import account
-from cutwater.adapters.waiting import await_brokers
-from cutwater.core import mirrored, replication, topics
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.http.metrics_server import serve
+from cutwater.adapters.kafka.admin import brokers, cluster_id, ensure_topics
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.runtime.gc_tuning import rare_collections
+from cutwater.adapters.topics.recovery_log import account
+from cutwater.core.checks import replication
+from cutwater.core.checks.replication import UNREPLICATED, Replication
 from cutwater.core.errors import CutwaterError, DivergenceError, FencedError, UsageError
-from cutwater.core.formats import confluent_numbers
-from cutwater.core.job import Job
-from cutwater.core.mirror_gaps import BROKEN, Gap
-from cutwater.core.mirrored import SLOTS
-from cutwater.core.replication import UNREPLICATED, Replication
-from cutwater.core.throttle import Throttle
-from cutwater.core.trail import Account, unrecorded
-from cutwater.mirror.arriving import Arriving
-from cutwater.mirror.contradicting import Contradicting
+from cutwater.core.events.formats import confluent_numbers
+from cutwater.core.job.job import Job
+from cutwater.core.mirror.gaps import BROKEN, Gap
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.mirror_records import SLOTS
+from cutwater.core.protocol.recovery_log import Account, unrecorded
+from cutwater.core.util.rate_limit import Throttle
+from cutwater.mirror.arrivals.announcer import Arriving
+from cutwater.mirror.arrivals.fork_watch import Contradicting
+from cutwater.mirror.arrivals.lag import Standing
 from cutwater.mirror.copier import BYTES, WAIT_S, Copier
-from cutwater.mirror.followed import Taken
 from cutwater.mirror.metrics import Metrics
-from cutwater.mirror.origin import Origin
-from cutwater.mirror.schemas import Schemas, schemas_of
-from cutwater.mirror.standing import Standing
+from cutwater.mirror.topics.origin import Origin
+from cutwater.mirror.topics.schema_sync import Schemas, schemas_of
+from cutwater.mirror.topics.topic_copy import Taken
+from cutwater.operations.service_main import now_ms, run_service
 
 LOOKED_S = 5.0
 """The start waits so long for what it has to tell of the topics; it goes on without."""
@@ -111,7 +112,7 @@ class Mirror:
         with start.step("comparing the two clusters"):
             _require_two(self._own, self._origin)
         with start.step("making topics"):
-            ensure_topics(self._own, mirrored.owned(self._job.name, self._region), self._replication)
+            ensure_topics(self._own, mirror_records.owned(self._job.name, self._region), self._replication)
         with start.step("fencing older mirrors, reading positions"):
             self._topics |= self.copier.open()
         with start.step("reading the last arrival"):

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cutwater.adapters import wire
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.copying import Copies, CopyingWriter
-from cutwater.adapters.crashing import reach
-from cutwater.adapters.ends import Ends
-from cutwater.adapters.kafka import Batch
-from cutwater.core import mirrored
-from cutwater.core.mirrored import Mirrored
-from cutwater.core.mirroring import moved, require_alone, tells_more
-from cutwater.mirror.followed import Taken
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.client import Batch
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.copy_writer import Copies, CopyingWriter
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.core.mirror.copy_progress import moved, require_alone, tells_more
+from cutwater.core.protocol import mirror_records
+from cutwater.core.protocol.mirror_records import Mirrored
+from cutwater.mirror.topics.topic_copy import Taken
 
 
 class Slot:
     """Owns the slot's transactional id once it is opened."""
 
     def __init__(self, cluster: Cluster, job: str, origin: str, slot: int, ends: Ends, now_ms: Callable[[], int]):
-        self._writer = CopyingWriter(cluster, mirrored.slot_id(job, origin, slot))
-        self._place = mirrored.positions(job)
+        self._writer = CopyingWriter(cluster, mirror_records.slot_id(job, origin, slot))
+        self._place = mirror_records.positions(job)
         self._ends = ends
         self._now_ms = now_ms
 
@@ -71,5 +71,5 @@ class Slot:
             replace(new, local_epoch=now[one.place].leader_epoch) if one.records else new
             for one, new in zip(taken, positions, strict=True)
         ]
-        records = [{"key": one.key, "value": wire.encode(one)} for one in told]
+        records = [{"key": one.key, "value": protocol_records.encode(one)} for one in told]
         return [Batch(self._place, 0, records)]

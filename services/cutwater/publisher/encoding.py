@@ -8,17 +8,17 @@ from typing import Any
 
 import fastavro
 
-from cutwater.adapters import wire
-from cutwater.adapters.avro import HEADER_BYTES, protocol_codec
-from cutwater.adapters.framing import OutputHeaders, output_headers
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.avro.codec import HEADER_BYTES, protocol_codec
+from cutwater.adapters.events.framing import OutputHeaders, output_headers
 from cutwater.core.errors import UsageError
-from cutwater.core.formats import CONFLUENT_HEADER_BYTES, JSON, is_confluent
-from cutwater.core.job import KINDS, TOMBSTONE, WINDOW_KEY_SCHEMA, Job
-from cutwater.core.output import End
-from cutwater.views.changelog import KeyReader
-from cutwater.views.jsonform import end_fields, end_of, row_fields
-from cutwater.views.pieces import Piece
-from cutwater.views.rows import Presenter, plain
+from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, JSON, is_confluent
+from cutwater.core.job.job import KINDS, TOMBSTONE, WINDOW_KEY_SCHEMA, Job
+from cutwater.core.output.position import End
+from cutwater.views.changelog.record_reader import KeyReader
+from cutwater.views.changelog.row_batch import Piece
+from cutwater.views.query.output_json import end_fields, end_of, row_fields
+from cutwater.views.query.presenter import Presenter, plain
 
 
 class AvroEncoder:
@@ -84,7 +84,7 @@ class AvroEncoder:
         """The end marker that a value is. Raises UsageError for one that this encoder has not made."""
         if not value.startswith(self._headers.end):
             raise UsageError(f"{value[:HEADER_BYTES].hex()} begins no end marker of this output")
-        marker = wire.decode(protocol_codec("end").header + value[len(self._headers.end) :])
+        marker = protocol_records.decode(protocol_codec("end").header + value[len(self._headers.end) :])
         if not isinstance(marker, End):
             raise UsageError(f"a {type(marker).__name__} stands where an end marker belongs")
         return marker

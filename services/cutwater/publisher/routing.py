@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cutwater.adapters.hashing import key_bytes_hash
-from cutwater.core.shards import ShardMap
+from cutwater.core.job.shards import ShardMap
 from cutwater.publisher.encoding import group_key
-from cutwater.views.pieces import Piece
+from cutwater.views.changelog.row_batch import Piece
 
 
 class Routing:

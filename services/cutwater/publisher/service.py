@@ -13,39 +13,39 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.framing import OutputHeaders, output_headers_of
-from cutwater.adapters.kafka import partition_count
-from cutwater.adapters.memory import rare_collections
-from cutwater.adapters.metering import serve
-from cutwater.adapters.native import usable
-from cutwater.adapters.process import now_ms, run_service
-from cutwater.adapters.settings import Settings
-from cutwater.adapters.trail import account
-from cutwater.adapters.waiting import await_brokers
-from cutwater.core import topics
-from cutwater.core.cuts import Cut
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.events.framing import OutputHeaders, output_headers_of
+from cutwater.adapters.fetch.native_rows import usable
+from cutwater.adapters.http.metrics_server import serve
+from cutwater.adapters.kafka.client import partition_count
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.runtime.gc_tuning import rare_collections
+from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.job import Job
-from cutwater.core.output import nothing
-from cutwater.core.records import Milestone
-from cutwater.core.restore import Jump, Step
-from cutwater.core.trail import Account, unrecorded
-from cutwater.publisher.ahead import Ahead
+from cutwater.core.job.job import Job
+from cutwater.core.output.position import nothing
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.recovery_log import Account, unrecorded
+from cutwater.core.state.backlog import Jump, Step
+from cutwater.operations.service_main import now_ms, run_service
+from cutwater.publisher.commit_feed import Following, milestone_of
 from cutwater.publisher.encoding import encoder_for
-from cutwater.publisher.following import Following, milestone_of
-from cutwater.publisher.handing_over import POLL_S, HandingOver
+from cutwater.publisher.handover.handover import POLL_S, HandingOver
+from cutwater.publisher.handover.preload import Ahead
+from cutwater.publisher.handover.state_stores import States
 from cutwater.publisher.metrics import Metrics
-from cutwater.publisher.parts import parts
 from cutwater.publisher.pipeline import Pipeline
-from cutwater.publisher.rows import Changed, Finals, Source
-from cutwater.publisher.states import States
-from cutwater.publisher.writer import OutputWriter, Transaction
-from cutwater.views.bulk import workers_by_default
-from cutwater.views.proving import Overtaken
-from cutwater.views.ranges import Ranges, Stopped
-from cutwater.views.updates import PART_BYTES, PART_ROWS, Updates
+from cutwater.publisher.sources.changed_rows import Changed, Finals, Source
+from cutwater.publisher.transaction import OutputWriter, Transaction
+from cutwater.publisher.transaction_parts import parts
+from cutwater.views.bulk.loader import workers_by_default
+from cutwater.views.changelog.milestone_rows import PART_BYTES, PART_ROWS, Updates
+from cutwater.views.changelog.proof import Overtaken
+from cutwater.views.changelog.range_reader import Ranges, Stopped
 
 LOOK_MS = 20_000
 

@@ -13,29 +13,29 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from cutwater.adapters.alerting import tell_end
-from cutwater.adapters.crashing import reach
-from cutwater.adapters.generations import with_partitions
-from cutwater.adapters.http_access import BrowserGuard, open_to_others
-from cutwater.adapters.http_server import API_BOUNDS, HttpMetrics, HttpServer, listen
-from cutwater.adapters.process import now_ms, run_service
-from cutwater.adapters.settings import Settings
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.http.access import BrowserGuard, open_to_others
+from cutwater.adapters.http.server import API_BOUNDS, HttpMetrics, HttpServer, listen
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.adapters.topics.alerts import tell_end
+from cutwater.adapters.topics.candidates import with_partitions
 from cutwater.core.errors import MachineError, ProtocolError, UsageError
-from cutwater.core.generations import Generation
-from cutwater.core.job import Job
-from cutwater.core.records import Milestone
-from cutwater.rehydrator.ahead import Ahead
-from cutwater.rehydrator.before import shown_before
-from cutwater.rehydrator.census import SizeMetrics
-from cutwater.rehydrator.front import Front
-from cutwater.rehydrator.lookout import Lookout
-from cutwater.rehydrator.metrics import Metrics
-from cutwater.rehydrator.serving import Served
-from cutwater.rehydrator.storemetrics import StoreMetrics
-from cutwater.rehydrator.working import found
-from cutwater.views.leftovers import remove_ahead, remove_earlier
-from cutwater.views.rocks import Figures
-from cutwater.views.view import State, Status
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+from cutwater.operations.service_main import now_ms, run_service
+from cutwater.rehydrator.generation.earlier_view import shown_before
+from cutwater.rehydrator.generation.first_generation import found
+from cutwater.rehydrator.generation.preload import Ahead
+from cutwater.rehydrator.generation.promotion_poll import Lookout
+from cutwater.rehydrator.generation.served import Served
+from cutwater.rehydrator.generation.switch import Front
+from cutwater.rehydrator.metrics.metrics import Metrics
+from cutwater.rehydrator.metrics.rocksdb import StoreMetrics
+from cutwater.rehydrator.metrics.state_size import SizeMetrics
+from cutwater.views.query.view import State, Status
+from cutwater.views.store.folders import remove_ahead, remove_earlier
+from cutwater.views.store.rocksdb_tuning import Figures
 
 STOP_S = 3.0
 """How long the API and the follower each get to end."""

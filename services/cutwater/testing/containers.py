@@ -8,18 +8,18 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cutwater.adapters import streams
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.kafka import wait_for_broker
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client import wait_for_broker
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import MachineError, UnavailableError
-from cutwater.local.extra import require
 from cutwater.local.job_topics import create_embedded
-from cutwater.local.ports import LOOPBACK, free_ports
+from cutwater.local.machine.extras import require
+from cutwater.local.machine.ports import LOOPBACK, free_ports
 from cutwater.local.stack import api_answers
 from cutwater.testing.deployment import Deployment
-from cutwater.testing.kafkanode import HOST_PORT, settings_of_one
-from cutwater.testing.told import told
+from cutwater.testing.kafka_node import HOST_PORT, settings_of_one
+from cutwater.testing.process_settings import told
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
@@ -73,7 +73,9 @@ def containers(
         url = f"http://{LOOPBACK}:{port}"
         started.until(lambda: api_answers(url), "the rehydrator's API")
         if not job.attached:
-            started.until(lambda: streams.newest_start_ms(cluster, job.name) is not None, "the driver's start")
+            started.until(
+                lambda: commit_stream.newest_start_ms(cluster, job.name) is not None, "the driver's start"
+            )
         yield Deployment(job, cluster, url, started.logs, own.api_headers, started.require_all)
         started.require_all()
 

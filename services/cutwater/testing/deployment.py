@@ -8,16 +8,16 @@ from typing import Any
 
 import httpx
 
-from cutwater.adapters import streams
-from cutwater.adapters.api_client import straight
-from cutwater.adapters.cluster import Cluster
+from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics import commit_stream
 from cutwater.client import CommittedMilestone, EventProducer, committed
-from cutwater.core.cuts import Cut
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.generations import Token
-from cutwater.core.job import Job
-from cutwater.core.key_path import path_of
-from cutwater.core.records import Milestone
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Token
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.query.key_path import path_of
 
 WAIT_S = 120.0
 _LOOK_S = 0.1
@@ -66,7 +66,7 @@ class Deployment:
         the job for good.
         """
         self._require_source()
-        end = streams.source_end(self.cluster, self.job.topic)
+        end = commit_stream.source_end(self.cluster, self.job.topic)
         if not end.records_since(Cut()):
             raise UsageError(
                 f"{self.job.topic} holds no event, so there is no milestone to wait for: produce first"
@@ -141,8 +141,8 @@ class Deployment:
     def _newest(self) -> Milestone | None:
         """The newest that every reader can have: of a job without output, that is committed."""
         if self.job.output.mode != "none":
-            return streams.published_milestone(self.cluster, self.job.name)
-        found = streams.milestones(self.cluster, self.job.name, limit=1)
+            return commit_stream.published_milestone(self.cluster, self.job.name)
+        found = commit_stream.milestones(self.cluster, self.job.name, limit=1)
         return found[0][0] if found else None
 
     def _require_source(self) -> None:

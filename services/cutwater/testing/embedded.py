@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cutwater.local.background import Background
+from cutwater.local.background_stack import Background
 from cutwater.local.stack import Stack, started
 from cutwater.testing.deployment import Deployment
-from cutwater.testing.told import told
+from cutwater.testing.process_settings import told
 
 
 @contextmanager

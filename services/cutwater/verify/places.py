@@ -7,29 +7,29 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, Message
 
-from cutwater.adapters.avro import Codec
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.kafka import bounds, make_consumer, partition_count, read_range
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.client.decoding import Decoder, OutputDecoder
-from cutwater.client.exported import exported
-from cutwater.core import topics
-from cutwater.core.cuts import Cut
+from cutwater.client.export.stream import exported
+from cutwater.core.checks.state_comparison import RowName, shown_text
 from cutwater.core.errors import DivergenceError
-from cutwater.core.formats import CONFLUENT_HEADER_BYTES, is_confluent
-from cutwater.core.generations import Token
-from cutwater.core.job import TOMBSTONE, Job
-from cutwater.core.output import End
-from cutwater.core.records import Milestone
-from cutwater.core.restore import Entry, Step, fresh
-from cutwater.core.selection import Selection
-from cutwater.core.verification import RowName, shown_text
+from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
+from cutwater.core.job.job import TOMBSTONE, Job
+from cutwater.core.output.position import End
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Token
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.backlog import Entry, Step, fresh
+from cutwater.core.state.selection import Selection
 from cutwater.verify.scratch import Table
-from cutwater.views.changelog import RowReader
-from cutwater.views.jsonform import from_iso
-from cutwater.views.proving import require_whole
-from cutwater.views.ranges import Ranges
-from cutwater.views.rows import Presenter, plain
-from cutwater.views.updates import Updates
+from cutwater.views.changelog.milestone_rows import Updates
+from cutwater.views.changelog.proof import require_whole
+from cutwater.views.changelog.range_reader import Ranges
+from cutwater.views.changelog.record_reader import RowReader
+from cutwater.views.query.output_json import from_iso
+from cutwater.views.query.presenter import Presenter, plain
 
 
 class NotHeld(Exception):
@@ -56,7 +56,7 @@ def fill_from_changelog(job: Job, ranges: Ranges, entry: Entry, before: Cut, tab
     """The newest row of each name below the milestone's cut and above its horizon.
 
     Returns why the milestone's own rows are not those that it proves; empty when they are. Raises
-    `views.proving.Overtaken` when compaction may have taken values below the cut.
+    `views.changelog.proof.Overtaken` when compaction may have taken values below the cut.
     """
     milestone = entry.milestone
     range_ = ranges.between(Cut(), milestone, look_above=not fresh(milestone, now_ms()))

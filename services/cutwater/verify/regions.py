@@ -13,19 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from cutwater.adapters import arrived, streams
-from cutwater.adapters.admin import cluster_id
-from cutwater.adapters.arrived import Arrived
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.process import now_ms
-from cutwater.core import topics
-from cutwater.core.cuts import Cut
-from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
-from cutwater.core.generations import Token
-from cutwater.core.job import Job
-from cutwater.core.records import Milestone
-from cutwater.core.restore import fresh
-from cutwater.core.verification import (
+from cutwater.adapters.kafka.admin import cluster_id
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics import arrivals, commit_stream
+from cutwater.adapters.topics.arrivals import Arrived
+from cutwater.core.checks.state_comparison import (
     NOTHING,
     Difference,
     Judge,
@@ -36,11 +28,19 @@ from cutwater.core.verification import (
     summed,
     total,
 )
-from cutwater.verify.pace import Pace
+from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Token
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.backlog import fresh
+from cutwater.operations.service_main import now_ms
 from cutwater.verify.places import shown_by, take_rows
+from cutwater.verify.read_rate import Pace
 from cutwater.verify.scratch import Report, Scratch, Table, held_hash
-from cutwater.views.proving import Overtaken, require_whole
-from cutwater.views.ranges import Ranges
+from cutwater.views.changelog.proof import Overtaken, require_whole
+from cutwater.views.changelog.range_reader import Ranges
 
 
 class Side(NamedTuple):
@@ -93,7 +93,7 @@ class Compared:
 
 
 def newest(request: Request) -> Arrived:
-    """The milestone to compare, which both sides must know; raises as `adapters.arrived.find` does.
+    """The milestone to compare, which both sides must know; raises as `adapters.topics.arrivals.find` does.
 
     UsageError, too, where the two are one cluster; UnavailableError where the origin's commit stream does not hold
     the milestone, DivergenceError where it holds another one under its token.
@@ -104,9 +104,9 @@ def newest(request: Request) -> Arrived:
             f"{cluster.bootstrap} and {own.bootstrap} are the same cluster, which equals itself: "
             "CUTWATER_ORIGIN_BOOTSTRAP_SERVERS names the brokers of the other region"
         )
-    found = arrived.find(own, job, region, request.at)
+    found = arrivals.find(own, job, region, request.at)
     token = found.arrival.token
-    theirs = streams.newest(
+    theirs = commit_stream.newest(
         cluster,
         topics.milestones(job),
         lambda one: one if isinstance(one, Milestone) and one.token == token else None,

@@ -9,18 +9,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from cutwater.adapters import streams
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.process import now_ms
-from cutwater.core import topics
-from cutwater.core.cuts import Cut
-from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
-from cutwater.core.generations import Generation, Token
-from cutwater.core.job import Job
-from cutwater.core.records import Milestone
-from cutwater.core.restore import Entry
-from cutwater.core.selection import Selection
-from cutwater.core.verification import (
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics import commit_stream
+from cutwater.core.checks.state_comparison import (
     CHANGELOG,
     OUTPUT,
     STATE,
@@ -38,11 +29,20 @@ from cutwater.core.verification import (
     summed,
     total,
 )
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Generation, Token
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.backlog import Entry
+from cutwater.core.state.selection import Selection
+from cutwater.operations.service_main import now_ms
 from cutwater.verify.places import NotHeld, NotYet, Output, fill_from_changelog, fill_from_view, shown_by
 from cutwater.verify.scratch import Report, Scratch, held_hash
 from cutwater.verify.state import fill_from_state
-from cutwater.views.proving import Overtaken
-from cutwater.views.ranges import Ranges
+from cutwater.views.changelog.proof import Overtaken
+from cutwater.views.changelog.range_reader import Ranges
 
 TRIES = 3
 """Milestones that are tried where a place does not hold one by itself."""
@@ -61,7 +61,7 @@ class Request:
     cluster: Cluster
     generation: Generation
     places: Sequence[str]
-    """Some of `core.verification.PLACES`; the changelog is always among them."""
+    """Some of `core.checks.state_comparison.PLACES`; the changelog is always among them."""
     at: Token | None = None
     """The milestone; None for the newest that the places hold."""
     limit: int = 20
@@ -165,9 +165,9 @@ class _Verification:
         """The milestone, and the changelog cut of the one before it."""
         request = self._request
         if token is None and OUTPUT in request.places and self._job.output.mode != "none":
-            token = streams.published(request.cluster, self._job.name)
+            token = commit_stream.published(request.cluster, self._job.name)
         for newest in (NEWEST, None):  # all of a long stream only where the token is an old one
-            found = streams.milestones(request.cluster, self._job.name, newest)
+            found = commit_stream.milestones(request.cluster, self._job.name, newest)
             own = [pair for pair in found if pair[0].generation == request.generation]
             places = [number for number, (one, _) in enumerate(own) if token in (None, one.token)]
             # The one before it is needed too, unless it is the first that is kept.
@@ -206,7 +206,7 @@ class _Verification:
 
     def _wait_for_publisher(self, milestone: Milestone) -> None:
         deadline = time.monotonic() + self._request.wait_s
-        while (token := streams.published(self._request.cluster, self._job.name)) is None or (
+        while (token := commit_stream.published(self._request.cluster, self._job.name)) is None or (
             token.sequence < milestone.sequence
         ):
             if time.monotonic() > deadline:

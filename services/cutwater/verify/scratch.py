@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 
 from cutwater.adapters.hashing import key_hash, row_hash
+from cutwater.core.checks.state_comparison import PLACES, Held, RowName
 from cutwater.core.errors import UsageError
-from cutwater.core.shards import ShardMap
-from cutwater.core.verification import PLACES, Held, RowName
+from cutwater.core.job.shards import ShardMap
 
 _CHUNK = 5_000
 _CREATE = """

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from cutwater.core.checks.state_comparison import RowName
 from cutwater.core.errors import UnavailableError
-from cutwater.core.records import Milestone
-from cutwater.core.verification import RowName
+from cutwater.core.protocol.records import Milestone
 from cutwater.verify.scratch import Table
-from cutwater.views.changelog import KeyReader
+from cutwater.views.changelog.record_reader import KeyReader
 
 SPARK_S_MAX = 600.0
 
@@ -32,7 +32,7 @@ def fill_from_state(
     arguments = [str(job_file), str(milestone.epoch), str(rows), str(rows_max + 1)]
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cutwater_spark.state", *arguments],
+            [sys.executable, "-m", "cutwater_spark.tools.state", *arguments],
             env={**os.environ, **env, "CUTWATER_GENERATION": str(milestone.generation)},
             stdin=subprocess.DEVNULL,
             stdout=file,

@@ -1,7 +1,8 @@
 """watch: follows a job's topics, says how far things are, raises alerts. The composition root of the service.
 
 It stands beside the commit path: nobody waits for what it writes, and it writes to `<job>.alerts` only. What it
-knows and decides is in `cutwater.core` (`watching`, `judging`); Faust (`streams`) brings the records.
+knows and decides is in `cutwater.core` (`monitoring.job_status_fold`, `monitoring.alert_changes`); Faust
+(`faust_app`) brings the records.
 
     python -m cutwater.watch JOBFILE
 """
@@ -15,25 +16,25 @@ from typing import Any
 
 from aiokafka.errors import KafkaError
 
-from cutwater.adapters import watching
-from cutwater.adapters.alerting import message_of
-from cutwater.adapters.kafka import Batch, TransactionalWriter
-from cutwater.adapters.metering import serve
-from cutwater.adapters.process import now_ms, run_service
-from cutwater.adapters.settings import Settings
-from cutwater.adapters.waiting import await_brokers
-from cutwater.adapters.watching import Read, SourceEnds
-from cutwater.core import topics
-from cutwater.core.alerts import Alert
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.http.metrics_server import serve
+from cutwater.adapters.kafka.client import Batch, TransactionalWriter
+from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.topics.alerts import message_of
 from cutwater.core.errors import CutwaterError, UnavailableError
-from cutwater.core.job import Job
-from cutwater.core.judging import decide
-from cutwater.core.watched import Watched
-from cutwater.core.watching import observe_end, observe_nothing, observe_view, take_alert
+from cutwater.core.job.job import Job
+from cutwater.core.monitoring.alert_changes import decide
+from cutwater.core.monitoring.alerts import Alert
+from cutwater.core.monitoring.job_status import Watched
+from cutwater.core.monitoring.job_status_fold import observe_end, observe_nothing, observe_view, take_alert
+from cutwater.core.protocol import topics
+from cutwater.operations import job_status
+from cutwater.operations.job_status import Read, SourceEnds
+from cutwater.operations.service_main import now_ms, run_service
+from cutwater.watch.consumer_group import move_group
+from cutwater.watch.faust_app import make_app
 from cutwater.watch.metrics import Metrics
-from cutwater.watch.position import move_group
-from cutwater.watch.streams import make_app
-from cutwater.watch.view import View
+from cutwater.watch.rehydrator_position import View
 from cutwater.watch.webhook import Webhook
 
 STOP_S = 5.0
@@ -50,7 +51,7 @@ class Watch:
         self._settings = settings
         self._log = log
         self._cluster = settings.cluster
-        self._limits = watching.limits_of(job, settings)
+        self._limits = job_status.limits_of(job, settings)
         self._metrics = Metrics()
         url, token = settings.alert_webhook_url, settings.alert_webhook_token
         self._webhook = (
@@ -80,7 +81,7 @@ class Watch:
         self._writer.initialise()
         # After fencing an older watch: what it raised is final now.
         bucket_ms = self._limits.window_ms // BUCKETS_PER_WINDOW
-        self._state = watching.recover(self._cluster, self._job, self._settings.generation, bucket_ms)
+        self._state = job_status.recover(self._cluster, self._job, self._settings.generation, bucket_ms)
         move_group(self._cluster, self._job, self._state, self._log)
         self._ends = SourceEnds(self._cluster, self._job.topic)
         self._log.info("ready", sequence=self._state.sequence, alerts=len(self._state.alerts))
@@ -92,7 +93,7 @@ class Watch:
         name = self._job.name
         folder = self._settings.data_dir / "watch" / name  # Faust wants one; nothing of ours is in it
         folder.mkdir(parents=True, exist_ok=True)
-        followed = watching.followed(self._job)
+        followed = job_status.followed(self._job)
         app = make_app(self._cluster, topics.watch_id(name), followed, folder, self._take, self._assigned)
         try:
             await _started(app)
@@ -117,13 +118,13 @@ class Watch:
         """Called by Faust, record by record; a record of the alerts topic is done once it is delivered."""
         fresh = read.offset >= self._state.reads.get(read.topic, 0)
         self._fold(read)
-        if self._webhook and read.topic == self._alerts and (alert := watching.alert_of(read)):
+        if self._webhook and read.topic == self._alerts and (alert := job_status.alert_of(read)):
             await self._webhook.post(alert)
         if fresh:
             self._metrics.show(self._state)
 
     def _fold(self, read: Read) -> None:
-        before, self._state = self._state, watching.take(self._state, read)
+        before, self._state = self._state, job_status.take(self._state, read)
         committed = self._state.committed
         if committed and committed is not before.committed:
             self._metrics.milestone(committed)
@@ -141,7 +142,7 @@ class Watch:
         if self._gap or any(one.on for one in records):
             self._gap = False
             try:
-                reads = await asyncio.to_thread(watching.news, self._cluster, self._job, self._state)
+                reads = await asyncio.to_thread(job_status.news, self._cluster, self._job, self._state)
             except CutwaterError as error:
                 self._gap = True
                 self._metrics.blind.set(1)

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from cutwater.core.alerts import Alert, plain
 from cutwater.core.errors import UsageError
+from cutwater.core.monitoring.alerts import Alert, plain
 from cutwater.watch.metrics import Metrics
 
 ATTEMPTS = 5

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from cutwater.adapters.cluster import Cluster
-from cutwater.adapters.producing import EventWriter
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import CutwaterError, UnavailableError
-from cutwater.core.job import Job
+from cutwater.core.job.job import Job
 
 WAIT_S = 4.0
 """How long an event may go unacknowledged before it counts as not delivered."""

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from cutwater.adapters import streams
-from cutwater.adapters.wire import millis
-from cutwater.core.cuts import Cut, TopicPartition
-from cutwater.core.mirrored import from_origin
-from cutwater.core.records import Milestone
+from cutwater.adapters.avro.protocol_records import millis
+from cutwater.adapters.topics import commit_stream
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.mirror_records import from_origin
+from cutwater.core.protocol.records import Milestone
 from cutwater.demo.regions import US
-from cutwater.demo.regions.held import Held
-from cutwater.demo.regions.over import GoneOn
-from cutwater.demo.regions.scene import Scene
+from cutwater.demo.regions.failover import GoneOn
+from cutwater.demo.regions.oracle import Held
+from cutwater.demo.regions.scenario import Scene
 
 _FIELDS = ("airport", "kind", "carrier", "flight", "other_airport", "distance_miles")
 
@@ -24,7 +24,7 @@ def tell(scene: Scene, seen: Milestone, gone: GoneOn, stood: Held) -> None:
     stands in us now."""
     telling = scene.telling
     _acknowledged(scene, stood)
-    end = streams.source_end(scene.us.cluster, scene.job.topic)
+    end = commit_stream.source_end(scene.us.cluster, scene.job.topic)
     by_offsets = end.records_since(_copied(scene, gone))
     by_oracle = len(stood.events.keys() - gone.copied)
     newest = scene.until(lambda: scene.newest(scene.us), "the newest milestone of us")

@@ -8,20 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cutwater.adapters.jobfile import load_job
-from cutwater.adapters.settings import Settings
-from cutwater.adapters.terminal import Terminal
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.runtime.terminal import Terminal
 from cutwater.core.errors import UsageError
 from cutwater.demo import flights
-from cutwater.demo.regions import EU, US, back, before, over
+from cutwater.demo.regions import EU, US, failback, failover, outage
 from cutwater.demo.regions.feeder import Feeder
-from cutwater.demo.regions.scene import InterruptedStory, Scene, Verify
-from cutwater.demo.regions.telling import Telling
+from cutwater.demo.regions.report import Telling
+from cutwater.demo.regions.scenario import InterruptedStory, Scene, Verify
 from cutwater.demo.run import INTERRUPTED
-from cutwater.local.disk import require_room
-from cutwater.local.extra import require
-from cutwater.local.regions import Region
-from cutwater.local.supervisor import stop_on_signals
+from cutwater.local.machine.disk_space import require_room
+from cutwater.local.machine.extras import require
+from cutwater.local.processes.supervisor import stop_on_signals
+from cutwater.local.region import Region
 
 MARK = "two-regions"
 """A file by which a later run knows that it may empty the folder."""
@@ -64,15 +64,15 @@ def run(wanted: Wanted, settings: Settings, console: Terminal, telling: Telling,
 
 def play(scene: Scene) -> None:
     """The story, step by step."""
-    before.begin(scene)
-    before.flow(scene)
-    before.fall_behind(scene)
-    seen = before.die(scene)
-    gone = over.fail_over(scene)
-    over.go_on(scene)
-    stood = back.come_back(scene, seen, gone)
-    late = back.taken(scene, gone, stood)
-    back.fail_back(scene, late)
+    outage.begin(scene)
+    outage.flow(scene)
+    outage.fall_behind(scene)
+    seen = outage.die(scene)
+    gone = failover.fail_over(scene)
+    failover.go_on(scene)
+    stood = failback.come_back(scene, seen, gone)
+    late = failback.taken(scene, gone, stood)
+    failback.fail_back(scene, late)
 
 
 def empty(folder: Path) -> None:

@@ -1,0 +1,1 @@
+"""B5: events of each format decoded."""

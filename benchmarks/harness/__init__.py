@@ -1,0 +1,1 @@
+"""What all benchmarks share: command, figures, machine, measurement, peers in Java."""

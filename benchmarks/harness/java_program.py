@@ -1,0 +1,34 @@
+"""Peers and examples that are one Java source file, compiled by a compiler of their own.
+
+Java compiles such a file by itself if it is a whole JDK. What `make` installs where there is no Java is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from cutwater.core.errors import MachineError
+from cutwater.local.jars import jars_from
+from cutwater.local.machine.download_cache import cache_dir
+
+COMPILER = Path(__file__).parents[1] / "jars" / "compiler.toml"
+COMPILE_S = 120
+
+
+def class_path(java: Path, source: Path, jars: Sequence[Path]) -> str:
+    """What `java -cp` takes to run the class of `source`, named as the file. MachineError: it does not compile."""
+    libraries = os.pathsep.join(map(str, jars))
+    digest = hashlib.sha256(source.read_bytes() + libraries.encode()).hexdigest()[:16]
+    folder = cache_dir() / "classes" / f"{source.stem}-{digest}"
+    if not (folder / f"{source.stem}.class").is_file():
+        (compiler,) = jars_from(COMPILER)
+        options = ["-17", "-proc:none", "-nowarn", "-encoding", "UTF-8", "-d", str(folder), "-cp", libraries]
+        command = [str(java), "-jar", str(compiler), *options, str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, check=False)
+        if done.returncode:
+            raise MachineError(f"{source} does not compile:\n{(done.stdout + done.stderr)[-2000:]}")
+    return f"{folder}{os.pathsep}{libraries}"

@@ -1,0 +1,1 @@
+"""A changelog that is published, and who publishes it."""

@@ -1,0 +1,1 @@
+"""B2 and B6: windows drained from a backlog."""

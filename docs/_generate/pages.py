@@ -1,0 +1,106 @@
+"""The generated pages of docs/: each is written from the very code that it speaks of.
+
+python -m docs._generate.pages docs
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from docs._generate.cli_page import cli_page
+from docs._generate.json_page import json_page, schema_files
+from docs._generate.service_pages import http_page, metrics_page
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.job_files.models import (
+    AttachedModel,
+    AttachedQueryModel,
+    ChangelogModel,
+    JobModel,
+    MeasureModel,
+    OutputModel,
+    RegistryModel,
+    SourceModel,
+    WindowModel,
+)
+from cutwater.core.job.measures import KINDS
+
+_GENERATED = "Generated from the code by `make fmt`; a test keeps it true.\n"
+
+
+def settings_page() -> str:
+    """docs/SETTINGS.md."""
+    rows = [
+        f"| `CUTWATER_{name.upper()}` | `{_of(field)}` | {field.description} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    head = "# Settings\n\nEvery process reads its settings from the environment. " + _GENERATED
+    return head + "\n| variable | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def job_page() -> str:
+    """docs/JOBFILE.md."""
+    parts = ["# Job file\n\nYAML. Durations are a whole number and one of ms, s, m, h, d. " + _GENERATED]
+    sections = (
+        ("", JobModel),
+        ("source", SourceModel),
+        ("window", WindowModel),
+        ("output", OutputModel),
+        ("changelog", ChangelogModel),
+        ("registry", RegistryModel),
+    )
+    for title, model in sections:
+        parts.append(_table(title or "top level", model))
+    parts.append(_table("measures: one per name", MeasureModel))
+    kinds = "\n".join(f"| `{kind}` | {', '.join(sorted(types))} |" for kind, (types, _) in KINDS.items())
+    parts.append(f"## Measures and the types of their fields\n\n| measure | types |\n|---|---|\n{kinds}\n")
+    parts.append(
+        "## A query of your own\n\nWith `attached` instead of `source` and `measures`: see "
+        "[ATTACH.md](ATTACH.md).\n"
+    )
+    parts.append(_table("attached: top level", AttachedModel))
+    parts.append(_table("attached", AttachedQueryModel))
+    return "\n".join(parts)
+
+
+def _table(title: str, model: Any) -> str:
+    rows = []
+    for name, field in model.model_fields.items():
+        default = "required" if field.is_required() else f"`{_default(field.default)}`"
+        rows.append(f"| `{field.alias or name}` | {default} | {field.description or ''} |")
+    return f"## {title}\n\n| field | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _of(field: FieldInfo) -> Any:
+    return field.get_default(call_default_factory=True, validated_data={})
+
+
+def _default(value: Any) -> Any:
+    return "see below" if isinstance(value, BaseModel) else value
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "SETTINGS.md": settings_page,
+    "JOBFILE.md": job_page,
+    "CLI.md": lambda: cli_page(_GENERATED),
+    "HTTP.md": lambda: http_page(_GENERATED),
+    "JSON.md": lambda: json_page(_GENERATED),
+    "METRICS.md": lambda: metrics_page(_GENERATED),
+}
+
+
+def main(folder: Path) -> None:
+    for name, page in PAGES.items():
+        (folder / name).write_text(page(), encoding="utf-8")
+    (folder / "json").mkdir(exist_ok=True)
+    for name, text in schema_files().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,290 @@
+"""docs/HTTP.md and docs/METRICS.md, from the services themselves: routes, answers, registries."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+import httpx
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from cutwater.adapters.http.access import OPEN_PATHS
+from cutwater.adapters.http.metrics_server import DriverMetrics
+from cutwater.adapters.http.server import HttpMetrics
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.sketches import HllSketches
+from cutwater.adapters.topics.recovery_log import Trail
+from cutwater.commit_signal.metrics import Metrics as SignalMetrics
+from cutwater.core.events.rejection import MAX_KEY_BYTES
+from cutwater.core.job.measures import build
+from cutwater.core.job.shards import ShardMap
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.lineage import Lineage
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.size_census import Tally
+from cutwater.mirror.metrics import Metrics as MirrorMetrics
+from cutwater.publisher.metrics import Metrics as PublisherMetrics
+from cutwater.rehydrator.app import create_app
+from cutwater.rehydrator.http_api.models import WHY, WHY_UNGUARDED
+from cutwater.rehydrator.metrics.metrics import Metrics as ViewMetrics
+from cutwater.rehydrator.metrics.rocksdb import StoreMetrics
+from cutwater.rehydrator.metrics.state_size import SizeMetrics, sizes_plain
+from cutwater.views.follow.size_census import Counted
+from cutwater.views.query.change_feed import Changes
+from cutwater.views.query.pages import KeyPage, KeysPage, Order, Page, Part, ScanPage, Stored, Top
+from cutwater.views.query.presenter import Row
+from cutwater.views.query.view import State, Status, View
+from cutwater.views.store.key_layout import Window
+from cutwater.watch.metrics import Metrics as WatchMetrics
+
+_GENERATION = Generation(1, "local")
+_HOUR_MS = 3_600_000
+_NOW_MS = 1_700_000_000_000
+_MILESTONE = Milestone(
+    job="flights",
+    generation=_GENERATION,
+    attempt=1,
+    epoch=41,
+    sequence=42,
+    parent_hash=b"",
+    barriers_position=0,
+    source_cut=Cut(),
+    changelog_cut=Cut(),
+    watermark_ms=1_357_120_800_000,
+    horizon_ms=0,
+    rows=1,
+    digest=0,
+    events=1,
+    rejected=0,
+    no_value=0,
+    late=0,
+    skew_ms=0,
+    schema_fingerprint="",
+    definition="",
+    epoch_started_ms=_NOW_MS,
+    written_ms=_NOW_MS,
+    committed_ms=_NOW_MS,
+)
+_MEASURES = {"movements": 35, "delayed": 33, "worst_delay": 86}
+_EXAMPLES = {
+    "/v1/state/{key}": "/v1/state/EWR?from=2013-01-02T11:00:00Z&limit=1&at_least=g1-local-00000000:42",
+    "/v1/state": "/v1/state?shards=0-127&from=2013-01-02T00:00:00Z&limit=1",
+    "/v1/keys": "/v1/keys",
+    "/v1/top": "/v1/top?measure=delayed&from=2013-01-02T11:00:00Z&to=2013-01-02T12:00:00Z&limit=1",
+    "/v1/milestone": "/v1/milestone",
+    "/v1/sizes": "/v1/sizes",
+    "/healthz": "/healthz",
+}
+_KEYS_OF_ANY_KIND = f"""## Keys of any kind
+
+Every key that is written can be asked for: it has {MAX_KEY_BYTES:,} bytes of UTF-8 at most
+([FORMAT.md](FORMAT.md#dead-letters-and-late-events)). In a path each byte but letters, digits, `-`, `_` and `~` is
+escaped as `%2E`, dots too: `..` is the folder above to clients and proxies, and slashes are changed by some. In a
+query, `GET /v1/state?key=`, they are not; `key64=` names the key in base64.
+An address whose `%` signs stand for no UTF-8 is 400. A URL has 65,000 bytes at most (400
+behind it), and many proxies take 8,192. Longer keys, which only versions without a bound have written, are asked
+for by `POST /v1/keys`.
+"""
+_PORT = {
+    403: "a page in a browser asks, or by a name that is not this port's, and no token is set "
+    "([SECURITY.md](SECURITY.md#pages-in-a-browser))",
+    408: "head or body of the request did not come whole in time ([SECURITY.md](SECURITY.md#clients-that-stall))",
+    431: "the request's head is too large",
+}
+"""What the port itself answers, in front of the application."""
+_BODIES = {"/v1/keys": '{"keys": ["EWR", "JFK"], "from": "2013-01-02T11:00:00Z", "limit": 1, "rows": 1}'}
+"""What is posted with an example; the others are asked for."""
+
+
+class _View:
+    """A view of one row at one milestone, or of nothing: the pages are made without brokers and disks."""
+
+    def __init__(self, milestone: Milestone | None) -> None:
+        self.milestone = milestone
+        self.ready = milestone is not None
+        self.status = Status(State.FOLLOWING)
+        self.shards = ShardMap()
+        self.lineage = Lineage.of(_GENERATION)
+        self.measures = tuple(build(name, "count", None, None, HllSketches()) for name in _MEASURES)
+
+    def age_ms(self, _milestone: Milestone, _now_ms: int) -> int:
+        return 350
+
+    def lower_ms(self, _milestone: Milestone) -> None:
+        return None
+
+    def evicted(self, _milestone: Milestone, _from_ms: int | None) -> None:
+        return None
+
+    def read(self, key: str, from_ms: int | None, _to_ms: int | None, _limit: int) -> Page:
+        return Page(_MILESTONE, [_row(key, from_ms or 0)], (from_ms or 0) + _HOUR_MS)
+
+    def read_several(
+        self, keys: list[str], from_ms: int | None, _to_ms: int | None, _limit: int, _rows: int
+    ) -> KeysPage:
+        start = from_ms or 0
+        return KeysPage(_MILESTONE, [KeyPage(keys[0], [_row(keys[0], start)], start + _HOUR_MS)], keys[1:])
+
+    def top(self, _order: Order, part: Part) -> Top:
+        start = part.from_ms or 0
+        return Top(_MILESTONE, [(Window("EWR", start, start + _HOUR_MS), b"")])
+
+    def joined(self, stored: Iterable[Stored], _order: Order) -> list[Row]:
+        return [_row(window.key, window.start_ms) for window, _ in stored]
+
+    def scan(self, _after: bytes | None, _limit: int, _part: Part) -> ScanPage:
+        return ScanPage(_MILESTONE, [_row("EWR", 1_357_124_400_000)], b"\x00EWR")
+
+
+def _row(key: str, start_ms: int) -> Row:
+    return {"key": key, "window_start": start_ms, "window_end": start_ms + _HOUR_MS, **_MEASURES}
+
+
+def http_page(generated: str) -> str:
+    """docs/HTTP.md."""
+    app = _app()
+    parts = [
+        "# HTTP API\n\nThe rehydrator answers at the address that `cutwater up` prints, by default "
+        f"`http://127.0.0.1:8321`; `/docs` has the OpenAPI description. {generated}\n"
+        "Each answer about the state is of one milestone, and names it; there, `standby` is true where a standby "
+        "answered in the place of its owner ([OPERATING.md](OPERATING.md#standbys)).\n"
+        "With `CUTWATER_API_TOKEN` set, a request needs the header `Authorization: Bearer <token>`; only "
+        f"{' and '.join(f'`{one}`' for one in sorted(OPEN_PATHS))} answer without.\n"
+    ]
+    parts.append(_KEYS_OF_ANY_KIND)
+    for path, methods in app.openapi()["paths"].items():
+        for method, told in methods.items():
+            parts += _route(method, path, told, app)
+    return "\n".join([*parts, _status()])
+
+
+def routes() -> dict[str, Any]:
+    """The routes of the API as OpenAPI tells them, by path."""
+    found: dict[str, Any] = _app().openapi()["paths"]
+    return found
+
+
+def _app() -> FastAPI:
+    view = cast(View, _View(_MILESTONE))
+    return create_app(view, _GENERATION, ViewMetrics(), lambda: _NOW_MS, sizes=_sizes)
+
+
+def _sizes() -> dict[str, Any]:
+    tally = Tally()
+    tally.add(2_243, 709, "EWR", 5_000, 390_000)
+    return sizes_plain(Counted(tally.sizes(), _NOW_MS, 0.041, 0), 168 * _HOUR_MS, None)
+
+
+def _route(method: str, path: str, told: dict[str, Any], app: FastAPI) -> Iterator[str]:
+    yield f"## {method.upper()} {path}\n\n{told['description']}\n"
+    rows = [_parameter(one) for one in told.get("parameters", ())]
+    if rows:
+        yield "| parameter | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    if "requestBody" in told:
+        rows = [_field(name, one) for name, one in _body(told, app).items()]
+        yield "| field of the body | default | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    if asked := _EXAMPLES.get(path):
+        body = _BODIES.get(path)
+        answer = json.dumps(_answer(app, asked, body), indent=2, ensure_ascii=False)
+        posted = f" \\\n  -H 'content-type: application/json' -d '{body}'" if body else ""
+        yield f"```sh\ncurl 'http://127.0.0.1:8321{asked}'{posted}\n```\n\n```json\n{answer}\n```\n"
+
+
+def _body(told: dict[str, Any], app: FastAPI) -> dict[str, Any]:
+    """The fields of the JSON object that a route takes."""
+    reference: str = told["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    fields: dict[str, Any] = app.openapi()["components"]["schemas"][reference.rpartition("/")[2]]["properties"]
+    return fields
+
+
+def _answer(app: FastAPI, path: str, body: str | None) -> Any:
+    """What the application itself says: an example that cannot be wrong."""
+
+    async def ask() -> Any:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://view") as client:
+            headers = {"content-type": "application/json"} if body else {}
+            answer = await client.request("POST" if body else "GET", path, content=body, headers=headers)
+        return answer.raise_for_status().json()
+
+    return asyncio.run(ask())
+
+
+def _field(name: str, schema: dict[str, Any]) -> str:
+    default = f"`{schema['default']}`" if "default" in schema else "" if "anyOf" in schema else "required"
+    bounds = f" {schema['minimum']:,.0f} to {schema['maximum']:,.0f}." if "maximum" in schema else ""
+    bounds += f" At most {schema['maxItems']:,}." if "maxItems" in schema else ""
+    return f"| `{name}` | {default} | {schema['description']}{bounds} |"
+
+
+def _parameter(one: dict[str, Any]) -> str:
+    schema = one["schema"]
+    default = "required" if one["required"] else f"`{schema['default']}`" if "default" in schema else ""
+    bounds = f" {schema['minimum']:,} to {schema['maximum']:,}." if "maximum" in schema else ""
+    return f"| `{one['name']}` | {default} | {one.get('description', '')}{bounds} |"
+
+
+def _status() -> str:
+    told = {
+        200: "the answer",
+        202: "a snapshot was taken, and is being uploaded",
+        401: WHY_UNGUARDED,
+        **WHY,
+        **_PORT,
+    }
+    rows = "\n".join(f"| {code} | {told[code]} |" for code in sorted(told))
+    shape = 'Each but 410 and 412 has `{"detail": text}`.'
+    return f"## Status codes\n\n{shape}\n\n| code | means |\n|---|---|\n{rows}\n"
+
+
+def registries() -> dict[str, CollectorRegistry]:
+    """The registry of each service that has one, by the name of its folder."""
+    view = ViewMetrics()
+    view.watch(lambda: cast(View, _View(None)), lambda: _NOW_MS)
+    view.registry.register(StoreMetrics(lambda: None))
+    view.registry.register(SizeMetrics(lambda: None))
+    view.watch_changes(lambda: Changes(lambda: None))
+    found = {
+        "driver": DriverMetrics().registry,
+        "commit_signal": SignalMetrics().registry,
+        "rehydrator": view.registry,
+        "publisher": PublisherMetrics().registry,
+        "watch": WatchMetrics().registry,
+        "mirror": MirrorMetrics().registry,
+    }
+    for name in ("rehydrator", "publisher"):  # of the account of their start
+        Trail(Cluster(""), None, found[name])
+    for registry in found.values():
+        HttpMetrics(registry)  # of its port
+    return found
+
+
+_WHERE = {
+    "driver": "`/metrics` at `CUTWATER_DRIVER_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
+    "commit_signal": "`/metrics` at `CUTWATER_SIGNAL_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
+    "rehydrator": "`/metrics` of the HTTP API ([HTTP.md](HTTP.md))",
+    "publisher": "`/metrics` at `CUTWATER_PUBLISHER_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
+    "watch": "`/metrics` at `CUTWATER_WATCH_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
+    "mirror": "`/metrics` at `CUTWATER_MIRROR_PORT` ([SETTINGS.md](SETTINGS.md)), off by default",
+}
+
+
+def metrics_page(generated: str) -> str:
+    """docs/METRICS.md."""
+    head = (
+        "# Metrics\n\nIn Prometheus' text format. Durations are in seconds, moments in Unix time. A counter shows "
+        f"with the suffix `_total`, a histogram with `_bucket`, `_sum` and `_count`. {generated}"
+    )
+    parts = [head]
+    for name, registry in registries().items():
+        rows = [
+            f"| `{one.name}{'_total' * (one.type == 'counter')}` | {one.type} | {one.documentation} |"
+            for one in registry.collect()
+        ]
+        table = "| metric | kind | meaning |\n|---|---|---|\n" + "\n".join(rows)
+        parts.append(f"## {name.replace('_', '-')}\n\nAt {_WHERE[name]}.\n\n{table}\n")
+    return "\n".join(parts)

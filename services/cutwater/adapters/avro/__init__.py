@@ -1,0 +1,1 @@
+"""fastavro: codec and protocol records."""

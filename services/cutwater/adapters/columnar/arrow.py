@@ -1,0 +1,92 @@
+"""State as Arrow: the schema of a job's rows, batches of them, and the stream of batches.
+
+An Arrow stream that ends between two batches looks whole to its readers: the marker of its end is optional. So the
+last batch is one of no rows, whose metadata say how many rows came before it.
+
+With `parquet.py` the one place that imports pyarrow, and only when something here is called: it is the extra
+`arrow`, which most installations do without.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from cutwater.core.errors import MachineError
+from cutwater.core.job.job import Job
+
+PREFIX = "cutwater."
+"""Of the names in a schema's metadata that are ours."""
+MEDIA_TYPE = "application/vnd.apache.arrow.stream"
+_ROWS = f"{PREFIX}rows"
+_PLAIN = {
+    "boolean": "bool_",
+    "int": "int32",
+    "long": "int64",
+    "float": "float32",
+    "double": "float64",
+    "string": "string",
+    "bytes": "binary",
+}
+_UNITS = {"timestamp-millis": "ms", "timestamp-micros": "us"}
+
+Schema = Any
+Batch = Any
+
+
+def pyarrow(module: str = "pyarrow") -> Any:
+    """pyarrow, or a module of it. Raises MachineError where the extra is missing."""
+    if find_spec("pyarrow") is None:
+        raise MachineError("pyarrow cannot be imported here: pip install 'cutwater[arrow]'")
+    return import_module(module)
+
+
+def schema_of(job: Job, about: Mapping[str, str]) -> Schema:
+    """One column per measure, in the type of its presented value; `about` becomes the metadata.
+
+    Raises MachineError where pyarrow is missing.
+    """
+    pa = pyarrow()
+    time = pa.timestamp("ms", "UTC")
+    window = {"key": pa.string(), "window_start": time, "window_end": time}
+    fields = [pa.field(name, type_, nullable=False) for name, type_ in window.items()]
+    fields += [pa.field(one.name, _type_of(pa, one.output)) for one in job.measures]
+    return pa.schema(fields, metadata={PREFIX + name: text for name, text in about.items()})
+
+
+def _type_of(pa: Any, avro: Any) -> Any:
+    """Of an Avro type that a measure may present."""
+    if isinstance(avro, str):
+        return getattr(pa, _PLAIN[avro])()
+    if avro["logicalType"] == "decimal":
+        return pa.decimal128(avro["precision"], avro["scale"])
+    return pa.timestamp(_UNITS[avro["logicalType"]], "UTC")
+
+
+def batch_of(schema: Schema, columns: Iterable[Sequence[Any]]) -> Batch:
+    """Values as one batch: a column each, in the order of the schema; times as ms or datetimes."""
+    pa = pyarrow()
+    arrays = [pa.array(column, type_) for column, type_ in zip(columns, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def stream_of(schema: Schema, batches: Iterable[Batch]) -> Generator[bytes]:
+    """The bytes of a stream, a piece per batch."""
+    sink, rows = io.BytesIO(), 0
+    with pyarrow("pyarrow.ipc").new_stream(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+            yield _drained(sink)
+        writer.write_batch(batch_of(schema, [()] * len(schema)), custom_metadata={_ROWS: str(rows)})
+    yield _drained(sink)
+
+
+def _drained(sink: io.BytesIO) -> bytes:
+    written = sink.getvalue()
+    sink.seek(0)
+    sink.truncate()
+    return written

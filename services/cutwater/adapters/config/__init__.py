@@ -1,0 +1,1 @@
+"""Settings, and what follows from them."""

@@ -1,0 +1,61 @@
+"""Which part of a job's state a rehydrator holds, by its settings or by the options of a command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.hashing import key_hash
+from cutwater.core.errors import UsageError
+from cutwater.core.job.shards import ShardMap
+from cutwater.core.state.partition_share import Partitions
+from cutwater.core.state.selection import Selection, names_of, since_of
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A part of the state."""
+
+    partitions: Partitions | None = None
+    """Those that are read and proved; None for all."""
+    selection: Selection | None = None
+    """What is kept of their rows; None for all."""
+
+
+def holding_of(settings: Settings, shards: ShardMap) -> tuple[Holding, bool]:
+    """What a rehydrator with these settings holds, and whether it is a replica.
+
+    Raises UsageError for settings that cannot be, or not together.
+    """
+    asked = (settings.select_partitions, settings.select_keys, settings.select_prefixes, settings.select_since)
+    if not (any(asked) or settings.replica or settings.replica_of):
+        return Holding(settings.held(shards.partitions)), False
+    if settings.peers:
+        raise UsageError("CUTWATER_PEERS: a replica, or one that holds a selection, is no peer: unset one of both")
+    return selected(shards, *asked), True
+
+
+def selected(shards: ShardMap, partitions: str, keys: str, prefixes: str, since: str) -> Holding:
+    """As people write it. Of keys alone only their partitions are read. Raises UsageError."""
+    selection = Selection.of(names_of(keys), names_of(prefixes), since_of(since))
+    given = _partitions(partitions, shards.partitions) if partitions else None
+    if selection is None or not selection.keys or selection.prefixes:
+        return Holding(given, selection)
+    theirs = {key: shards.partition(shards.shard(key_hash(key))) for key in sorted(selection.keys)}
+    elsewhere = [key for key in theirs if given is not None and theirs[key] not in given]
+    if elsewhere:
+        raise UsageError(
+            f"key {elsewhere[0]} is in partition {theirs[elsewhere[0]]}, which was not asked for: leave the "
+            "partitions out, they follow from the keys"
+        )
+    return Holding(frozenset(theirs.values()), selection)
+
+
+def _partitions(text: str, count: int) -> Partitions:
+    try:
+        found = frozenset(int(one) for one in text.split(","))
+    except ValueError:
+        raise UsageError(f"partitions {text}: write numbers, comma separated, as 0,2") from None
+    if not found or min(found) < 0 or max(found) >= count:
+        raise UsageError(f"partitions {text}: the changelog has partitions 0 to {count - 1}")
+    return found

@@ -1,0 +1,1 @@
+"""Events and rows as bytes, in the job's format; schema registry."""

@@ -1,0 +1,105 @@
+"""Events in Avro as the driver reads them: resolved into the job's schema, or the rule that a record breaks."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import fastavro
+from fastavro.schema import parse_schema
+
+from cutwater.adapters.avro.codec import DAMAGE, HEADER_BYTES
+from cutwater.adapters.job_files.event_schema import field_types
+from cutwater.core.events.formats import (
+    AVRO,
+    CONFLUENT_HEADER_BYTES,
+    DAMAGED,
+    NO_SUCH_SCHEMA,
+    NOT_FRAMED,
+    WriterSchema,
+    foreign,
+    framed,
+)
+from cutwater.core.events.json_records import unscaled
+from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA, Flaw
+from cutwater.core.events.schema_alignment import aligned
+from cutwater.core.events.schema_bounds import bounded
+from cutwater.core.events.schema_compatibility import refusal
+from cutwater.core.job.measures import FieldType
+
+_NO_EVENT = (*DAMAGE, fastavro.read.SchemaResolutionError)
+
+
+class _Writer(NamedTuple):
+    refused: str | None
+    """Why no event of the schema is taken."""
+    parsed: Any
+
+
+class AvroReader:
+    """Events that one of some schemas wrote, framed as `kind` is, read by a job's `schema`."""
+
+    def __init__(self, kind: str, schema: dict[str, Any], known: Iterable[WriterSchema]) -> None:
+        self._kind = kind
+        self._header_bytes = HEADER_BYTES if kind == AVRO else CONFLUENT_HEADER_BYTES
+        self._types = field_types(schema)
+        self._reader = parse_schema(_bare(schema))
+        self._writers = {one.header: _writer(one, schema) for one in known}
+
+    def read(self, value: bytes | None) -> dict[str, Any] | Flaw:
+        """The event: times in microseconds since 1970, surrogates where a text is not UTF-8."""
+        if value is None:
+            return Flaw(NO_VALUE, NO_VALUE_RULE)
+        writer = self._writers.get(value[: self._header_bytes])
+        if writer is None:
+            return self._of_another(value)
+        if writer.refused:
+            return Flaw(UNDECODABLE, writer.refused)
+        body = io.BytesIO(value[self._header_bytes :])
+        try:
+            event: Any = fastavro.schemaless_reader(
+                body, writer.parsed, self._reader, handle_unicode_errors="surrogateescape"
+            )
+        except _NO_EVENT:
+            return Flaw(UNDECODABLE, DAMAGED)
+        return Flaw(UNDECODABLE, DAMAGED) if body.read(1) else _in_types(event, self._types)
+
+    def _of_another(self, value: bytes) -> Flaw:
+        if other := foreign(self._kind, value):
+            return Flaw(UNDECODABLE, other)
+        if framed(self._kind, value):
+            return Flaw(UNKNOWN_SCHEMA, NO_SUCH_SCHEMA)
+        return Flaw(UNDECODABLE, NOT_FRAMED.format(self._kind))
+
+
+def _writer(one: WriterSchema, schema: dict[str, Any]) -> _Writer:
+    if refused := refusal(one, schema):
+        return _Writer(refused, None)
+    found = bounded(aligned(one.schema, schema))
+    named: dict[str, Any] = {}
+    for type_ in found.types:
+        parse_schema(_bare(type_), named)
+    return _Writer(None, parse_schema(_bare(found.schema), named))
+
+
+def _bare(schema: Any) -> Any:
+    """Without logical types: a time may be one that Python does not have, and a decimal would be rounded."""
+    if isinstance(schema, list):
+        return [_bare(one) for one in schema]
+    if isinstance(schema, dict):
+        return {name: _bare(one) for name, one in schema.items() if name != "logicalType"}
+    return schema
+
+
+def _in_types(event: dict[str, Any], types: Mapping[str, FieldType]) -> dict[str, Any] | Flaw:
+    for name, of in types.items():
+        if of.name == "timestamp-millis" and event[name] is not None:
+            event[name] *= 1_000
+        elif of.name == "decimal" and event[name] is not None:
+            # A default stands in the schema as text of code points up to 255.
+            raw = event[name].encode("latin-1") if isinstance(event[name], str) else event[name]
+            event[name] = unscaled(raw, of.scale)
+            if event[name].copy_abs() >= 10 ** (of.precision - of.scale):
+                return Flaw(UNDECODABLE, f"is beyond {of}", name)
+    return event

@@ -1,0 +1,249 @@
+"""Events onto a topic: in the job's format, checked against its schema, keyed, idempotent, with back-pressure."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from cutwater.adapters.events.event_encoder import event_encoder
+from cutwater.adapters.events.registry import Registry
+from cutwater.adapters.kafka.client import explain
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.connect import Refusals, made
+from cutwater.adapters.runtime.kafka_client_log import QUIET
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.job.job import Job
+
+WAIT_S = 60.0
+QUEUE_MAX = 100_000
+_REPORT_EVERY = 1_000
+_STEP_S = 0.5
+"""How soon a refusal is heard while waiting."""
+_PURGE_TRIES = 3
+_OUT_OF_STEP = frozenset(
+    {
+        KafkaError._FATAL,
+        KafkaError._PURGE_QUEUE,
+        KafkaError._PURGE_INFLIGHT,
+        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        KafkaError.UNKNOWN_PRODUCER_ID,
+        KafkaError.INVALID_PRODUCER_EPOCH,  # nobody fences a client without a transactional id
+    }
+)
+"""What is said of events once the brokers have lost count of them, or the client has given them up for that."""
+
+Acknowledged = Callable[[CutwaterError | None], None]
+"""Told once of each event: None when the brokers have it, else why it was not delivered."""
+
+
+class Encoded(NamedTuple):
+    """An event that fits the schema."""
+
+    key: bytes
+    value: bytes
+
+
+class EventWriter:
+    """Produces the events of one job. Raises UsageError for an event that does not fit the schema.
+
+    Events in format confluent need the registry. `queue_max` bounds the events that are not acknowledged yet,
+    `wait_s` how long one may take. Fields that the schema does not have are left out; with `strict` they are
+    refused.
+
+    Where the brokers lose count of what the client has written, as by an unclean election, another client follows
+    it by itself. The events that were on their way fail; who sends them again may have some of them there twice.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        registry: Registry | None = None,
+        *,
+        queue_max: int = QUEUE_MAX,
+        wait_s: float = WAIT_S,
+        strict: bool = False,
+    ) -> None:
+        self._job = job
+        self._wait_s = wait_s
+        self._strict = strict
+        self._encode = event_encoder(job, registry)
+        self._fields = {field["name"] for field in job.event_schema["fields"]}
+        self._failure: CutwaterError | None = None
+        self._refusals = Refusals(cluster)
+        self.acknowledged = 0
+        """Events that the brokers have, since the writer was made."""
+        self._make = partial(
+            made,
+            cluster,
+            Producer,
+            {
+                **QUIET,  # a program may send an event an hour
+                "error_cb": self._refusals.heard,
+                "enable.idempotence": True,
+                "linger.ms": 20,
+                "compression.type": "lz4",
+                "queue.buffering.max.messages": queue_max,
+                "message.timeout.ms": max(1, int(wait_s * 1000)),
+            },
+        )
+        self._producer: Producer = self._make()
+        self._one_replaces = threading.Lock()
+
+    def write_all(
+        self, events: Iterable[Mapping[str, Any]], report: Callable[[int], None] = lambda _: None
+    ) -> int:
+        """Produce every event and wait until all are acknowledged; `report` gets the running count.
+
+        Returns the number delivered. Raises UnavailableError when the broker does not take them in time;
+        UsageError when it will never let us in.
+        """
+        count = 0
+        try:
+            for event in events:
+                self.send(event)
+                count += 1
+                if count % _REPORT_EVERY == 0:
+                    report(count)
+        except BaseException:
+            self._drain()  # what was taken before a bad event is delivered all the same
+            raise
+        self.flush()
+        report(count)
+        return count
+
+    def send(self, event: Mapping[str, Any]) -> None:
+        """Hand one event to the client; waits while its queue is full.
+
+        Raises UsageError for an event that does not fit, which is not sent; UnavailableError where the queue stays
+        full, or where an event sent before was not delivered: so does every call until `flush` has said it.
+        """
+        self.poll(0)
+        self._raise_failure()
+        encoded, deadline = self.encoded(event), time.monotonic() + self._wait_s
+        while not self.offer(encoded, self._note):
+            if time.monotonic() > deadline:
+                raise UnavailableError(
+                    f"{self._job.topic} takes no events for {self._wait_s:g} s; check the broker"
+                )
+            self.poll(_STEP_S)
+            self._raise_failure()
+
+    def flush(self) -> None:
+        """Wait until all are acknowledged. Returns only where every event since the last `flush` was delivered.
+
+        Raises UnavailableError when the broker does not take them in time; UsageError when it never will.
+        """
+        left = self._drain()
+        self._raise_failure(forget=True)
+        if left:
+            raise UnavailableError(
+                f"{left} events to {self._job.topic} were not acknowledged in {self._wait_s:g} s"
+            )
+
+    def encoded(self, event: Mapping[str, Any]) -> Encoded:
+        """Key and value; raises UsageError naming what does not fit."""
+        unknown = event.keys() - self._fields if self._strict else ()
+        if unknown:
+            raise UsageError(
+                f"an event of {self._job.topic} has fields that its schema has not: {', '.join(sorted(unknown))}"
+            )
+        record = {name: value for name, value in event.items() if name in self._fields}
+        value, key = self._encode(record), record.get(self._job.key_field)
+        if key is None:
+            raise UsageError(
+                f"an event of {self._job.topic} has no {self._job.key_field}: it is the key to group by"
+            )
+        if self._strict and len(value) > self._job.max_event_bytes:
+            raise UsageError(
+                f"an event of {self._job.topic} has {len(value):,} bytes: max_event_bytes of the job file is "
+                f"{self._job.max_event_bytes:,}"
+            )
+        return Encoded(str(key).encode(), value)
+
+    def offer(self, event: Encoded, acknowledged: Acknowledged) -> bool:
+        """Hand an event to the client, without waiting; False where its bounded queue is full."""
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            acknowledged(None if error is None else self._explain(KafkaException(error)))
+
+        producer = self._producer
+        try:
+            producer.produce(self._job.topic, value=event.value, key=event.key, on_delivery=delivered)
+        except BufferError:
+            return False
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError._FATAL:
+                self._replace(producer)
+            raise self._explain(error) from None
+        return True
+
+    def poll(self, timeout_s: float) -> None:
+        """Let acknowledgements come in. Raises UsageError where waiting for them is in vain."""
+        self._served(lambda producer: producer.poll(timeout_s))
+        self._refusals.raise_final()
+
+    def _drain(self) -> int:
+        """How many are not acknowledged after the bound; in steps, so that a refusal is heard."""
+        deadline = time.monotonic() + self._wait_s
+        while (left := self._served(lambda one: one.flush(_STEP_S))) and time.monotonic() < deadline:
+            self._refusals.raise_final()
+        return left
+
+    def _served(self, serve: Callable[[Producer], int]) -> int:
+        """Let the client tell of events. It raises nothing but what is fatal to it, as which CPython may raise a
+        SystemError: see `TransactionalWriter`."""
+        producer = self._producer
+        try:
+            return serve(producer)
+        except (KafkaException, SystemError):
+            self._replace(producer)
+            return len(self._producer)
+
+    def _replace(self, producer: Producer) -> None:
+        """A client in the place of one that takes no more. Each event that it still had is told as not delivered.
+
+        So it is where brokers have lost what it was told that they had: their next number is not the client's.
+        """
+        with self._one_replaces:
+            if self._producer is not producer:
+                return
+            self._producer = self._make()
+        for _ in range(_PURGE_TRIES):
+            with suppress(KafkaException, SystemError):
+                producer.purge()
+                if not producer.flush(_STEP_S):
+                    return
+
+    def _note(self, error: CutwaterError | None) -> None:
+        if error is None:
+            self.acknowledged += 1
+        else:
+            self._failure = self._failure or error
+
+    def _explain(self, error: KafkaException) -> CutwaterError:
+        cause = error.args[0]
+        if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return UsageError(f"an event is larger than a record of {self._job.topic} may be ({cause.str()})")
+        if cause.fatal() or cause.code() in _OUT_OF_STEP:
+            return UnavailableError(
+                f"producing to {self._job.topic}: this client and the brokers no longer agree on what was written "
+                f"({cause.str()}), as where a replica became the leader that lacked events. Those that were on "
+                "their way may be there or not: send them again; a new client does that. Find out whether the "
+                "topic's brokers may elect such a leader (unclean.leader.election.enable)"
+            )
+        return explain(error, f"producing to {self._job.topic}")
+
+    def _raise_failure(self, forget: bool = False) -> None:
+        self._refusals.raise_final()
+        failure = self._failure
+        if forget:
+            self._failure = None
+        if failure is not None:
+            raise failure

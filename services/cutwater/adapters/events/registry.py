@@ -1,0 +1,227 @@
+"""A schema registry over HTTP: the API of Confluent's, which Apicurio, Karapace and Redpanda speak too.
+
+Every call has a time limit and a bounded number of attempts; only what may pass by itself is tried again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential, wait_random
+
+from cutwater.adapters.avro.codec import check_schema
+from cutwater.adapters.config.settings import Settings
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.events.formats import CONFLUENT
+from cutwater.core.job.job import Job
+
+ATTEMPTS = 5
+TIMEOUT_S = 10.0
+WAIT_S_MAX = 5.0
+VERSIONS_MAX = 200
+"""Versions of one subject: each is a branch of the query that decodes."""
+_CONTENT = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One version of a subject."""
+
+    version: int
+    id: int
+    """The number that stands in the header of its events."""
+    schema: dict[str, Any]
+    problem: str = ""
+    """Why it cannot be read; then `schema` is empty."""
+
+
+class _Passing(UnavailableError):
+    """What another attempt may mend."""
+
+
+class MuteError(UsageError):
+    """What stands at the address does not tell this client anything, until a setting is changed."""
+
+
+class ClosedError(MuteError):
+    """It lets this client not do that."""
+
+
+class NotThereError(UsageError):
+    """What may be there once it is registered."""
+
+
+class Registry:
+    """A client for one registry. Close it, or use it in a `with` block."""
+
+    def __init__(
+        self,
+        url: str,
+        username: str = "",
+        password: str = "",
+        timeout_s: float = TIMEOUT_S,
+        attempts: int = ATTEMPTS,
+        setting: str = "CUTWATER_REGISTRY",
+    ) -> None:
+        """`setting`: what the names of the settings begin with that say how it is reached."""
+        self.url = url.rstrip("/")
+        self._setting = setting
+        self._attempts = attempts
+        auth = httpx.BasicAuth(username, password) if username else None
+        self._client = httpx.Client(auth=auth, timeout=timeout_s, headers=_CONTENT)
+
+    def __enter__(self) -> Registry:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def versions(self, subject: str) -> list[Registered]:
+        """Every version of a subject, the newest first; deleted ones too, since their events may be kept.
+
+        Raises UsageError when the subject does not exist, UnavailableError when the registry does not answer in
+        time. A version that cannot be read says why: others may have written most events.
+        """
+        base = f"/subjects/{quote(subject, safe='')}/versions"
+        numbers = self.call("GET", base, subject, params={"deleted": "true"})
+        if not isinstance(numbers, list) or not all(isinstance(one, int) for one in numbers):
+            raise MuteError(f"the registry at {self.url} answers {numbers!r:.100} for the versions of {subject}")
+        if not 0 < len(numbers) <= VERSIONS_MAX:
+            raise UsageError(f"subject {subject} has {len(numbers)} versions; 1 to {VERSIONS_MAX} can be read")
+        return [self._version(subject, base, one) for one in sorted(numbers, reverse=True)]
+
+    def register(self, subject: str, schema: dict[str, Any]) -> int:
+        """The number of a schema under a subject; registers it where it is new.
+
+        Raises UsageError when the registry refuses it, with the registry's reason.
+        """
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        return _number(self.call("POST", path, subject, body={"schema": json.dumps(schema)}), "id", self.url)
+
+    def number_of(self, subject: str, schema: dict[str, Any], auto_register: bool) -> int:
+        """The number to write a schema's records with; registers it where it is new and that is allowed.
+
+        Raises UsageError where it is not there and may not be registered.
+        """
+        if auto_register:
+            return self.register(subject, schema)
+        path = f"/subjects/{quote(subject, safe='')}"
+        try:
+            return _number(self.call("POST", path, subject, body={"schema": json.dumps(schema)}), "id", self.url)
+        except NotThereError:
+            raise UsageError(
+                f"the schema registry at {self.url} does not hold schema {schema.get('name')} under {subject}, "
+                "and registry.auto_register is false: register it with 'cutwater schemas register JOBFILE'"
+            ) from None
+
+    def schema(self, number: int) -> dict[str, Any]:
+        """The record schema of a number; raises UsageError when there is none."""
+        found = self.call("GET", f"/schemas/ids/{number}", f"with number {number}")
+        origin = f"number {number} at {self.url}"
+        return _parsed(found, origin)
+
+    def _version(self, subject: str, base: str, number: int) -> Registered:
+        found = self.call("GET", f"{base}/{number}", subject, params={"deleted": "true"})
+        origin = f"version {number} of {subject} at {self.url}"
+        id_ = _number(found, "id", self.url)
+        try:
+            return Registered(number, id_, _readable(found, origin))
+        except UsageError as error:
+            return Registered(number, id_, {}, str(error))
+
+    def call(self, method: str, path: str, subject: str, params: Any = None, body: Any = None) -> Any:
+        """What it answers, as JSON. `subject`: for the text of an error."""
+        attempts = Retrying(
+            stop=stop_after_attempt(self._attempts),
+            wait=wait_exponential(multiplier=0.2, max=WAIT_S_MAX) + wait_random(0, 0.2),
+            retry=retry_if_exception_type(_Passing),
+            reraise=True,
+        )
+        return attempts(self._once, method, path, subject, params, body)
+
+    def _once(self, method: str, path: str, subject: str, params: Any, body: Any) -> Any:
+        try:
+            answer = self._client.request(method, self.url + path, params=params, json=body)
+        except httpx.TransportError as error:
+            raise _Passing(
+                f"the schema registry at {self.url} does not answer ({type(error).__name__}): check that it runs "
+                f"or set {self._setting}_URL"
+            ) from None
+        except httpx.InvalidURL as error:
+            raise MuteError(f"{self._setting}_URL: the schema registry's URL cannot be used: {error}") from None
+        if answer.is_success:
+            try:
+                return answer.json()
+            except ValueError:
+                raise MuteError(
+                    f"{self.url} answers no JSON: is it a schema registry's address? Check {self._setting}_URL"
+                ) from None
+        raise self._refusal(answer, subject)
+
+    def _refusal(self, answer: httpx.Response, subject: str) -> Exception:
+        code, reason = answer.status_code, " ".join(answer.text.split())[:300]
+        if code >= 500 or code in (408, 429):
+            return _Passing(f"the schema registry at {self.url} answers {code}: {reason}")
+        if code in (401, 403):
+            return ClosedError(
+                f"the schema registry at {self.url} refuses this client ({code}): set {self._setting}_USERNAME "
+                f"and {self._setting}_PASSWORD"
+            )
+        if code == 404:
+            return NotThereError(
+                f"the schema registry at {self.url} has no subject {subject}: name it in source.subject, or "
+                "register the job's schema with 'cutwater schemas register JOBFILE'"
+            )
+        if code == 409:
+            return UsageError(f"the schema registry refuses the schema as incompatible with {subject}: {reason}")
+        return MuteError(f"the schema registry at {self.url} answers {code}: {reason}")
+
+
+def _number(found: Any, name: str, url: str) -> int:
+    value = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(value, int) or not 0 <= value < 2**31:
+        raise UsageError(f"the registry at {url} names no usable {name}: {found!r:.100}")
+    return value
+
+
+def _readable(found: dict[str, Any], origin: str) -> dict[str, Any]:
+    kind = found.get("schemaType") or "AVRO"
+    if kind != "AVRO":
+        raise UsageError(f"{origin} is {kind}; only Avro can be read: name another source.subject")
+    if found.get("references"):
+        raise UsageError(f"{origin} refers to other subjects, which cannot be read: register it in one piece")
+    return _parsed(found, origin)
+
+
+def _parsed(found: Any, origin: str) -> dict[str, Any]:
+    try:
+        schema = json.loads(found["schema"])
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
+        raise UsageError(f"{origin}: not an Avro schema: {error!r:.200}") from None
+    return check_schema(schema, origin)
+
+
+def registry_for(job: Job, settings: Settings) -> Registry | None:
+    """A job's registry; None where no format needs one. Raises UsageError when nobody names it."""
+    formats = {"source": job.format.kind, "changelog": job.changelog_format, "output": job.output.format}
+    wanted = [f"{place}.format" for place, kind in formats.items() if kind == CONFLUENT]
+    if not wanted:
+        return None
+    return registry_at(job, settings, f"{' and '.join(wanted)} confluent needs it")
+
+
+def registry_at(job: Job, settings: Settings, why: str = "a record was framed by one") -> Registry:
+    """The registry that environment or job file name; raises UsageError when neither does."""
+    url = settings.registry_url or job.registry.url
+    if not url:
+        raise UsageError(
+            f"job {job.name}: no schema registry is named, and {why}: set registry.url or CUTWATER_REGISTRY_URL"
+        )
+    return Registry(url, settings.registry_username, settings.registry_password.get_secret_value())

@@ -1,0 +1,1 @@
+"""Bulk fetch over aiokafka's internals."""

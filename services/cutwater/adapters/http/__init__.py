@@ -1,0 +1,1 @@
+"""HTTP ports: server, access, metrics; options of HTTP clients."""

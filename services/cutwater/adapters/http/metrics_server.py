@@ -1,0 +1,192 @@
+"""Prometheus metrics of a process: how they are served, and what a driver counts. Durations in seconds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.http.access import (
+    METRICS_PATH,
+    OPEN_PATHS,
+    Receive,
+    Scope,
+    Send,
+    answer,
+    guarded,
+    open_to_others,
+    refuse,
+)
+from cutwater.adapters.http.server import CLOSE_S, METRICS_BOUNDS, HttpMetrics, HttpServer, listen
+from cutwater.core.errors import MachineError
+from cutwater.core.events.rejection import REASONS, Seen
+from cutwater.core.protocol.records import Barrier, Heartbeat, Signal, Start
+
+_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+def serve(registry: CollectorRegistry, settings: Settings, setting: str, log: Any) -> Callable[[], None]:
+    """Answer at `/metrics` until what is returned is called, or the process ends; port 0 turns it off.
+
+    `setting`: of the port, as CUTWATER_WATCH_PORT. Raises MachineError for a port in use, naming it.
+    """
+    port = int(getattr(settings, setting.removeprefix("CUTWATER_").lower()))
+    if not port:
+        return lambda: None
+    try:
+        listener = listen(settings.host, port)
+    except OSError as error:
+        raise MachineError(f"{settings.host}:{port} cannot be taken ({error.strerror}): set {setting}") from None
+    address = listener.getsockname()[0]
+    token = settings.metrics_token.get_secret_value()
+    if open_to_others(address, token):
+        log.warning("anybody on the network may read the metrics: set CUTWATER_METRICS_TOKEN", host=settings.host)
+    metrics = HttpMetrics(registry)
+    app = guarded(_Exposition(registry), address, token, settings.api_names, "CUTWATER_METRICS_TOKEN")
+    server = HttpServer(app, listener, METRICS_BOUNDS, metrics)
+    thread = threading.Thread(target=server.run, name="metrics", daemon=True)
+    thread.start()
+
+    def close() -> None:
+        server.stop()
+        thread.join(CLOSE_S)
+        metrics.close()
+
+    return close
+
+
+class _Exposition:
+    """The metrics of a process as an application, and whether it answers."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        if scope["method"] not in ("GET", "HEAD"):
+            await refuse(send, 405, "metrics are only read", (b"allow", b"GET, HEAD"))
+        elif scope["path"] in OPEN_PATHS:
+            await answer(send, 200, b'{"status": "ok"}', "application/json")
+        elif scope["path"] == METRICS_PATH:
+            await answer(send, 200, generate_latest(self._registry), CONTENT_TYPE_LATEST)
+        else:
+            await refuse(send, 404, f"there is only {METRICS_PATH} here, and {', '.join(sorted(OPEN_PATHS))}")
+
+
+class JvmFigures(NamedTuple):
+    """What a driver's JVM says of itself."""
+
+    heap_used_bytes: int
+    heap_max_bytes: int
+    gc_seconds: float
+    """All collections since its start; those that go on beside the work count, too."""
+    gc_count: int
+
+
+class DriverMetrics:
+    """What a driver has told and met, since it was started."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        here: dict[str, Any] = {"registry": self.registry, "namespace": "cutwater", "subsystem": "driver"}
+        self._attempt = Gauge("attempt", "Number of this attempt.", **here)
+        self._epoch = Gauge("epoch", "The newest epoch whose barrier is written.", **here)
+        self._epochs = Counter("epochs", "Barriers written.", **here)
+        self._events = Counter("events", "Events read, rejected ones included.", **here)
+        self._rejected = Counter("rejected", "Events that went to the dead letters.", **here)
+        self._reasons = Counter(
+            "rejected_by_reason", "The same by reason; docs/FORMAT.md lists the words.", ["reason"], **here
+        )
+        self._repeated = Counter(
+            "repeated_names", "JSON events with a name twice: the last value counted.", **here
+        )
+        self._defaulted = Counter(
+            "default_symbols",
+            "Avro events with a symbol that the job's schema does not know: its enum's default counted.",
+            **here,
+        )
+        self._late = Counter("late", "(Event, window) pairs that came too late.", **here)
+        self._rows = Counter("rows", "Rows written to the changelog and proved.", **here)
+        self._tombstones = Counter("tombstones", "Windows below the horizon cleared.", **here)
+        self._seconds = Histogram(
+            "epoch", "From an epoch's start to its barrier.", unit="seconds", buckets=_SECONDS, **here
+        )
+        self._watermark = Gauge("watermark_timestamp_seconds", "Watermark of the newest barrier.", **here)
+        self._skew = Gauge("skew_seconds", "Between the source partitions' newest event times.", **here)
+        self._heartbeats = Counter("heartbeats", "Times that an idle job said so.", **here)
+        self._restarts = Counter("query_restarts", "Times that Spark ended the query, to go on.", **here)
+        self._rested = Counter("rested", "Rest of a candidate between epochs.", unit="seconds", **here)
+        self._waiting_for_region = Gauge(
+            "waiting_for_region", "1 while another region, which may have gone on, does not answer.", **here
+        )
+        self._heap = Gauge("jvm_heap_used_bytes", "Heap of Spark's JVM that is in use, garbage included.", **here)
+        self._heap_max = Gauge("jvm_heap_max_bytes", "What that heap may grow to.", **here)
+        self._gc = Counter("jvm_gc", "Time of the JVM's garbage collections.", unit="seconds", **here)
+        self._gc_count = Counter("jvm_gc_collections", "Garbage collections of the JVM.", **here)
+        self._jvm = JvmFigures(0, 0, 0.0, 0)
+        self._seen = Seen()
+        for reason in REASONS:
+            self._reasons.labels(reason)  # from 0 on: what begins with its first count has not grown
+        for unknown in (self._epoch, self._watermark, self._skew, self._heap, self._heap_max):
+            unknown.set(float("nan"))  # a watermark of 1970 would page somebody at each start
+
+    def stands_at(self, newest: Barrier) -> None:
+        """The newest barrier: one just written, or the one that an attempt begins behind."""
+        self._epoch.set(newest.epoch)
+        self._watermark.set(newest.watermark_ms / 1000)
+        self._skew.set(newest.skew_ms / 1000)
+
+    def told(self, signal: Signal) -> None:
+        """A signal stands on the barriers topic."""
+        if isinstance(signal, Start):
+            self._attempt.set(signal.attempt)
+        elif isinstance(signal, Heartbeat):
+            self._heartbeats.inc()
+        elif isinstance(signal, Barrier):
+            self._barrier(signal)
+
+    def saw(self, seen: Seen) -> None:
+        """What the epoch observed whose barrier comes next: it is counted with that."""
+        self._seen = seen
+
+    def restarted(self) -> None:
+        self._restarts.inc()
+
+    def rests(self, seconds: float) -> None:
+        """A candidate rests so long, to leave the machine to others."""
+        self._rested.inc(seconds)
+
+    def waiting_for_region(self, now: bool) -> None:
+        self._waiting_for_region.set(now)
+
+    def jvm(self, found: JvmFigures) -> None:
+        """What the JVM says now; it counts from its own start."""
+        self._heap.set(found.heap_used_bytes)
+        self._heap_max.set(found.heap_max_bytes)
+        self._gc.inc(max(0.0, found.gc_seconds - self._jvm.gc_seconds))
+        self._gc_count.inc(max(0, found.gc_count - self._jvm.gc_count))
+        self._jvm = found
+
+    def _barrier(self, one: Barrier) -> None:
+        self.stands_at(one)
+        self._epochs.inc()
+        self._events.inc(one.events)
+        self._rejected.inc(one.rejected)
+        self._late.inc(one.late)
+        for reason, count in self._seen.reasons.items():
+            self._reasons.labels(reason).inc(count)
+        self._repeated.inc(self._seen.repeated)
+        self._defaulted.inc(self._seen.defaulted)
+        self._seen = Seen()
+        self._rows.inc(one.rows)
+        self._tombstones.inc(one.tombstones)
+        self._seconds.observe(max(0, one.written_ms - one.epoch_started_ms) / 1000)

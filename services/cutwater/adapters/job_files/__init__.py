@@ -1,0 +1,1 @@
+"""YAML and schema files of jobs."""

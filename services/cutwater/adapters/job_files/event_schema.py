@@ -1,0 +1,82 @@
+"""The event schema of a job file: the file, its older versions, the types of its fields, the events' format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cutwater.adapters.avro.codec import load_schema, schema_folder
+from cutwater.adapters.job_files.schema_files import older_versions
+from cutwater.core.errors import UsageError
+from cutwater.core.events.formats import AVRO, JSON, EventFormat
+from cutwater.core.events.json_events import json_fields
+from cutwater.core.events.schema_compatibility import obstacles
+from cutwater.core.events.schema_inference import alike_but_for_case
+from cutwater.core.job.measures import TIMES, FieldType
+from cutwater.core.util.suggestions import closest, listed, shown
+
+SCHEMAS_MAX = 200
+"""Files beside a job file that are looked through for a name that was misspelt."""
+# Spark reads these as types of its own: as the bare int or long they would fail in the running query.
+_UNSUPPORTED = frozenset({"date", "local-timestamp-millis", "local-timestamp-micros"})
+
+
+def find_schema(job_path: Path, name: str, kind: str) -> tuple[Path, dict[str, Any]]:
+    """The schema file beside the job file, else among the project's own schemas; `kind` of events it is for."""
+    for candidate in (job_path.parent / name, schema_folder() / name):
+        if is_file(candidate):
+            return candidate, load_schema(candidate, plain_names=kind != JSON, own=True)
+    beside = [one.name for one in sorted(job_path.parent.glob("*.avsc"))[:SCHEMAS_MAX]]
+    meant = closest(name, beside)
+    advice = f"; did you mean '{meant}'?" if meant else ""
+    raise UsageError(f"{shown(name)} is neither beside the job file nor in schemas/{advice}")
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there; a folder that must not be read counts as one without it."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def event_format(kind: str, path: Path, schema: dict[str, Any], subject: str) -> EventFormat:
+    """The format's parts, checked: an older version that cannot be read would make its events undecodable."""
+    if kind == JSON:
+        json_fields(schema)
+    if kind != AVRO:
+        return EventFormat(kind, subject=subject)
+    older = older_versions(path)
+    found = [f"{one.name}: {problem}" for one in older for problem in obstacles(one.schema, schema)]
+    if found:
+        raise UsageError(f"{path.name} cannot read its older versions: {'; '.join(found)}")
+    return EventFormat(kind, tuple(one.schema for one in older))
+
+
+def field_types(schema: Mapping[str, Any]) -> dict[str, FieldType]:
+    """The types of a schema's fields as measures see them; raises UsageError for reserved names."""
+    reserved = sorted(field["name"] for field in schema["fields"] if field["name"].startswith("__"))
+    if reserved:
+        raise UsageError(f"the schema's fields {listed(reserved)} begin with two underscores, as ours do")
+    if alike := alike_but_for_case(field["name"] for field in schema["fields"]):
+        raise UsageError(
+            f"the schema's fields {listed(alike)} differ in case alone, and Spark does not tell them apart: leave "
+            "all but one out of the schema (fields that it does not name are passed over), or rename them there "
+            "with an alias"
+        )
+    return {field["name"]: _field_type(field["type"]) for field in schema["fields"]}
+
+
+def _field_type(avro: Any) -> FieldType:
+    if isinstance(avro, list):  # a nullable field is of its other branch's type
+        branches = [branch for branch in avro if branch != "null"]
+        return _field_type(branches[0]) if len(branches) == 1 else FieldType("union")
+    if isinstance(avro, dict):
+        logical = avro.get("logicalType")
+        if logical == "decimal" and "precision" in avro:  # else it is no decimal, by Avro's rules
+            return FieldType("decimal", avro["precision"], avro.get("scale", 0))
+        if logical in TIMES | _UNSUPPORTED:
+            return FieldType(logical)
+        return FieldType("string") if avro["type"] == "enum" else _field_type(avro["type"])
+    return FieldType(str(avro))

@@ -1,0 +1,159 @@
+"""Job files: YAML, checked by field and by the rules between fields, turned into a `cutwater.core.job.job.Job`.
+
+Every mistake is one line of one error: file, line, field, what is wrong and what is allowed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from cutwater.adapters.job_files.attached import compile_attached
+from cutwater.adapters.job_files.errors import JobErrors
+from cutwater.adapters.job_files.event_schema import event_format, field_types, find_schema
+from cutwater.adapters.job_files.field_checks import check_fields, is_attached
+from cutwater.adapters.job_files.models import AttachedModel, JobModel, MeasureModel, SourceModel, parse_duration
+from cutwater.adapters.job_files.rule_checks import frame
+from cutwater.adapters.job_files.yaml_reader import Place, read_document
+from cutwater.adapters.sketches import HllSketches
+from cutwater.core.events.formats import CONFLUENT, EventFormat
+from cutwater.core.job.job import TAKEN_COLUMNS, Job
+from cutwater.core.job.measures import KINDS, SYNONYMS, TIMES, FieldType, Measure, build
+from cutwater.core.job.row_room import require_room
+from cutwater.core.util.suggestions import listed, shown
+
+__all__ = ["load_job", "parse_duration"]
+
+_SCHEMA = ("source", "schema")
+_KEYS = frozenset({"string", "int", "long"})
+_Types = dict[str, FieldType]
+
+
+def load_job(path: Path) -> Job:
+    """Read and check a job file.
+
+    Raises UsageError with one line per mistake: file, line, field, what is wrong, what is allowed.
+    """
+    document = read_document(path)
+    errors = JobErrors(path, document)
+    if is_attached(document.values):
+        return errors.finish(compile_attached(path, check_fields(AttachedModel, document, errors), errors))
+    return errors.finish(_compile(path, check_fields(JobModel, document, errors), errors))
+
+
+def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
+    """Check every rule whose own fields are sound; return None when anything is wrong."""
+    source = model.source
+    found = errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_, source.format))
+    types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
+    if types is not None:
+        _check_field(types, ("source", "key"), source.key, _KEYS, errors)
+        _check_field(types, ("source", "event_time"), source.event_time, TIMES, errors)
+    events = _events(source, found, errors)
+    measures = _measures(model, types, errors)
+    shared = frame(model, errors)
+    if found is None or types is None or events is None or shared is None or errors:
+        return None
+    return Job(
+        name=model.job,
+        topic=source.topic,
+        event_schema=found[1],
+        format=events,
+        key_field=source.key,
+        time_field=source.event_time,
+        time_micros=types[source.event_time].name == "timestamp-micros",
+        window=shared.window,
+        lateness_ms=model.lateness,
+        retention_ms=model.retention,
+        shards=shared.shards,
+        measures=measures,
+        max_ahead_ms=model.max_ahead,
+        max_behind_ms=model.max_behind,
+        max_jump_ms=model.max_jump,
+        lists_retention_ms=model.lists_retention,
+        repeated_names=source.repeated_names,
+        max_event_bytes=model.max_event_bytes,
+        max_events_per_epoch=model.max_events_per_epoch,
+        shuffle_partitions=model.shuffle_partitions,
+        output=shared.output,
+        changelog_format=model.changelog.format,
+        registry=shared.registry,
+        max_bytes=model.max_bytes,
+    )
+
+
+def _check_field(types: _Types, place: Place, field: str, allowed: Collection[str], errors: JobErrors) -> None:
+    """Check that the schema has a field, and that its type is one of `allowed`."""
+    if not errors.sound(place):
+        return
+    if field not in types:
+        _no_field(types, place, field, errors)
+    elif types[field].name not in allowed:
+        others = [name for name, one in types.items() if one.name in allowed]
+        errors.add(
+            place,
+            f"field '{field}' is {types[field]}; allowed types: {', '.join(sorted(allowed))}",
+            others[0] if len(others) == 1 else "",
+        )
+
+
+def _no_field(types: _Types, place: Place, field: str, errors: JobErrors) -> None:
+    text = f"the schema has no field {shown(field)}; it has: {listed(types)}"
+    errors.add(place, text, errors.meant(field, types))
+
+
+def _events(
+    source: SourceModel, found: tuple[Path, dict[str, Any]] | None, errors: JobErrors
+) -> EventFormat | None:
+    """The format of the events, where there is a schema."""
+    kind = ("source", "format")
+    named = ("source", "registry" if source.registry else "subject")
+    if errors.sound(kind, named) and (source.registry or source.subject) and source.format != CONFLUENT:
+        text = f"source.registry and source.subject belong to format {CONFLUENT}; this one is {source.format}"
+        errors.add(named, text)
+    if found is None:
+        return None
+    path, schema = found
+    return errors.attempt(
+        _SCHEMA, lambda: event_format(source.format, path, schema, source.subject_of_topic), kind, _SCHEMA
+    )
+
+
+def _measures(model: JobModel, types: _Types | None, errors: JobErrors) -> tuple[Measure, ...]:
+    """The measures that are right, each by itself; then no two of them may have one column."""
+    tried = [_measure(name, one, types, errors) for name, one in model.measures.items()]
+    built = tuple(one for one in tried if one is not None)
+    _check_columns(built, errors)
+    errors.attempt(("measures",), lambda: require_room(built))
+    return built
+
+
+def _measure(name: str, one: MeasureModel, types: _Types | None, errors: JobErrors) -> Measure | None:
+    place = ("measures", name)
+    kind, field = (*place, "measure"), (*place, "field")
+    if errors.sound(kind) and one.measure not in KINDS:
+        text = f"{shown(one.measure)} is no measure; allowed: {', '.join(KINDS)}"
+        errors.add(kind, text, errors.meant(one.measure, KINDS, SYNONYMS))
+    if types is not None and one.field is not None and errors.sound(field) and one.field not in types:
+        _no_field(types, field, one.field, errors)
+    if one.field is not None and types is None:
+        return None
+    of = types[one.field] if types and one.field in types else None
+    return errors.attempt(place, lambda: build(name, one.measure, one.field, of, HllSketches()))
+
+
+def _check_columns(measures: tuple[Measure, ...], errors: JobErrors) -> None:
+    """Spark does not tell column names apart by case."""
+    owners: dict[str, Place] = {}
+    for measure in measures:
+        place = ("measures", measure.name)
+        columns = {partial.column.lower() for partial in measure.partials}
+        taken = TAKEN_COLUMNS & {*columns, measure.name.lower()}
+        if twice := sorted(taken | (columns & owners.keys())):
+            others = sorted({owners[one] for one in twice if one in owners})
+            of = "".join(f" ('{other[-1]}' on line {errors.line(other)} has them)" for other in others)
+            text = f"the columns {', '.join(twice)} would exist twice; rename a measure: '{measure.name}'{of}"
+            errors.add(("measures",), text, at=place)
+        for column in columns:
+            owners.setdefault(column, place)

@@ -1,0 +1,285 @@
+"""The models of job files, field by field: what pydantic checks, and what docs/JOBFILE.md is made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from cutwater.core.events.formats import CONFLUENT
+from cutwater.core.events.rejection import MAX_BEHIND_MS, MAX_EVENT_BYTES
+from cutwater.core.job.shards import MAX_SHARDS
+from cutwater.core.protocol.topics import LISTED_BYTES_MAX
+from cutwater.core.util.suggestions import shown
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+# 15 digits: more than any time there is, and far below what int() refuses to read.
+_DURATION = re.compile(r"([0-9]{1,15})\s*(ms|s|m|h|d)")
+MAX_DURATION_MS = 36_500 * 86_400_000
+"""A century: Spark and Avro hold times of this size in microseconds with room to spare."""
+MAX_EVENTS_PER_EPOCH = 1_000_000_000
+_BYTES = re.compile(r"([0-9]{1,15})\s*(B|KB|MB|GB|TB)")
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+MAX_BYTES = 10**18
+_UNIT = re.compile(r"([0-9]{1,15})\s*([A-Za-z]{1,12})")
+_SPELT_TIMES = {
+    **{one: one for one in _UNITS_MS},
+    **dict.fromkeys(("millis", "millisecond", "milliseconds", "msec"), "ms"),
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), "m"),
+    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("day", "days"), "d"),
+}
+"""Units of time as people write them, in lower case."""
+_SPELT_SIZES = {
+    "bytes": "B",
+    **{one.lower(): one for one in _UNITS},
+    **{one[0].lower(): one for one in _UNITS if one != "B"},
+}
+_NAME = r"^[a-z][a-z0-9-]{0,62}$"
+_URL = re.compile(r"(https?://[^\s@]{1,500})?")
+COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
+
+
+def parse_duration(value: object) -> int:
+    """'90s', '1h', '400d' as milliseconds; raises ValueError with the allowed form."""
+    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(
+            f"{_not(value, 'duration')}: write a whole number and one of ms, s, m, h, d, as in 90s"
+            f"{_meant(value, _SPELT_TIMES)}"
+        )
+    return int(found[1]) * _UNITS_MS[found[2]]
+
+
+def _size(value: object) -> int:
+    """'500MB', '20GB' as bytes; raises ValueError with the allowed form."""
+    found = _BYTES.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(
+            f"{_not(value, 'size')}: write a whole number and B, KB, MB, GB or TB, as in 500MB"
+            f"{_meant(value, _SPELT_SIZES)}"
+        )
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _not(value: object, what: str) -> str:
+    if value is None:
+        return "has no value"
+    text = f"'{shown(value)}'" if isinstance(value, int | float | date) else shown(value)
+    return f"{text} is not a {what}"
+
+
+def _meant(value: object, units: Mapping[str, str]) -> str:
+    """The same number with the unit that was probably meant."""
+    found = _UNIT.fullmatch(value.strip()) if isinstance(value, str) else None
+    unit = units.get(found[2].lower()) if found else None
+    return f"; did you mean '{found[1]}{unit}'?" if found and unit else ""
+
+
+def registry_url(value: object) -> str:
+    """Refuses without repeating what was given: it may hold a password."""
+    if not isinstance(value, str) or not _URL.fullmatch(value):
+        raise ValueError("write http:// or https:// and the address; user and password are settings")
+    return value
+
+
+def _not_ours(name: str) -> str:
+    if name.startswith("__"):
+        raise ValueError("begins with two underscores, as columns of ours do: take another name")
+    return name
+
+
+Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=1, le=MAX_DURATION_MS)]
+# Strict: `partitions: yes` would be 1 otherwise.
+Count = Annotated[int, Field(strict=True, ge=1)]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SourceModel(Model):
+    topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$", description="The topic with the events.")
+    schema_: str = Field(
+        alias="schema",
+        min_length=1,
+        max_length=200,
+        description="The events' Avro schema: a file beside the job file, or in schemas/.",
+    )
+    key: str = Field(description="The field to group by: string, int or long.")
+    event_time: str = Field(description="The field with the event time: timestamp-millis or timestamp-micros.")
+    format: Literal["avro", "confluent", "json"] = Field(
+        "avro", description="avro (single-object encoding), confluent (a schema registry's framing) or json."
+    )
+    registry: Annotated[str, BeforeValidator(registry_url)] = Field(
+        "", description="The same as registry.url: name it in one of the two places."
+    )
+    subject: str = Field(
+        "", max_length=300, description="confluent: the subject of the events' schemas; default `<topic>-value`."
+    )
+
+    repeated_names: Literal["last", "reject"] = Field(
+        "last",
+        description="json: of a name that stands twice in an object the last value counts (last), or the event "
+        "is rejected (reject).",
+    )
+
+    @property
+    def subject_of_topic(self) -> str:
+        """The subject, where there is one to look in."""
+        return self.subject or (f"{self.topic}-value" if self.format == CONFLUENT else "")
+
+
+class WindowModel(Model):
+    kind: Literal["tumbling", "sliding"] = Field(description="tumbling or sliding; session windows are refused.")
+    size: Duration = Field(description="How long a window is.")
+    slide: Duration | None = Field(None, description="Time between the starts of sliding windows.")
+
+
+class MeasureModel(Model):
+    measure: str = Field(description="Which aggregate; see the table below.")
+    field: str | None = Field(None, description="Over which field; only count can do without (it counts events).")
+
+
+class OutputModel(Model):
+    mode: Literal["updates", "final", "none"] = Field(
+        "updates",
+        description="updates: every changed row of every milestone; final: each window once, when it is closed; "
+        "none: no output topic.",
+    )
+    format: Literal["avro", "confluent", "json"] = Field(
+        "avro",
+        description="How output records are written: avro (single objects), confluent (a schema registry's "
+        "framing) or json.",
+    )
+    retention: Duration = Field(7 * 86_400_000, description="How long the output topic keeps records; default 7d.")
+
+
+class ChangelogModel(Model):
+    format: Literal["avro", "confluent"] = Field(
+        "avro",
+        description="How the changelog's values are framed: avro (single objects) or confluent. It may be "
+        "changed: readers know both.",
+    )
+
+
+class RegistryModel(Model):
+    url: Annotated[str, BeforeValidator(registry_url)] = Field(
+        "", description="The schema registry's URL, without user; CUTWATER_REGISTRY_URL goes before it."
+    )
+    auto_register: bool = Field(
+        True,
+        strict=True,
+        description="Register what is written, where it is new; false: it must be there "
+        "(cutwater schemas register).",
+    )
+
+
+# The fields that a job file has, whoever wrote the query.
+JobName = Annotated[str, Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")]
+StateRetention = Annotated[
+    Duration,
+    Field(
+        description="How long after its end a window stays in the state. Made longer, it counts for windows that "
+        "the horizon has not passed yet."
+    ),
+]
+Shards = Annotated[
+    Count, Field(le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever.")
+]
+Partitions = Annotated[
+    Count, Field(le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
+]
+StateBytes = Annotated[int, BeforeValidator(_size), Field(ge=1, le=MAX_BYTES)]
+JobMaxBytes = Annotated[
+    StateBytes | None,
+    Field(
+        description="Keys and values that one view may hold, as in 20GB: above it the oldest closed windows leave "
+        "the view before the horizon does it; no bound by default."
+    ),
+]
+JobOutput = Annotated[OutputModel, Field(description="What the output topic carries; see below.")]
+JobChangelog = Annotated[ChangelogModel, Field(description="How the changelog is written; see below.")]
+JobRegistry = Annotated[RegistryModel, Field(description="For every format confluent; see below.")]
+
+
+class JobModel(Model):
+    """The job file, field by field."""
+
+    job: JobName
+    source: SourceModel = Field(description="Where the events come from; see below.")
+    window: WindowModel = Field(description="The windows; see below.")
+    lateness: Duration = Field(description="How long after the newest event time a window stays open.")
+    retention: StateRetention
+    max_bytes: JobMaxBytes = None
+    max_ahead: Duration = Field(
+        86_400_000,
+        description="An event time further ahead of its Kafka record's timestamp is rejected; default 1d.",
+    )
+    max_behind: Duration = Field(
+        MAX_BEHIND_MS,
+        description="An event time further behind its Kafka record's timestamp is rejected; default 14600d, forty "
+        "years, which finds seconds in a field of milliseconds. Not asked of records dated after 2286.",
+    )
+    max_jump: Duration | None = Field(
+        None,
+        description="An event time further than this ahead of all others is rejected, and closes no window: one "
+        "with a gap of more than this between it and all that were there. Set it longer than the source is ever "
+        "silent, or nothing behind that is used. With it each epoch is read twice; by default none is held.",
+    )
+    lists_retention: Duration | None = Field(
+        None,
+        description="How long the lists of dead letters and late events keep an entry; by default for ever. "
+        "Longer than you take to replay dead letters.",
+    )
+    max_event_bytes: Count = Field(
+        MAX_EVENT_BYTES, le=LISTED_BYTES_MAX, description="An event with a larger value is rejected."
+    )
+    shards: Shards = 1024
+    partitions: Partitions = 4
+    measures: dict[Annotated[str, Field(pattern=COLUMN), AfterValidator(_not_ours)], MeasureModel] = Field(
+        min_length=1,
+        description="The aggregates, by name: letters, digits and _, at most 63, not two _ in front; see below.",
+    )
+    output: JobOutput = OutputModel()
+    changelog: JobChangelog = ChangelogModel()
+    registry: JobRegistry = RegistryModel()
+    max_events_per_epoch: Count = Field(
+        100_000, le=MAX_EVENTS_PER_EPOCH, description="At most so many events in one epoch."
+    )
+    shuffle_partitions: Count = Field(
+        2, le=10_000, description="Spark's state partitions: fixed for a generation by its first epoch."
+    )
+
+
+class AttachedQueryModel(Model):
+    key: str = Field(
+        min_length=1, max_length=200, description="The column to group by: string, int or long, never null."
+    )
+    window: str = Field("window", min_length=1, max_length=200, description="The column that window() made.")
+    schema_: str = Field(
+        alias="schema",
+        min_length=1,
+        max_length=200,
+        description="An Avro record schema with a field per column, but for key and window; beside the job file.",
+    )
+
+
+class AttachedModel(Model):
+    """The job file of a query that the user wrote."""
+
+    job: JobName
+    attached: AttachedQueryModel = Field(description="Your query's columns; see below.")
+    window: WindowModel = Field(description="The windows, as your query makes them.")
+    lateness: Duration = Field(description="The delay that your query gives to withWatermark.")
+    retention: StateRetention
+    max_bytes: JobMaxBytes = None
+    shards: Shards = 1024
+    partitions: Partitions = 4
+    output: JobOutput = OutputModel()
+    changelog: JobChangelog = ChangelogModel()
+    registry: JobRegistry = RegistryModel()

@@ -1,0 +1,1 @@
+"""confluent-kafka: clients, admin, transactions, offsets."""

@@ -1,0 +1,444 @@
+"""Kafka through confluent-kafka: offsets, bounded reads, transactional writes. Topics are made in `admin`.
+
+Errors become Cutwater's own: who is fenced, who is unavailable, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.connect import ask, made
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.adapters.runtime.kafka_client_log import QUIET
+from cutwater.core.errors import (
+    CutwaterError,
+    FencedError,
+    HeldUpError,
+    ProtocolError,
+    UnavailableError,
+    UsageError,
+)
+from cutwater.core.protocol.topics import ROW_BYTES_MAX
+
+T = TypeVar("T")
+TIMEOUT_S = 20.0
+TRANSACTION_TIMEOUT_MS = 30_000
+_NOT_ALLOWED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+
+_UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+PASSING = _UNKNOWN | {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,  # a leader that was just elected, until it knows what is committed
+    KafkaError.KAFKA_STORAGE_ERROR,  # a leader whose disk fails, until there is another
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError._NOENT,  # "no leaders found", of an admin client
+}
+"""A topic just made, or a broker just gone or back: the next leader is about to be known. Until it is, a client
+may be told that there is no such partition, of a topic that is only away."""
+_FIRST_AND_END = (OFFSET_BEGINNING, OFFSET_END)
+_PAUSE_S, _PAUSE_S_MAX = 0.1, 0.4
+_LOOK_S, _ANEW_S = 1.0, 5.0
+_ASK_S = 3.0
+ANSWER_S = 4.0
+"""So long one answer is waited for where another client, or another leader, may give it: one that has died never
+does."""
+
+
+class Batch(NamedTuple):
+    """Records for one partition. (A partition named in a record itself is not heeded: confluent-kafka 2.16.)"""
+
+    topic: str
+    partition: int
+    records: list[dict[str, bytes]]
+    """Each with `value`, and `key` where it has one."""
+
+
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+
+
+def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
+    """The Cutwater error for a Kafka error met while `doing` something to a named object."""
+    cause = error.args[0] if isinstance(error, KafkaException) else error
+    if cause.code() in _FENCED:
+        return FencedError(f"{doing}: a newer process has taken over this transactional id; this one leaves")
+    if cause.code() in _NOT_ALLOWED:
+        return UsageError(f"{doing}: this user may not ({cause.str()}); docs/SECURITY.md lists the ACLs")
+    if cause.code() in _UNKNOWN:
+        return UsageError(f"{doing}: the topic does not exist; create it, or start with 'cutwater up'")
+    if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        return UsageError(f"{doing}: a record is larger than the topic or the producer takes ({cause.str()})")
+    return UnavailableError(f"{doing}: {cause.str()}; check that the brokers run and can be reached")
+
+
+def failure(asked: Future[Any], doing: str, timeout_s: float) -> KafkaException | None:
+    """What Kafka says against a question of an admin client.
+
+    Raised by the future itself it would hold the asker's frame, and through it the client, until the garbage is
+    collected. Raises UnavailableError where nothing is heard for so long: of a process that stood still, too.
+    """
+    try:
+        error = asked.exception(timeout_s)
+    except TimeoutError:
+        raise UnavailableError(f"{doing}: no answer in {timeout_s:g} s; check that the brokers run") from None
+    if error is not None and not isinstance(error, KafkaException):
+        raise error
+    return error
+
+
+def patiently(doing: str, ask: Callable[[], T], look: Callable[[], Any], patience_s: float = TIMEOUT_S) -> T:
+    """The answer to a question; asked again, for a bounded time, where the leader of a partition is not known yet.
+
+    `look` lets the client learn of the topic anew: librdkafka goes on for minutes with what it was told in such a
+    moment. Raises as `explain` does: UsageError for a topic that is unknown for all that time. Where nobody
+    answers `look` either, that is said: a client without brokers knows of no topic.
+    """
+    deadline, pause_s = time.monotonic() + patience_s, _PAUSE_S
+    unheard: KafkaException | None = None
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in PASSING or time.monotonic() > deadline:
+                raise explain(unheard or error, doing) from None
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
+            unheard = _look(look)
+
+
+def _look(ask: Callable[[], Any]) -> KafkaException | None:
+    """Have the client learn of a topic. Where the brokers are away, the error."""
+    try:
+        ask()
+    except KafkaException as error:
+        return error
+    return None
+
+
+def wait_for_broker(cluster: Cluster, timeout_s: float) -> None:
+    """Return once a broker answers and lets us in.
+
+    Raises UnavailableError after `timeout_s`; UsageError, at once, where a security setting is wrong.
+    """
+    ask(cluster, timeout_s)
+
+
+def partition_count(cluster: Cluster, topic: str) -> int:
+    """The partitions of a topic; raises UsageError when it does not exist."""
+    found = ask(cluster, TIMEOUT_S, topic).topics[topic]
+    if found.error is not None and found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+        raise explain(found.error, f"looking up topic {topic} at {cluster.bootstrap}")
+    if found.error is not None or not found.partitions:
+        raise UsageError(f"topic {topic} does not exist at {cluster.bootstrap}; create it, or run 'cutwater up'")
+    return len(found.partitions)
+
+
+def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:
+    """A consumer without group management: positions are Cutwater's own business.
+
+    An offset that is out of range is an error, never a silent jump.
+    """
+    consumer: Consumer = made(
+        cluster,
+        Consumer,
+        {
+            "group.id": "cutwater",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            "allow.auto.create.topics": False,
+            "fetch.queue.backoff.ms": 5,
+            "fetch.wait.max.ms": 50,
+            "queued.max.messages.kbytes": 16_384,
+            **extra,
+        },
+    )
+    return consumer
+
+
+def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """(first kept offset, end offset) of one partition.
+
+    With `read_committed` the end is the last stable offset: an open transaction hides what follows it. Raises
+    UnavailableError when nobody answers within the bound.
+
+    Asked as offsets by time, of which these two are special ones: librdkafka's own question for them has no
+    time-out of its own, and never comes back when it gives up a broker meanwhile.
+    """
+    low, high = patiently(
+        f"reading the offsets of {topic}/{partition}",
+        lambda: [_offset(consumer, TopicPartition(topic, partition, moment)) for moment in _FIRST_AND_END],
+        lambda: consumer.list_topics(topic, timeout=_ANEW_S),
+    )
+    return low, high
+
+
+def _offset(consumer: Consumer, place: TopicPartition) -> int:
+    # It looks for the leader and asks it, and takes up to so long for each.
+    (found,) = consumer.offsets_for_times([place], timeout=TIMEOUT_S / 2)
+    if found.error is not None:
+        raise KafkaException(found.error)
+    return int(found.offset)
+
+
+def first_since(consumer: Consumer, topic: str, partition: int, at_ms: int) -> int:
+    """The offset of the first record of that time or later; the end of the partition where there is none."""
+    found = patiently(
+        f"reading the offsets of {topic}/{partition}",
+        lambda: _offset(consumer, TopicPartition(topic, partition, at_ms)),
+        lambda: consumer.list_topics(topic, timeout=_ANEW_S),
+    )
+    return found if found >= 0 else bounds(consumer, topic, partition)[1]
+
+
+def unanswered(consumer: Consumer, topic: str, timeout_s: float) -> KafkaError | None:
+    """Ask the brokers for a topic: None where they answer and know it, else what is wrong.
+
+    For who waits while nothing comes. Not for its offsets: librdkafka may wait for ever for that answer when it
+    gives up a broker meanwhile (seen in a container). And a broker that is just back knows no topic, which the
+    client believes until somebody looks anew.
+    """
+    try:
+        error: KafkaError | None = consumer.list_topics(topic, timeout=timeout_s).topics[topic].error
+    except KafkaException as failed:
+        error = failed.args[0]
+    return error
+
+
+def assign(consumer: Consumer, topic: str, firsts: Mapping[int, int]) -> None:
+    """Read a topic's partitions from these offsets on.
+
+    The topic is looked up first. An assignment of one that the client does not know yet is begun by a timer of
+    librdkafka only, 0.7 s later: in every restart, and once in the middle of an epoch.
+    """
+    _look(lambda: consumer.list_topics(topic, timeout=_LOOK_S))
+    consumer.assign([TopicPartition(topic, number, first) for number, first in firsts.items()])
+
+
+def read_range(
+    consumer: Consumer, topic: str, partition: int, first: int, end: int | None = None
+) -> Iterator[Message]:
+    """Every record from `first` up to `end`, or to the partition's end when `end` is None.
+
+    Ends by end-of-partition, not by counting: markers and compaction leave gaps. An end of the partition below
+    `end` means wait: something held it back. Raises UnavailableError when nothing arrives within the bound,
+    ProtocolError when `first` is no longer kept.
+    """
+    assign(consumer, topic, {partition: first})
+    try:
+        while True:
+            message = consumer.poll(TIMEOUT_S)
+            if message is None:
+                raise UnavailableError(
+                    f"{topic}/{partition}: no answer within {TIMEOUT_S:.0f} s; is the broker up, and may we read?"
+                )
+            if message.error() is not None:
+                if message.error().code() != KafkaError._PARTITION_EOF:
+                    raise_read_error(message.error(), topic, partition)
+                elif end is None or message.offset() >= end:
+                    return
+                continue
+            if end is not None and message.offset() >= end:
+                return
+            yield message
+            if end is not None and message.offset() >= end - 1:
+                return
+    finally:
+        consumer.unassign()
+
+
+def read_tail(
+    consumer: Consumer, topic: str, partition: int, enough: Callable[[list[bytes]], bool], step: int = 256
+) -> list[bytes]:
+    """The values at the end of a partition, in log order: back in doubling steps until `enough` says so."""
+    values: list[bytes] = []
+
+    def find(messages: Iterator[Message]) -> list[bytes] | None:
+        values[:] = [bytes(one.value()) for one in messages]
+        return values if enough(values) else None
+
+    look_back(consumer, topic, partition, find, step)
+    return values
+
+
+def look_back(
+    consumer: Consumer,
+    topic: str,
+    partition: int,
+    find: Callable[[Iterator[Message]], T | None],
+    step: int = 256,
+) -> T | None:
+    """What `find` makes of the records from some point on: further back, in doubling steps, while None."""
+    low, high = bounds(consumer, topic, partition)
+    while True:
+        first = max(low, high - step)
+        found = find(read_range(consumer, topic, partition, first, high)) if first < high else None
+        if found is not None or first == low:
+            return found
+        step *= 2
+
+
+def raise_read_error(error: KafkaError, topic: str | None, partition: int | None) -> None:
+    """Raise for errors that librdkafka does not retry itself.
+
+    ProtocolError and UsageError are final; UnavailableError is not: who looks again finds out.
+    """
+    if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        raise ProtocolError(
+            f"{topic}/{partition}: the position is outside the log ({error.str()}): records that were not read "
+            "yet have been deleted. Let the reader begin anew: a view without its folder, a client without token."
+        )
+    if error.code() in _UNKNOWN:
+        raise UnavailableError(
+            f"reading {topic}/{partition}: {error.str()}; is it deleted, or its broker just back?"
+        )
+    # Of the group alone it may be: nothing is committed to it.
+    if error.fatal() or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        raise explain(error, f"reading {topic}/{partition}")
+
+
+class TransactionalWriter:
+    """Writes records in Kafka transactions under one transactional id, which fences its predecessor."""
+
+    def __init__(self, cluster: Cluster, transactional_id: str, **extra: Any) -> None:
+        self._id = transactional_id
+        self._producer: Producer = cluster.client(
+            Producer,
+            {
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+                "acks": "all",
+                "linger.ms": 0,
+                "message.max.bytes": ROW_BYTES_MAX,
+                # It lies idle between two writes; and a line that comes while the client raises a fatal error
+                # makes CPython report a SystemError instead of it: who is fenced would not be told so.
+                **QUIET,
+                **extra,
+            },
+        )
+
+    def initialise(self) -> None:
+        """Take over the transactional id: every older owner is fenced and its open transaction aborted."""
+        self._call("initialising", lambda: self._producer.init_transactions(TIMEOUT_S))
+
+    def listen(self) -> None:
+        """Take what the client has to tell: while the brokers are away errors, which it keeps until then."""
+        self._call("listening", lambda: self._producer.poll(0))
+
+    def require_own(self, topic: str) -> None:
+        """Raise FencedError where the id has a newer owner: asked with a record that is never committed.
+
+        For who is about to leave anyway: while brokers are away it takes some seconds. Nothing is known, and
+        nothing raised, where they do not answer, or an earlier transaction has failed, which has said why.
+        """
+
+        def ask() -> None:
+            self._producer.begin_transaction()
+            self._producer.produce_batch(topic, [{"key": b"asked", "value": b""}], 0)
+            self._producer.flush(_ASK_S)
+            self._producer.abort_transaction(_ASK_S)
+
+        with suppress(KafkaException, UnavailableError, UsageError, SystemError):
+            self._call("asking who has it", ask)
+
+    def write(self, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
+        """`write_all` of records without keys, all to one partition."""
+        self.write_all([Batch(topic, partition, [{"value": value} for value in values])])
+
+    def write_all(self, batches: Sequence[Batch]) -> None:
+        """Write records to several partitions in one transaction, whole or not at all.
+
+        Raises FencedError when a newer owner exists; UnavailableError when the outcome is unknown: the caller
+        must then restart and read what is there.
+        """
+
+        def fill() -> None:
+            for batch in batches:
+                self._enqueue(batch)
+
+        self.transact(", ".join(sorted({batch.topic for batch in batches})), fill)
+
+    def transact(self, names: str, fill: Callable[[], None]) -> None:
+        """Commit what `fill` hands to the client for these topics. What it raises leaves the transaction open:
+        the caller must then leave, and whoever comes next aborts it. Raises as `write_all` does."""
+        began, doing = time.monotonic(), f"writing to {names}"
+        try:
+            self._call(doing, lambda: self._transaction(fill))
+        except (FencedError, UnavailableError) as error:
+            fenced = error if isinstance(error, FencedError) else self._fenced(doing)
+            if fenced is None:
+                raise
+            if time.monotonic() - began <= TRANSACTION_TIMEOUT_MS / 1000:
+                raise fenced from None
+            # The brokers fence whoever is too slow by the same means, and leave no other trace of it.
+            raise HeldUpError(
+                f"{doing} as {self._id}: this process was held up for longer than a transaction may "
+                f"take ({TRANSACTION_TIMEOUT_MS // 1000} s), and the brokers have aborted it; start it again"
+            ) from None
+
+    def _fenced(self, doing: str) -> FencedError | None:
+        """Is that why a call failed? Once the client knows it, most of its calls say no more than that they cannot
+        go on; but it begins no transaction, asks nobody about that, and says why."""
+        try:
+            self._call(doing, self._producer.begin_transaction)
+        except FencedError as error:
+            return error
+        except CutwaterError:
+            pass  # what it was asked for failed by itself
+        return None
+
+    def _transaction(self, fill: Callable[[], None]) -> None:
+        self._producer.begin_transaction()
+        fill()
+        reach("transaction-open")
+        # Flushes first, and fails when any record was not delivered: no delivery callback is needed. (One that
+        # runs while the client raises a fatal error makes CPython report a SystemError instead of it.)
+        self._producer.commit_transaction(TIMEOUT_S)
+
+    def _enqueue(self, batch: Batch) -> None:
+        """Hand the records to the client in order, waiting while its bounded queue is full."""
+        deadline, records = time.monotonic() + TIMEOUT_S, batch.records
+        while (taken := self._producer.produce_batch(batch.topic, records, batch.partition)) < len(records):
+            first = records[taken]["_error"]
+            if first.code() != KafkaError._QUEUE_FULL or time.monotonic() > deadline:
+                raise KafkaException(first)
+            records = records[taken:]
+            self._producer.poll(0.1)
+
+    def _call(self, doing: str, action: Any) -> None:
+        try:
+            action()
+        except KafkaException as error:
+            raise explain(error, f"{doing} as {self._id}") from None
+
+
+def headers_of(message: Message) -> Mapping[str, bytes]:
+    """A record's headers; of a repeated name the last one."""
+    return dict(message.headers() or [])

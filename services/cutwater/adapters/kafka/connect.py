@@ -1,0 +1,99 @@
+"""The first words with a cluster, through confluent-kafka: are we let in, and if not, which setting is wrong?
+
+librdkafka retries for ever what a wrong password cannot mend, and tells the reason to its error callback only.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.checks.connection_errors import SETTING_OF, Refusal, judge, preferred
+from cutwater.core.errors import UnavailableError, UsageError
+
+_FIRST_LOOK_S, _LOOK_S_MAX = 0.5, 4.0
+_PAUSE_S = 0.1
+
+# Twenty lines a second on standard error, all of them the reason that the one error names.
+_silent = logging.getLogger("cutwater.adapters.kafka.connect")
+_silent.addHandler(logging.NullHandler())
+_silent.propagate = False
+
+
+class Refusals:
+    """What one client has been refused. Give `heard` to it as `error_cb`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._refusal: Refusal | None = None
+        self._text = ""
+
+    def heard(self, error: KafkaError) -> None:
+        """Called by the client, from whatever thread polls it."""
+        found = judge(error.name(), error.str(), self._cluster.security.protocol)
+        if preferred(self._refusal, found):
+            self._refusal, self._text = found, error.str()
+
+    def raise_final(self) -> None:
+        """Raise UsageError when waiting is in vain."""
+        if self._refusal and self._refusal.final:
+            raise UsageError(f"Kafka at {self._cluster.bootstrap}: {self}")
+
+    def __bool__(self) -> bool:
+        return self._refusal is not None
+
+    def __str__(self) -> str:
+        """The advice and the client's own words; empty when nothing was refused."""
+        return f"{self._cluster.security.told(self._refusal.advice)} ({self._text})" if self._refusal else ""
+
+
+def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> ClusterMetadata:
+    """The cluster's metadata, of one topic or of all.
+
+    Raises UsageError as soon as a setting is known to be wrong; UnavailableError after `timeout_s`.
+    """
+    refusals = Refusals(cluster)
+    admin = made(cluster, AdminClient, {"error_cb": refusals.heard}, logger=_silent)
+    deadline, look_s = time.monotonic() + timeout_s, _FIRST_LOOK_S
+    while True:
+        left_s = deadline - time.monotonic()
+        try:
+            return admin.list_topics(topic, timeout=max(min(look_s, left_s), _PAUSE_S))
+        except KafkaException as error:
+            admin.poll(_PAUSE_S)
+            refusals.raise_final()
+            if time.monotonic() >= deadline:
+                advice = cluster.security.told("start it, or set CUTWATER_BOOTSTRAP_SERVERS")
+                raise UnavailableError(
+                    f"no Kafka broker answers at {cluster.bootstrap} within {timeout_s:.0f} s "
+                    f"({error.args[0].str()}): {refusals or advice}"
+                ) from None
+        look_s = min(2 * look_s, _LOOK_S_MAX)
+
+
+def another(one: Any, make: Callable[[], Any]) -> Any:
+    """A client in the place of one that may be cut off for good.
+
+    The same one where its settings, which were taken before, are refused now: files that are just being replaced.
+    """
+    try:
+        return make()
+    except UsageError:
+        return one
+
+
+def made(cluster: Cluster, kind: Any, settings: dict[str, Any], **options: Any) -> Any:
+    """A client of confluent-kafka; raises UsageError for settings that it refuses."""
+    try:
+        return cluster.client(kind, settings, **options)
+    except KafkaException as error:
+        text, said = error.args[0].str(), {**cluster.librdkafka(), **settings}
+        named = [f"{SETTING_OF[name]} ({said.get(name)})" for name in SETTING_OF if name in text]
+        what = cluster.security.told(" or ".join(named) or "the settings CUTWATER_KAFKA_*")
+        raise UsageError(f"the Kafka client does not take {what}: {text}") from None

@@ -1,0 +1,126 @@
+"""Where partitions end: one request for all of them. A consumer's way takes two for each, one after another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Asked
+
+from cutwater.adapters.kafka.client import ANSWER_S, TIMEOUT_S, make_consumer, patiently
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.connect import another
+from cutwater.core.errors import UnavailableError
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.log_evidence import UNKNOWN, Standing
+
+WRITTEN, COMMITTED = "read_uncommitted", "read_committed"
+_UNANSWERED = (
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,  # nothing was sent: there was no connection yet
+    KafkaError._TRANSPORT,
+    KafkaError._DESTROY_BROKER,
+)
+"""By a leader that has died, as far as this client knows: the next one may answer."""
+
+
+class Ends:
+    """Asks for ends, over connections of its own that stay. Any thread may ask; they are answered one by one.
+
+    A consumer is asked, never an admin client: in librdkafka 2.16 a leader that becomes known just when the time
+    of `list_offsets` is over, or beside another such question, ends the process. Each question raises
+    UnavailableError when the brokers do not answer, or nobody leads a partition; UsageError where a topic is not
+    known for all of `patience_s`.
+    """
+
+    def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
+        self._patience_s, self._answer_s = patience_s, min(patience_s, ANSWER_S)
+        self._make = {
+            isolation: partial(make_consumer, cluster, **{"isolation.level": isolation})
+            for isolation in (WRITTEN, COMMITTED)
+        }
+        self._consumers: dict[str, Consumer] = {}
+        """By what of open transactions they see; made once they are needed."""
+        self._one_asks = threading.Lock()
+
+    def of(self, topic: str, partitions: int) -> dict[int, int]:
+        """The next offset of each partition: what has been written, in open transactions too."""
+        places = [TopicPartition(topic, number) for number in range(partitions)]
+        found = self._patiently(places, WRITTEN)
+        return {place.partition: end for place, end in found.items()}
+
+    def written(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The next offset of each: what has been written, in open transactions too."""
+        return self._patiently(places, WRITTEN) if places else {}
+
+    def committed(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The end of each as `read_committed` sees it: an open transaction hides what follows it."""
+        return self._patiently(places, COMMITTED) if places else {}
+
+    def kept(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """First offset and end of each partition, open transactions included."""
+        places = [TopicPartition(topic, number) for number in partitions]
+        starts = self._patiently(places, WRITTEN, OFFSET_BEGINNING)
+        ends = self._patiently(places, WRITTEN)
+        return {place.partition: (starts[place], ends[place]) for place in places}
+
+    def standing(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Standing]:
+        """The next offset of each, open transactions included, and which leader told it."""
+        return self._told(places, WRITTEN) if places else {}
+
+    def _patiently(
+        self, places: Sequence[TopicPartition], isolation: str, at: int = OFFSET_END
+    ) -> dict[TopicPartition, int]:
+        return {place: one.end for place, one in self._told(places, isolation, at).items()}
+
+    def _told(
+        self, places: Sequence[TopicPartition], isolation: str, at: int = OFFSET_END
+    ) -> dict[TopicPartition, Standing]:
+        named = sorted({place.topic for place in places})
+        with self._one_asks:
+            if isolation not in self._consumers:
+                self._consumers[isolation] = self._make[isolation]()
+
+        def look() -> None:
+            for topic in named:
+                with self._one_asks:
+                    self._consumers[isolation].list_topics(topic, timeout=self._answer_s)
+
+        doing = f"reading the ends of {', '.join(named)}"
+        try:
+            return patiently(doing, lambda: self._ask(places, isolation, at), look, self._patience_s)
+        except UnavailableError:
+            with self._one_asks:
+                self._consumers[isolation] = another(self._consumers[isolation], self._make[isolation])
+            raise
+
+    def _ask(self, places: Sequence[TopicPartition], isolation: str, at: int) -> dict[TopicPartition, Standing]:
+        with self._one_asks:
+            consumer = self._consumers[isolation]
+            consumer.poll(0)  # what it has said since the last question; nobody else asks it for that
+            answers = self._answers(consumer, [Asked(*place, at) for place in places])
+        for one in answers:
+            if one.error is not None:
+                raise KafkaException(_passing(one.error))
+            if one.offset < 0:
+                # Seen on connections that break in the middle of an answer: no error, and no offset. Ask again.
+                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset is told of {one}"))
+        return {TopicPartition(one.topic, one.partition): _standing(one) for one in answers}
+
+    def _answers(self, consumer: Consumer, asked: list[Asked]) -> list[Asked]:
+        try:
+            return list(consumer.offsets_for_times(asked, self._answer_s))
+        except KafkaException as error:
+            raise KafkaException(_passing(error.args[0])) from None
+
+
+def _passing(error: KafkaError) -> KafkaError:
+    """The error of a leader that does not answer is one of a leader that is not known: the next one may answer."""
+    return KafkaError(KafkaError.LEADER_NOT_AVAILABLE, error.str()) if error.code() in _UNANSWERED else error
+
+
+def _standing(told: Any) -> Standing:
+    return Standing(told.offset, UNKNOWN if told.leader_epoch is None else told.leader_epoch)

@@ -1,0 +1,30 @@
+"""Deleting records of a topic from its beginning on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import TopicPartition
+
+from cutwater.adapters.kafka.admin import admin_client, described
+from cutwater.adapters.kafka.client import TIMEOUT_S, explain, failure
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
+
+
+def empty(cluster: Cluster, topic: str) -> None:
+    """Delete every record of a topic; one that does not exist is empty."""
+    found = described(cluster, [topic]).get(topic)
+    if found is None:
+        return
+    delete_below(cluster, topic, Ends(cluster).of(topic, len(found.partitions)))
+
+
+def delete_below(cluster: Cluster, topic: str, offsets: Mapping[int, int]) -> None:
+    """Delete the records of each partition below an offset; none where that is 0."""
+    admin = admin_client(cluster)  # held: without a name it would end before it has answered
+    asked = [TopicPartition(topic, number, end) for number, end in offsets.items() if end]
+    doing = f"deleting records of {topic}"
+    for done in admin.delete_records(asked, request_timeout=TIMEOUT_S).values() if asked else ():
+        if (error := failure(done, doing, 2 * TIMEOUT_S)) is not None:
+            raise explain(error, doing) from None

@@ -1,0 +1,1 @@
+"""Logs, terminal, garbage collection, crash points for tests."""

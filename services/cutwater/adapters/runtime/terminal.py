@@ -1,0 +1,164 @@
+"""Where people read: standard output and standard error, as a terminal, a pipe or a file.
+
+Text from outside reaches either only through `Terminal`, which escapes what a terminal would obey. In a pipe, with
+NO_COLOR or in a CI run the output is plain: no colours, nothing that moves, no line cut or wrapped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TextIO
+
+from cutwater.core.util.printable_text import printable, printable_lines
+from cutwater.core.util.text_tables import Line, Styled, Table, wrapped
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, ProgressColumn
+
+_CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
+_OFF = ("", "0", "false")
+
+
+class Working:
+    """What is being done just now, beside a spinner; silent where nothing may move."""
+
+    def __init__(self, status: Any) -> None:
+        self._status = status
+
+    def update(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(_unmarked(text))
+
+    def stop(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+
+class Terminal:
+    """One of the two standard streams, or another file."""
+
+    def __init__(self, stream: str | TextIO, environment: Mapping[str, str] = os.environ) -> None:
+        """`stream`: a file; or stdout or stderr, looked up in `sys` at each use."""
+        self._stream = stream
+        self._environment = environment
+        self.wide = False
+        """Was --wide given? Then tables have all columns, and no line is broken."""
+
+    @property
+    def file(self) -> TextIO:
+        return getattr(sys, self._stream) if isinstance(self._stream, str) else self._stream
+
+    @property
+    def plain(self) -> bool:
+        """Is only text wanted: no colours, and nothing that moves?"""
+        said = self._environment.get
+        if said("NO_COLOR") or said("TERM") == "dumb" or self._in_ci:
+            return True
+        # Beside a pipe the other stream does not move either: what reads the pipe may draw on the same terminal.
+        seen = (self.file, sys.stdout) if isinstance(self._stream, str) else (self.file,)
+        return not all(map(_is_terminal, seen))
+
+    @property
+    def columns(self) -> int | None:
+        """The width that tables and sentences are fitted into; None where nobody sees where a line ends."""
+        if self.wide or self._in_ci or not _is_terminal(self.file):
+            return None
+        with suppress(ValueError):
+            if (said := int(self._environment.get("COLUMNS", ""))) > 0:
+                return said
+        with suppress(OSError, ValueError, AttributeError):
+            if (found := os.get_terminal_size(self.file.fileno()).columns) > 0:
+                return found
+        return shutil.get_terminal_size().columns
+
+    @property
+    def _in_ci(self) -> bool:
+        return self._environment.get("CI", "").lower() not in _OFF
+
+    def print(self, *parts: str | Styled, whole: bool = False) -> None:
+        """Print a text of one or several parts. `whole`: no line of it is broken, as of a command to be copied."""
+        texts = [one if isinstance(one, Styled) else Styled(one) for one in parts]
+        if not whole and self.columns is not None and not any(one.style for one in texts):
+            text = printable_lines("".join(one.text for one in texts))
+            indents = ((line, len(line) - len(line.lstrip())) for line in text.split("\n"))
+            broken = [one for line, indent in indents for one in wrapped(line, self.columns, indent)]
+            self._write("\n".join(broken))
+        else:
+            self._write("".join(self._coloured(printable_lines(one.text), one.style) for one in texts))
+
+    def table(self, made: Table) -> None:
+        """Print a table: as wide as the terminal, or with all its columns."""
+        for line in made.lines(self.columns):
+            self._write(self._line(line))
+
+    @contextmanager
+    def status(self, text: str) -> Iterator[Working]:
+        """Say what is being done, for as long as it is done."""
+        if self.plain:
+            yield Working(None)
+            return
+        with self._console().status(_unmarked(text), spinner="dots") as status:
+            yield Working(status)
+
+    def progress(self, *columns: str | ProgressColumn, quiet: bool = False, transient: bool = True) -> Progress:
+        """Return a progress bar that shows nothing where nothing may move, or where `quiet`."""
+        from rich.progress import Progress
+
+        if quiet or self.plain:
+            return Progress(*columns, disable=True)
+        return Progress(*columns, console=self._console(), transient=transient)
+
+    @contextmanager
+    def live(self) -> Iterator[Callable[[Table], None]]:
+        """Give a function that shows a table in the place of the one before; in plain text only the last one."""
+        shown: list[Table] = []
+        if self.plain:
+            try:
+                yield lambda made: shown.__setitem__(slice(None), [made])
+            finally:
+                for made in shown:
+                    self.table(made)
+            return
+        from rich.live import Live
+        from rich.text import Text
+
+        with Live(console=self._console(), auto_refresh=False) as live:
+            yield lambda made: live.update(
+                Text.from_ansi("\n".join(map(self._line, made.lines(self.columns)))), refresh=True
+            )
+
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        return Console(file=self.file, highlight=False, markup=False, width=self.columns)
+
+    def _line(self, line: Line) -> str:
+        return "".join(self._coloured(one.text, one.style) for one in line).rstrip(" ")
+
+    def _coloured(self, text: str, style: str) -> str:
+        return text if not style or self.plain else f"\x1b[{_CODES[style]}m{text}\x1b[0m"
+
+    def _write(self, text: str) -> None:
+        file = self.file
+        encoding = getattr(file, "encoding", None) or "utf-8"
+        file.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        file.flush()
+
+
+def _unmarked(text: str) -> Any:
+    """Text that rich takes as it stands."""
+    from rich.text import Text
+
+    return Text(printable(text))
+
+
+def _is_terminal(file: Any) -> bool:
+    try:
+        return bool(file.isatty())
+    except (AttributeError, ValueError):  # closed, or no stream at all
+        return False

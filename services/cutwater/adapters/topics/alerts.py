@@ -1,0 +1,102 @@
+"""The topic `<job>.alerts`: reading it, and telling on it what ends a service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range, wait_for_broker
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.connect import made
+from cutwater.adapters.topics.candidates import candidates, promoted
+from cutwater.core.errors import CutwaterError, DivergenceError, FencedError
+from cutwater.core.generations.start_state import claimed
+from cutwater.core.monitoring import alerts
+from cutwater.core.monitoring.alerts import TEXT_MAX, Alert, Known
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+
+TELL_S = 5.0
+_PART_OF = {"rehydrator": alerts.VIEW}
+
+
+def read_alerts(cluster: Cluster, job: str) -> Known:
+    """The newest record of every alert. Raises UsageError without the topic, UnavailableError without a broker."""
+    topic = topics.alerts(job)
+    partition_count(cluster, topic)
+    consumer = make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, topic, 0)
+        values = [bytes(one.value() or b"") for one in read_range(consumer, topic, 0, low)] if low < high else []
+    finally:
+        consumer.close()
+    found = (protocol_records.decode(value) for value in values)
+    return alerts.fold(one for one in found if isinstance(one, Alert))
+
+
+def message_of(alert: Alert) -> dict[str, bytes]:
+    """Key and value of an alert's record. By the key compaction keeps the newest of each kind and part."""
+    return {"key": f"{alert.kind}/{alert.part}".encode(), "value": protocol_records.encode(alert)}
+
+
+@contextmanager
+def telling(
+    cluster: Cluster, job: str, generation: Generation, service: str, now_ms: Callable[[], int], log: Any
+) -> Iterator[None]:
+    """An error that leaves the block is told, and goes on."""
+    try:
+        yield
+    except CutwaterError as error:
+        tell_end(cluster, job, generation, service, error, now_ms(), log)
+        raise
+
+
+def tell_end(
+    cluster: Cluster, job: str, generation: Generation, service: str, error: CutwaterError, now_ms: int, log: Any
+) -> None:
+    """Raise an alert for an error that ends a service and that no record of the streams shows.
+
+    Best effort and bounded: the service ends anyway, and its own error is what counts. One that is on already is
+    not told again, so that a service that is restarted over and over tells it once.
+    """
+    kind = _kind(error)
+    if kind is None:
+        return
+    try:
+        wait_for_broker(cluster, TELL_S)
+        if isinstance(error, FencedError) and _over(cluster, job, generation):
+            return  # it leaves as it should
+        part = _PART_OF.get(service, service)
+        before = read_alerts(cluster, job).get((kind, part))
+        if before is None or not before.on:
+            raised_ms = alerts.next_raised_ms(before, now_ms)
+            text = str(error)[:TEXT_MAX]
+            _write(cluster, Alert(job, generation, kind, part, service, raised_ms, None, 0, 0, text))
+    except (CutwaterError, KafkaException) as problem:
+        log.warning("the alert could not be told", kind=kind, problem=str(problem))
+
+
+def _over(cluster: Cluster, job: str, generation: Generation) -> bool:
+    """Is another generation promoted, or was this one given up?"""
+    last = promoted(cluster, job)
+    if last is not None and last.generation.number > generation.number:
+        return True
+    candidate = candidates(cluster, job).by_id.get(generation) if claimed(generation) else None
+    return candidate is not None and not candidate.open
+
+
+def _kind(error: CutwaterError) -> str | None:
+    if isinstance(error, FencedError):
+        return alerts.FENCED_WRITER
+    return alerts.DIVERGENCE if isinstance(error, DivergenceError) else None
+
+
+def _write(cluster: Cluster, alert: Alert) -> None:
+    producer = made(cluster, Producer, {"acks": "all", "message.timeout.ms": int(TELL_S * 1000)})
+    producer.produce(topics.alerts(alert.job), partition=0, **message_of(alert))
+    if producer.flush(TELL_S + 1):
+        raise KafkaException(f"{topics.alerts(alert.job)} did not take it within {TELL_S:g} s")

@@ -1,0 +1,153 @@
+"""Which generation a process works for, and what stands on the candidates topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.commit_stream import newest, newest_milestone
+from cutwater.core.errors import ProtocolError, UsageError
+from cutwater.core.generations.candidates import Candidates, folded
+from cutwater.core.generations.start_state import claimed
+from cutwater.core.job.job import Job
+from cutwater.core.job.shards import ShardMap
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Candidacy, Claim, Decision, Milestone, Promotion, Withdrawal
+
+
+def promoted(cluster: Cluster, job: str) -> Milestone | None:
+    """The newest milestone of the commit stream: its generation is the promoted one. None before the first."""
+    topic = topics.milestones(job)
+    partition_count(cluster, topic)
+    return newest(cluster, topic, lambda one: one if isinstance(one, Milestone) else None)
+
+
+def candidates(cluster: Cluster, job: str) -> Candidates:
+    """What stands on the candidates topic now."""
+    return folded(candidacies(cluster, job))
+
+
+def candidacies(cluster: Cluster, job: str) -> Iterator[Candidacy]:
+    """The records of the candidates topic up to its present end."""
+    topic = topics.candidates(job)
+    partition_count(cluster, topic)
+    consumer = make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, topic, 0)
+        for one in read_range(consumer, topic, 0, low) if low < high else ():
+            yield candidacy(protocol_records.decode(bytes(one.value())))
+    finally:
+        consumer.close()
+
+
+def newest_in_either(cluster: Cluster, job: str, generation: Generation) -> Milestone | None:
+    """A generation's newest milestone, by epoch: on the commit stream, or from when it was a candidate.
+
+    Its first one on the commit stream says again what it had reached as a candidate.
+    """
+    found = [newest_milestone(cluster, job, generation)]
+    if claimed(generation):
+        candidate = candidates(cluster, job).by_id.get(generation)
+        found.append(candidate.newest if candidate else None)
+    return max((one for one in found if one), key=lambda one: one.epoch, default=None)
+
+
+def candidacy(record: protocol_records.Record) -> Candidacy:
+    """A record of the candidates topic; raises ProtocolError for any other."""
+    if not isinstance(record, Claim | Promotion | Withdrawal | Decision | Milestone):
+        raise ProtocolError(f"a {type(record).__name__} stands on the candidates topic, where none belongs")
+    return record
+
+
+def parent_of(claim: Claim) -> Milestone:
+    """The milestone that a candidate starts from, with its cuts as they lie in this region.
+
+    Raises ProtocolError where the claim holds none.
+    """
+    record = told_parent(claim)
+    if not claim.origin:
+        return record
+    # Nothing of that region's barriers was copied: the candidate's signaller begins with its own.
+    return replace(
+        record,
+        source_cut=claim.source_cut,
+        changelog_cut=claim.changelog_cut,
+        barriers_position=0,
+        evidence=claim.evidence,
+    )
+
+
+def parents_needed(cluster: Cluster, job: str, generation: Generation) -> frozenset[int]:
+    """The milestones of a generation that open claims start from, by sequence: their state may still be read.
+
+    None where no claims stand here, or whoever asks may not read them. Raises UnavailableError.
+    """
+    topic = topics.candidates(job)
+    try:
+        known = candidates(cluster, job) if topic in described(cluster, [topic]) else Candidates()
+        last = promoted(cluster, job) if known.by_id else None
+    except UsageError:
+        return frozenset()
+    parents = (told_parent(one) for one in known.coming(last))
+    return frozenset(one.sequence for one in parents if one.generation == generation)
+
+
+def told_parent(claim: Claim) -> Milestone:
+    """The same as its own region tells it. Raises ProtocolError where the claim holds none."""
+    return milestone_in(claim.parent)
+
+
+def milestone_in(parent: bytes) -> Milestone:
+    """Raises ProtocolError for any other record."""
+    record = protocol_records.decode(parent)
+    if not isinstance(record, Milestone):
+        raise ProtocolError(f"a {type(record).__name__} is named as a generation's parent, and no milestone")
+    return record
+
+
+def working_for(job: Job, settings: Settings, cluster: Cluster | None = None) -> tuple[Job, Settings]:
+    """Job and settings of a process: the generation that it works for, and that one's partitions.
+
+    What CUTWATER_GENERATION names, else the promoted one, else the first. The job file says how many partitions
+    the first one has; what comes later says so itself. Asks the brokers of `cluster`, else of the settings.
+    """
+    cluster = cluster or settings.cluster
+    try:
+        last = promoted(cluster, job.name)
+    except UsageError:
+        return job, settings  # no topic yet, or no right to it: whoever needs it says so
+    if "generation" in settings.model_fields_set:
+        if settings.generation == first(settings) or (last and last.generation == settings.generation):
+            return _of(job, last, settings.generation), settings
+        claim = candidates(cluster, job.name).require(settings.generation).claim
+        return with_partitions(job, claim.partitions), settings
+    if last is None:
+        return job, settings
+    if last.generation.region != settings.region:
+        raise UsageError(
+            f"{topics.milestones(job.name)} is of region {last.generation.region}, and CUTWATER_REGION says "
+            f"{settings.region}: use the brokers of that region, or correct the setting"
+        )
+    return _of(job, last, last.generation), settings.model_copy(update={"generation": last.generation})
+
+
+def first(settings: Settings) -> Generation:
+    """The first generation of a job in this region."""
+    return Generation(1, settings.region)
+
+
+def _of(job: Job, last: Milestone | None, generation: Generation) -> Job:
+    return with_partitions(job, len(last.changelog_cut)) if last and last.generation == generation else job
+
+
+def with_partitions(job: Job, partitions: int) -> Job:
+    """The same job over a changelog of so many partitions."""
+    if partitions == job.shards.partitions:
+        return job
+    return replace(job, shards=ShardMap(job.shards.shards, partitions))

@@ -1,0 +1,180 @@
+"""Read-only looks at the protocol's topics, for people and tools: no positions kept, nothing written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeVar
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.client import TIMEOUT_S, bounds, make_consumer, partition_count, read_range, read_tail
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.long_lived_consumer import LongRead
+from cutwater.core.errors import UnavailableError
+from cutwater.core.output.position import Published
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Generation, Token
+from cutwater.core.protocol.records import Barrier, Heartbeat, Milestone, Release, Start
+from cutwater.core.protocol.stream_audit import Barriers
+
+T = TypeVar("T")
+
+
+def milestones(cluster: Cluster, job: str, limit: int | None = None) -> list[tuple[Milestone, bytes]]:
+    """The newest `limit` milestones (all by default) with their bytes, oldest first."""
+    topic = topics.milestones(job)
+    partition_count(cluster, topic)
+    if limit is None:
+        return list(milestones_in(cluster, topic))
+    consumer = make_consumer(cluster)
+    try:
+        tail = read_tail(consumer, topic, 0, lambda found: len(_only_milestones(found)) >= limit)
+    finally:
+        consumer.close()
+    return _only_milestones(tail)[-limit:]
+
+
+def milestones_in(cluster: Cluster, topic: str, end: int | None = None) -> Iterator[tuple[Milestone, bytes]]:
+    """Those of a commit stream or of a copy, with their bytes, in order and below `end`; nothing is kept."""
+    for value in values(cluster, topic, 0, end):
+        record = protocol_records.decode(value)
+        if isinstance(record, Milestone):
+            yield record, value
+
+
+def values(cluster: Cluster, topic: str, first: int, end: int | None = None) -> Generator[bytes, None, None]:
+    """The records of a one-partition topic between two offsets, up to where it ends now."""
+    consumer = make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, topic, 0)
+        first, end = max(low, first), high if end is None else min(high, end)
+        for message in read_range(consumer, topic, 0, first, end) if first < end else ():
+            yield bytes(message.value())
+    finally:
+        consumer.close()
+
+
+def barriers(cluster: Cluster, job: str) -> Barriers:
+    """What is kept of starts and barriers, made small as it is read."""
+    topic, found = topics.barriers(job), Barriers()
+    partition_count(cluster, topic)
+    consumer = make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, topic, 0)
+        for message in read_range(consumer, topic, 0, low) if low < high else ():
+            record = protocol_records.decode(bytes(message.value()))
+            if isinstance(record, Start | Barrier):
+                found.add(record, message.offset())
+    finally:
+        consumer.close()
+    return found
+
+
+def newest(cluster: Cluster, topic: str, wanted: Callable[[protocol_records.Record], T | None]) -> T | None:
+    """What `wanted` makes of the newest record of a one-partition topic of which it makes anything."""
+
+    def made(values: list[bytes]) -> list[T]:
+        return [one for one in (wanted(protocol_records.decode(value)) for value in values) if one is not None]
+
+    consumer = make_consumer(cluster)
+    try:
+        found = made(read_tail(consumer, topic, 0, lambda values: bool(made(values))))
+    finally:
+        consumer.close()
+    return found[-1] if found else None
+
+
+def last_word(cluster: Cluster, topic: str) -> Milestone | Release | None:
+    """What a commit stream ends with, but for heartbeats."""
+    found = newest(cluster, topic, lambda one: [one] if isinstance(one, (Milestone, Release)) else None)
+    return found[0] if found else None
+
+
+def release(cluster: Cluster, topic: str) -> Release | None:
+    """The release that ends a commit stream, where one does: another region goes on from there."""
+    found = last_word(cluster, topic)
+    return found if isinstance(found, Release) else None
+
+
+def last_heard_ms(cluster: Cluster, topic: str) -> int:
+    """When the newest milestone or heartbeat of a commit stream, or of a copy, was written; 0 for none."""
+
+    def told_ms(record: protocol_records.Record) -> int | None:
+        if isinstance(record, Heartbeat):
+            return record.at_ms
+        return record.committed_ms if isinstance(record, Milestone) else None
+
+    return newest(cluster, topic, told_ms) or 0
+
+
+def newest_start_ms(cluster: Cluster, job: str) -> int | None:
+    """When a driver last took over the job, by its own clock; None before the first."""
+    return newest(cluster, topics.barriers(job), lambda one: one.at_ms if isinstance(one, Start) else None)
+
+
+def newest_milestone(cluster: Cluster, job: str, generation: Generation) -> Milestone | None:
+    """The newest milestone of a generation on the commit stream."""
+    return newest(
+        cluster,
+        topics.milestones(job),
+        lambda one: one if isinstance(one, Milestone) and one.generation == generation else None,
+    )
+
+
+def _only_milestones(values: list[bytes]) -> list[tuple[Milestone, bytes]]:
+    decoded = ((protocol_records.decode(value), value) for value in values)
+    return [(record, value) for record, value in decoded if isinstance(record, Milestone)]
+
+
+def published(cluster: Cluster, job: str) -> Token | None:
+    """The token of `published_milestone`."""
+    milestone = published_milestone(cluster, job)
+    return milestone.token if milestone else None
+
+
+def published_milestone(cluster: Cluster, job: str) -> Milestone | None:
+    """The newest milestone that the output holds whole, by the publisher's position; None before the first."""
+    topic = topics.published(job)
+    partition_count(cluster, topic)
+    position = newest(cluster, topic, lambda one: one if isinstance(one, Published) else None)
+    if position is None or not position.milestone:
+        return None
+    milestone = protocol_records.decode(position.milestone)
+    return milestone if isinstance(milestone, Milestone) else None
+
+
+def source_end(cluster: Cluster, topic: str) -> Cut:
+    """The cut at the present end of a topic."""
+    consumer = make_consumer(cluster)
+    try:
+        count = partition_count(cluster, topic)
+        return Cut.of_topic(topic, (bounds(consumer, topic, number)[1] for number in range(count)))
+    finally:
+        consumer.close()
+
+
+class Tail:
+    """Follows a one-partition topic from its start; `poll` returns what is new, never blocking for long."""
+
+    def __init__(self, cluster: Cluster, topic: str, **client: Any) -> None:
+        self._topic, self._read = topic, LongRead(cluster, topic, **client)
+        low, _ = bounds(self._read.consumer, topic, 0)
+        self._read.begin({0: low})
+
+    def poll(self) -> Iterator[protocol_records.Record]:
+        """What is new, waiting up to 50 ms for the first."""
+        for message in self._read.read(0.05):
+            yield protocol_records.decode(bytes(message.value()))
+
+    def to_end(self) -> Iterator[protocol_records.Record]:
+        """Everything up to where the topic ends now. Raises UnavailableError where that does not come in time."""
+        _, end = bounds(self._read.consumer, self._topic, 0)
+        deadline = time.monotonic() + TIMEOUT_S
+        while self._read.next(0) < end:
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"{self._topic}: not read to its end within {TIMEOUT_S:.0f} s")
+            yield from self.poll()
+
+    def close(self) -> None:
+        self._read.close()

@@ -1,0 +1,95 @@
+"""Asks brokers for what shows that logs have lost nothing below a cut. `core.protocol.log_evidence` says what that
+is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from cutwater.adapters.fetch.leader_epochs import LeaderEpochs
+from cutwater.adapters.kafka.client import TIMEOUT_S
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.topic_ids import Identities
+from cutwater.core.errors import LostRecordsError
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.log_evidence import (
+    Evidence,
+    Standing,
+    doubtful,
+    evidence_of,
+    lost,
+    made_anew,
+    of_topics,
+)
+
+
+class Look(NamedTuple):
+    """What brokers say at one time."""
+
+    identities: Mapping[str, str]
+    """Of each topic that there is."""
+    standings: Mapping[TopicPartition, Standing]
+
+    @property
+    def evidence(self) -> Evidence:
+        """For a cut at or below the ends that were told."""
+        return evidence_of(self.identities, self.standings)
+
+    @property
+    def cut(self) -> Cut:
+        """The ends that were told."""
+        return Cut.of({place: one.end for place, one in self.standings.items()})
+
+
+class Witness:
+    """Over connections that stay; those who ask about earlier leaders are made when there is another one.
+
+    Each question raises UnavailableError where the brokers do not answer, UsageError where a topic is not known.
+    """
+
+    def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
+        self._cluster, self._patience_s = cluster, patience_s
+        self.ends, self._identities = Ends(cluster, patience_s), Identities(cluster, patience_s)
+
+    def look(self, places: Iterable[TopicPartition]) -> Look:
+        """How topics and partitions stand now."""
+        asked = list(places)
+        identities = self._identities.of({place.topic for place in asked})
+        return Look({topic: one.topic_id for topic, one in identities.items()}, self.ends.standing(asked))
+
+    def lost(self, evidence: Evidence, cut: Cut, look: Look | None = None) -> list[str]:
+        """What is lost below the cut, in words; nothing where nothing is, or no evidence speaks of it.
+
+        `look`: at all places of the cut, at least; where there is none, somebody looks.
+        """
+        told = frozenset(one.topic for one in evidence)
+        below = Cut(tuple((place, offset) for place, offset in cut if offset and place.topic in told))
+        if not below.entries:
+            return []
+        now = look or self.look(place for place, _ in below)
+        about = of_topics(evidence, (place.topic for place, _ in below))
+        if found := made_anew(about, now.identities):
+            return found
+        short = lost(below, {place: now.standings[place].end for place, _ in below})
+        return short or lost(below, self._ends_of(doubtful(about, below, now.standings)))
+
+    def require(self, evidence: Evidence, cut: Cut, of: str, look: Look | None = None) -> None:
+        """Raise LostRecordsError, which names what is lost, where not all is there below the cut of something."""
+        if found := self.lost(evidence, cut, look):
+            raise LostRecordsError(
+                f"below the cut of {of} {'; '.join(found)}. What was shown before stays. Start a new "
+                "generation from a milestone that does not need them: an earlier one, or one with a snapshot"
+            )
+
+    def _ends_of(self, epochs: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        by_topic: dict[str, dict[int, int]] = {}
+        for place, epoch in epochs.items():
+            by_topic.setdefault(place.topic, {})[place.partition] = epoch
+        return {
+            TopicPartition(topic, partition): end
+            for topic, asked in by_topic.items()
+            for partition, end in self._cluster.reader(LeaderEpochs, topic, patience_s=self._patience_s)
+            .ends(asked)
+            .items()
+        }

@@ -1,0 +1,133 @@
+"""What stands on a mirror's own topics: positions, arrivals and copied milestones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.topics import commit_stream
+from cutwater.core.errors import DivergenceError
+from cutwater.core.protocol import mirror_records
+from cutwater.core.protocol.chain import link
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.mirror_records import Arrival, Mirrored, Renewal, Steering, place_of, renewed
+from cutwater.core.protocol.records import Milestone, Release
+
+_LOOK_S = 0.1
+
+
+class Positions:
+    """A fold over the positions topic: the newest of each partition, by origin, and what an operator has said."""
+
+    def __init__(self) -> None:
+        self.copies: dict[str, dict[TopicPartition, Mirrored]] = {}
+        self.steering: dict[str, Steering] = {}
+        self._renewals: dict[str, dict[str, int]] = {}
+
+    @property
+    def every(self) -> list[Mirrored]:
+        """Of all origins."""
+        return [one for places in self.copies.values() for one in places.values()]
+
+    def renewed(self, origin: str) -> Mapping[str, int]:
+        """Topics of an origin whose copies somebody begins anew, or has begun and broken off; since when (ms)."""
+        return self._renewals.get(origin, {})
+
+    def take(self, key: bytes, value: bytes | None) -> Mirrored | Steering | Renewal | None:
+        """The next record of the topic; None where it takes something away."""
+        if not value:
+            self._take_away(key)
+            return None
+        one = protocol_records.decode(value)
+        if isinstance(one, Mirrored):
+            self.copies.setdefault(one.origin, {})[TopicPartition(one.topic, one.partition)] = one
+            return one
+        if isinstance(one, Steering):
+            self.steering[one.origin] = one
+            return one
+        if isinstance(one, Renewal):
+            self._renewals.setdefault(one.origin, {})[one.topic] = one.at_ms
+            return one
+        return None
+
+    def _take_away(self, key: bytes) -> None:
+        if (ended := renewed(key)) is not None:
+            self._renewals.get(ended[0], {}).pop(ended[1], None)
+            return
+        origin, place = place_of(key)
+        self.copies.get(origin, {}).pop(place, None)
+
+
+def records(cluster: Cluster, job: str, patience_s: float | None = None) -> Iterator[tuple[bytes, bytes | None]]:
+    """Key and value of everything on the positions topic.
+
+    Waits for an open transaction to end, which a mirror beside dead brokers holds for as long as Kafka lets it;
+    with `patience_s` no longer than that, and then what is behind it is left out.
+    """
+    topic, consumer = mirror_records.positions(job), make_consumer(cluster)
+    try:
+        low, seen = bounds(consumer, topic, 0)
+        # Not as far as committed records are seen: another slot's open transaction hides those that follow it.
+        high = Ends(cluster).of(topic, 1)[0]
+        until_s = None if patience_s is None else time.monotonic() + patience_s
+        while until_s is not None and seen < high:
+            if time.monotonic() >= until_s:
+                high = seen
+                break
+            time.sleep(_LOOK_S)
+            _, seen = bounds(consumer, topic, 0)
+        for message in read_range(consumer, topic, 0, low, high) if low < high else ():
+            yield bytes(message.key() or b""), message.value()
+    finally:
+        consumer.close()
+
+
+def positions(cluster: Cluster, job: str, patience_s: float | None = None) -> Positions:
+    """As they are now; `patience_s` as in `records`."""
+    found = Positions()
+    for key, value in records(cluster, job, patience_s):
+        found.take(key, value)
+    return found
+
+
+def has_mirror(cluster: Cluster, job: str) -> bool:
+    """Has any mirror run here?"""
+    return mirror_records.positions(job) in described(cluster, [mirror_records.positions(job)])
+
+
+def last_arrival(cluster: Cluster, job: str, origin: str) -> Arrival | None:
+    topic = mirror_records.arrivals(job, origin)
+    return commit_stream.newest(cluster, topic, lambda one: one if isinstance(one, Arrival) else None)
+
+
+def arrived_milestone(cluster: Cluster, arrival: Arrival) -> bytes:
+    """The milestone that has arrived, as its region wrote it. Raises DivergenceError where it is not there."""
+    topic = mirror_records.milestones_from(arrival.job, arrival.origin)
+    value = next(commit_stream.values(cluster, topic, arrival.stream_offset), b"")
+    if link(value) != arrival.milestone_hash:
+        raise DivergenceError(
+            f"{topic}@{arrival.stream_offset} is not milestone {arrival.token}, whose arrival was announced: the "
+            f"copy was replaced. Only while {arrival.origin} lives: 'cutwater mirror resync' begins it anew"
+        )
+    return value
+
+
+def last_heard_ms(cluster: Cluster, job: str, origin: str) -> int:
+    """When the newest milestone or heartbeat that is copied was written, by the origin's clock; 0 for none."""
+    return commit_stream.last_heard_ms(cluster, mirror_records.milestones_from(job, origin))
+
+
+def last_release(cluster: Cluster, job: str, origin: str) -> Release | None:
+    """Of the copied stream, where one ends it."""
+    return commit_stream.release(cluster, mirror_records.milestones_from(job, origin))
+
+
+def newest_milestone(cluster: Cluster, job: str, origin: str) -> Milestone | None:
+    """Of those that are copied."""
+    topic = mirror_records.milestones_from(job, origin)
+    return commit_stream.newest(cluster, topic, lambda one: one if isinstance(one, Milestone) else None)

@@ -1,0 +1,69 @@
+"""Which milestones can still be proved: nothing of what stands below their cuts is lost."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.commit_stream import milestones
+from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.core.errors import CutwaterError, LostRecordsError
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.records import Milestone
+
+
+class Provable(NamedTuple):
+    """Of the milestones of one stream."""
+
+    lost: list[str]
+    """What is lost below the cuts of the newest one, in words; empty where nothing is."""
+    newest: Milestone | None
+    """The newest one below whose cuts nothing is lost; None where there is none."""
+
+    @property
+    def advice(self) -> str:
+        if self.newest is None:
+            return "Of no milestone everything is there: restore the topics, or begin the job under another name"
+        return (
+            f"The newest milestone below whose cuts nothing is lost is {self.newest.token}: 'cutwater rollback "
+            f"--to {self.newest.token}' starts a generation from it"
+        )
+
+
+def provable(cluster: Cluster, found: Sequence[Milestone]) -> Provable:
+    """Asked of the brokers now. `found`: milestones in the order of the stream.
+
+    One without evidence, of an earlier version, is taken for one of which nothing is lost. Raises as `Witness`.
+    """
+    witness = Witness(cluster)
+    cuts_of_all = (cut for one in found for cut in (one.source_cut, one.changelog_cut))
+    there = described(cluster, sorted({place.topic for cut in cuts_of_all for place, _ in cut}))
+
+    def lost(one: Milestone) -> list[str]:
+        gone = sorted({place.topic for place, _ in one.changelog_cut} - there.keys())
+        cuts = one.source_cut.and_(one.changelog_cut)
+        cuts = Cut(tuple(entry for entry in cuts if entry[0].topic in there))
+        return [f"{topic} is not there any more" for topic in gone] or witness.lost(one.evidence, cuts)
+
+    if not found or not (newest := lost(found[-1])):
+        return Provable([], found[-1] if found else None)
+    # What is lost below a cut is lost below each later one, too. Of retired generations nothing is left.
+    kept = [one for one in found if {place.topic for place, _ in one.changelog_cut} <= there.keys()]
+    first = bisect_left(kept, True, key=lambda one: bool(lost(one)))
+    return Provable(newest, kept[first - 1] if first else None)
+
+
+def newest_provable(cluster: Cluster, job: str) -> Provable:
+    """The same of a job's commit stream."""
+    return provable(cluster, [one for one, _ in milestones(cluster, job)])
+
+
+def advised(error: LostRecordsError, cluster: Cluster, job: str) -> LostRecordsError:
+    """The same with the newest milestone that can still be proved, where the brokers tell it."""
+    try:
+        return LostRecordsError(f"{error}. {newest_provable(cluster, job).advice}")
+    except CutwaterError:
+        return error

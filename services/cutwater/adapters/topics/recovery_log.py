@@ -1,0 +1,125 @@
+"""The recovery trail on its topic: written beside a service's work, and never in its way."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from dataclasses import asdict
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+from prometheus_client import CollectorRegistry, Counter
+
+from cutwater.adapters.avro.codec import protocol_codec
+from cutwater.adapters.avro.protocol_records import millis
+from cutwater.adapters.kafka.client import make_consumer, partition_count, read_tail
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.connect import made
+from cutwater.core.errors import UnavailableError
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.recovery_log import STOPPED, Account, Fact, Recovery, Took, Who
+from cutwater.operations.service_main import now_ms
+
+WRITE_S = 10.0
+"""How long a record may take to be acknowledged."""
+LEAVE_S = 5.0
+"""How long a process that is about to end waits for that."""
+
+
+class Trail:
+    """Writes what starts tell. A record that cannot be written is counted and logged, and nothing else happens."""
+
+    def __init__(self, cluster: Cluster, log: Any, registry: CollectorRegistry | None = None) -> None:
+        self._cluster = cluster
+        self._log = log
+        self._unwritten = Counter(
+            "starts_unwritten",
+            "Starts that are not on the recovery trail, since it could not be written.",
+            namespace="cutwater",
+            registry=registry,
+        )
+        self.unwritten = 0
+
+    def write(self, one: Recovery) -> None:
+        """Returns at once; of a start that has failed after at most `LEAVE_S`, since the process ends."""
+        thread = threading.Thread(target=self._guarded, args=(one,), name="trail", daemon=True)
+        thread.start()
+        if one.outcome == STOPPED:
+            thread.join(LEAVE_S)
+
+    def _guarded(self, one: Recovery) -> None:
+        try:
+            self._produce(topics.history(one.job), encode(one))
+        except Exception as error:  # whatever it is: the service's work does not depend on it
+            self.unwritten += 1
+            self._unwritten.inc()
+            self._log.warning("the recovery trail was not written", error=str(error)[:500])
+
+    def _produce(self, topic: str, value: bytes) -> None:
+        partition_count(self._cluster, topic)  # a producer would make some brokers create a topic of their own
+        failures: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            if error is not None:
+                failures.append(error)
+
+        bound = {"acks": "all", "linger.ms": 0, "message.timeout.ms": int(WRITE_S * 1000)}
+        producer: Producer = made(self._cluster, Producer, bound)
+        producer.produce(topic, value=value, partition=0, on_delivery=delivered)
+        left = producer.flush(WRITE_S + 1)
+        if failures or left:
+            why = failures[0].str() if failures else f"not acknowledged within {WRITE_S:g} s"
+            raise UnavailableError(f"writing to {topic}: {why}")
+
+
+def account(
+    service: str,
+    job: str,
+    generation: Generation,
+    cluster: Cluster,
+    log: Any,
+    registry: CollectorRegistry | None = None,
+) -> Account:
+    """The account of the start of this very process. `registry`: where to count what cannot be written."""
+    who = Who(job, generation, service, f"{socket.gethostname()}:{os.getpid()}")
+    return Account(who, now_ms, time.monotonic, Trail(cluster, log, registry).write)
+
+
+def encode(one: Recovery) -> bytes:
+    """The bytes on the topic."""
+    plain = {
+        **asdict(one),
+        "generation": str(one.generation),
+        "found": [fact._asdict() for fact in one.found],
+        "steps": [step._asdict() for step in one.steps],
+    }
+    return protocol_codec("recovery").encode(plain)
+
+
+def decode(data: bytes) -> Recovery:
+    """Raises UsageError for bytes of another schema."""
+    plain = protocol_codec("recovery").decode(data)
+    return Recovery(
+        **{
+            **plain,
+            "generation": Generation.parse(plain["generation"]),
+            "begun_ms": millis(plain["begun_ms"]),
+            "found": tuple(Fact(**one) for one in plain["found"]),
+            "steps": tuple(Took(**one) for one in plain["steps"]),
+        }
+    )
+
+
+def history(cluster: Cluster, job: str, records: int) -> list[Recovery]:
+    """The newest records of the trail, at most so many, in log order."""
+    topic = topics.history(job)
+    partition_count(cluster, topic)
+    consumer = make_consumer(cluster)
+    try:
+        values = read_tail(consumer, topic, 0, lambda found: len(found) >= records)
+    finally:
+        consumer.close()
+    return [decode(value) for value in values[-records:]]

@@ -1,0 +1,121 @@
+"""A generation is claimed by a verb, or an earlier claim gone on with: `generation start` and `rollback`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cutwater.adapters.topics.candidates import parent_of, promoted
+from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.adapters.topics.provable_milestones import newest_provable
+from cutwater.cli.options import Place
+from cutwater.cli.report import iso, out, print_json
+from cutwater.core.errors import UsageError
+from cutwater.core.generations.start_state import require_kept
+from cutwater.core.protocol.generation import Token
+from cutwater.core.protocol.records import Claim, Milestone
+from cutwater.operations.generations.claims import Claims, Planned, Words, copies_of
+from cutwater.operations.generations.parent_changelog import kept_behind
+from cutwater.operations.generations.seed_source import SeedSource, seed_source
+from cutwater.operations.generations.start_check import require_may_start
+from cutwater.operations.service_main import now_ms
+
+
+def claims_of(place: Place) -> Claims:
+    return Claims(place.cluster, place.job, place.settings.region, now_ms)
+
+
+def claim(place: Place, words: Words, dry_run: bool, as_json: bool) -> Claim:
+    """Claim one, or go on with an earlier claim, and say so. Raises as `Claims.ask`."""
+    settings, sources = place.settings, list[SeedSource]()
+
+    def require(planned: Planned) -> None:
+        if planned.begun or planned.done:
+            return
+        parent = parent_of(planned.claim)
+        try:
+            _require_works(place, parent)
+            store = place.stack.snapshots if place.stack else settings.snapshots
+            sources.append(seed_source(place.cluster, place.job, settings, planned.claim, store))
+        except UsageError as error:
+            raise UsageError(f"{error}{_claimed_before(planned)}") from None
+
+    claims = claims_of(place)
+    if dry_run:
+        planned = claims.planned(words)
+        require(planned)
+    else:
+        # The embedded broker is alone; settings say otherwise only for a user's own.
+        copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
+        planned = claims.ask(words, copies, require)
+    _say_claim(planned, sources[-1] if sources else None, _undone(place, planned), dry_run, as_json)
+    return planned.claim
+
+
+def _require_works(place: Place, parent: Milestone) -> None:
+    """Raise UsageError where its driver could never begin: that stood in the driver's log alone."""
+    require_may_start(place.cluster, place.job, parent, place.settings)
+    require_kept(parent, kept_behind(place.cluster, parent.source_cut))
+    if found := Witness(place.cluster).lost(parent.evidence, parent.source_cut):
+        advice = newest_provable(place.cluster, place.job.name).advice
+        raise UsageError(f"below the cut of {parent.token} {'; '.join(found)}. {advice}")
+
+
+def _claimed_before(planned: Planned) -> str:
+    if not planned.again:
+        return ""
+    return (
+        f". {planned.claim.generation} was claimed from it before: 'cutwater generation abort "
+        f"{planned.claim.generation}' gives that up, and a new one is started from another milestone"
+    )
+
+
+class Undone(NamedTuple):
+    """What a rollback goes back behind."""
+
+    milestones: int
+    events: int
+    newest: Token
+
+    def __str__(self) -> str:
+        return f"{self.milestones:,} milestones behind it up to {self.newest}; the {self.events:,} events"
+
+
+def _undone(place: Place, planned: Planned) -> Undone | None:
+    """None for what is no rollback, or is promoted."""
+    last = promoted(place.cluster, place.job.name)
+    if not planned.claim.rewinds_to or planned.done or last is None:
+        return None
+    parent = parent_of(planned.claim)
+    events = sum(max(0, offset - parent.source_cut.offset(at)) for at, offset in last.source_cut)
+    return Undone(last.sequence - parent.sequence, events, last.token)
+
+
+def _say_claim(
+    planned: Planned, source: SeedSource | None, undone: Undone | None, dry_run: bool, as_json: bool
+) -> None:
+    made = planned.claim
+    parent = parent_of(made).token
+    if as_json:
+        told = {
+            "generation": str(made.generation),
+            "parent": str(parent),
+            "partitions": made.partitions,
+            "rewinds_to": made.rewinds_to,
+            "claimed": planned.again or not dry_run,
+            "again": planned.again,
+            "promoted": planned.done,
+            "seed": source.as_object() if source else None,
+            "undone": {**undone._asdict(), "newest": str(undone.newest)} if undone else None,
+        }
+        print_json(told)
+        return
+    if planned.again:
+        does = "would go on" if dry_run else "goes on"
+        done = ", which is promoted: nothing is to be done, and --another goes back once more"
+        line = f"{does} with the claim {made.generation} of {iso(made.at_ms)}{done if planned.done else ''}"
+    else:
+        line = f"{made.generation} {'would be claimed' if dry_run else 'is claimed'}"
+    out.print(f"{line}: from {parent}, {made.partitions} partitions")
+    out.print(str(source) if source else "its state is read")
+    if undone is not None:
+        out.print(f"{'would be' if dry_run else 'is'} undone: {undone} in them are read again")

@@ -1,0 +1,263 @@
+"""`generation` and `rollback`: a generation is started from a milestone, promoted, given up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.adapters.topics.candidates import parent_of, promoted
+from cutwater.cli.generations.claim import claim, claims_of
+from cutwater.cli.generations.promotion_wait import await_promotion, behind, say_promotion
+from cutwater.cli.generations.prune import prune
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, WideOption, place_of
+from cutwater.cli.report import handled, iso, out, print_json, say, table
+from cutwater.core.generations.candidates import Candidate
+from cutwater.core.generations.catch_up import approach
+from cutwater.core.generations.start_state import claimed
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.util.text_tables import Column
+from cutwater.operations.generations.claims import Words
+
+PROMOTE_S = 600.0
+
+_COLUMNS = (
+    *(Column("generation"), Column("state"), Column("from"), Column("partitions", 1), Column("claimed", 2)),
+    *(Column("reason", below=True), Column("behind", below=True)),
+)
+group = typer.Typer(
+    name="generation",
+    help="A generation is started from a milestone, catches up, and is promoted: other partitions, other code, a "
+    "rollback.\n\nExamples:  cutwater generation start --partitions 6  ·  cutwater generation list  ·  "
+    "cutwater generation promote g2-local-5f0c21aa",
+    no_args_is_help=True,
+)
+GenerationArgument = Annotated[str, typer.Argument(help="The generation's id, as 'generation list' shows it.")]
+ReasonOption = Annotated[str, typer.Option(help="Why, for people: it stands in the list.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+AnotherOption = Annotated[
+    bool, typer.Option("--another", help="Claim another one, though an earlier claim says the same.")
+]
+PartitionsOption = Annotated[
+    int | None, typer.Option(min=1, help="Partitions of its changelog; else those of its parent.")
+]
+WaitOption = Annotated[float, typer.Option(min=0, help="Seconds to wait for it; 0 returns at once.")]
+
+
+@group.command("start")
+@handled
+def start(
+    job_file: JobOption = None,
+    from_: Annotated[str | None, typer.Option("--from", help="Token of its parent; else the newest.")] = None,
+    partitions: PartitionsOption = None,
+    reason: ReasonOption = "",
+    another: AnotherOption = False,
+    dry_run: DryRunOption = False,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Claim a generation: its id, its parent milestone, its changelog. The promoted one goes on meanwhile.
+
+    A stack of 'cutwater up' starts its driver and commit-signal by itself. Elsewhere start both with
+    CUTWATER_GENERATION set to the id that this prints. Once it has caught up: 'cutwater generation promote'.
+
+    It says where the parent's state will be read: from its changelog, else from a snapshot of that very milestone.
+
+    Asked again, it goes on with the open claim of the same parent (without --from: of any of the promoted
+    generation's milestones) and as many partitions, and says so. --another claims one more.
+
+    Exit 2: no such milestone, none may be started from it, or nothing holds its state any more. 4: brokers or the
+    store of snapshots do not answer.
+
+    Examples:  cutwater generation start --partitions 6  ·  cutwater generation start --from g1-local-00000000:42
+    ·  cutwater generation start job.yaml --bootstrap-servers kafka-1:9092 --dry-run --json
+    """
+    place = place_of(job_file, bootstrap_servers, data_dir)
+    claim(place, Words(from_, partitions, False, reason, another), dry_run, as_json)
+
+
+@handled
+def rollback(
+    to: Annotated[str, typer.Option(help="Token of the milestone to go back to.")],
+    job_file: JobOption = None,
+    partitions: PartitionsOption = None,
+    reason: ReasonOption = "",
+    another: AnotherOption = False,
+    dry_run: DryRunOption = False,
+    wait: WaitOption = PROMOTE_S,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go back to a milestone: a generation is started from it, and promoted with its first milestone.
+
+    What came after is read again from the events. Views reload; the publisher writes the differences as marked
+    corrections, and tombstones for keys that vanish.
+
+    Asked again, it goes on with the open claim of the same milestone and as many partitions, and asks for its
+    promotion. Where that is promoted, and nothing behind it, it is done; --another goes back once more.
+
+    Exit 2: no such milestone, or nothing holds its state any more. 4: it was not promoted in time; it still will
+    be, or 'cutwater generation abort' it.
+
+    Examples:  cutwater rollback --to g1-local-00000000:42
+    ·  cutwater rollback --to g1-local-00000000:42 --dry-run
+    """
+    place = place_of(job_file, bootstrap_servers, data_dir)
+    words = Words(to, partitions, True, reason or f"rollback to {to}", another)
+    made = claim(place, words, dry_run, as_json)
+    if not dry_run:
+        claims_of(place).promote(made.generation)
+        await_promotion(place, made.generation, wait)
+
+
+@group.command("promote")
+@handled
+def promote(
+    generation: GenerationArgument,
+    job_file: JobOption = None,
+    wait: WaitOption = PROMOTE_S,
+    dry_run: DryRunOption = False,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> None:
+    """Promote a candidate as soon as it has caught up with the newest milestone.
+
+    Its own commit-signal writes its first milestone behind that one: readers see one generation or the other. The
+    one before is ended. Asking twice does no harm.
+
+    Exit 2: it may not be promoted. 4: it was not in time; it still will be, or 'cutwater generation abort' it.
+
+    Examples:  cutwater generation promote g2-local-5f0c21aa
+    ·  cutwater generation promote g2-local-5f0c21aa --dry-run
+    """
+    place = place_of(job_file, bootstrap_servers, data_dir)
+    wanted = Generation.parse(generation)
+    if dry_run:
+        say_promotion(place, wanted)
+    else:
+        claims_of(place).promote(wanted)
+        await_promotion(place, wanted, wait)
+    _show(place, [claims_of(place).known().require(wanted)], as_json)
+
+
+@group.command("abort")
+@handled
+def abort(
+    generation: GenerationArgument,
+    job_file: JobOption = None,
+    reason: ReasonOption = "",
+    dry_run: DryRunOption = False,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> None:
+    """Give a candidate up: it is never promoted, and its driver and commit-signal end.
+
+    Exit 2: it is promoted already.
+
+    Examples:  cutwater generation abort g2-local-5f0c21aa --reason "the other plan"
+    ·  cutwater generation abort g2-local-5f0c21aa --dry-run
+    """
+    place = place_of(job_file, bootstrap_servers, data_dir)
+    wanted = Generation.parse(generation)
+    if dry_run:
+        would = "would be given up" if claims_of(place).to_abort(wanted).open else "is given up already"
+        say(f"{wanted} {would}")
+    else:
+        claims_of(place).abort(wanted, reason or "given up by hand")
+    _show(place, [claims_of(place).known().require(wanted)], as_json)
+
+
+@group.command("list")
+@handled
+def list_(
+    job_file: JobOption = None,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> None:
+    """Show the job's first generation, every one that was claimed, and how far each candidate is behind.
+
+    Once a candidate has two milestones: how fast it reads, too, and about how long it will take.
+
+    Examples:  cutwater generation list  ·  cutwater generation list --json
+    """
+    place = place_of(job_file, bootstrap_servers, data_dir)
+    found = list(claims_of(place).known().by_id.values())
+    _show(place, found, as_json, _first(found, promoted(place.cluster, place.job.name)))
+
+
+def _show(
+    place: Place, found: list[Candidate], as_json: bool, unclaimed: dict[Generation, int] | None = None
+) -> None:
+    """`unclaimed`: generations that nobody claimed, with their partitions."""
+    last = promoted(place.cluster, place.job.name)
+    told = [_unclaimed(*one, last) for one in (unclaimed or {}).items()] + [_told(one, last) for one in found]
+    if as_json:
+        print_json(told)
+        return
+    rows = [[one[column.name] for column in _COLUMNS] for one in told]
+    out.table(table(f"generations of {place.job.name}: {len(found)} claimed", _COLUMNS, rows))
+
+
+def _first(found: list[Candidate], last: Milestone | None) -> dict[Generation, int]:
+    """The job's first generation, and with copies of other regions theirs, as claims and milestones tell."""
+    told = [parent_of(one.claim) for one in found] + ([last] if last else [])
+    return {one.generation: len(one.changelog_cut) for one in told if not claimed(one.generation)}
+
+
+def _unclaimed(generation: Generation, partitions: int, last: Milestone | None) -> dict[str, Any]:
+    at_work = last is not None and last.generation == generation
+    nothing = dict.fromkeys(("from", "claimed", "epoch", "behind", "events_left", "events_per_s", "seconds_left"))
+    return {
+        **nothing,
+        "generation": str(generation),
+        "state": "promoted" if at_work else "past",
+        "partitions": partitions,
+        "rewinds_to": 0,
+        "reason": "the job's first one",
+    }
+
+
+def _told(one: Candidate, last: Milestone | None) -> dict[str, Any]:
+    claim = one.claim
+    follows = last if last and last.generation.number < claim.generation.number else None
+    nearer = approach(one, parent_of(claim), follows) if follows else None
+    return {
+        "generation": str(claim.generation),
+        "state": _state(one, last),
+        "from": str(parent_of(claim).token),
+        "partitions": claim.partitions,
+        "rewinds_to": claim.rewinds_to,
+        "claimed": iso(claim.at_ms),
+        "reason": one.withdrawn if one.withdrawn is not None else claim.reason,
+        "epoch": one.newest.epoch if one.newest else None,
+        "behind": behind(one, follows) if follows else None,
+        "events_left": nearer.events if nearer else None,
+        "events_per_s": round(nearer.reads_per_s, 1) if nearer else None,
+        "seconds_left": round(nearer.left_s, 1) if nearer and nearer.left_s is not None else None,
+    }
+
+
+def _state(one: Candidate, last: Milestone | None) -> str:
+    number = one.claim.generation.number
+    if last is not None and last.generation == one.claim.generation:
+        return "promoted"
+    if not one.open:
+        return "given up"
+    if last is not None and last.generation.number > number:
+        return "past"  # it was promoted before, or came too late
+    return "promoting" if one.promoting else "candidate"
+
+
+def register(app: typer.Typer) -> None:
+    group.command("prune")(prune)
+    app.add_typer(group)
+    app.command("rollback")(rollback)

@@ -1,0 +1,77 @@
+"""The wait for a promotion: what it waits for, with rate and time left, and what came of it."""
+
+from __future__ import annotations
+
+import time
+
+from cutwater.adapters.topics.candidates import parent_of, promoted
+from cutwater.cli.generations.claim import claims_of
+from cutwater.cli.options import Place
+from cutwater.cli.report import err, say
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.generations.candidates import Candidate, delayed
+from cutwater.core.generations.catch_up import approach
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+
+LOOK_S = 0.5
+SAY_S = 5.0
+"""Where no line is drawn over and over, one is said so often at most."""
+
+
+def say_promotion(place: Place, generation: Generation) -> None:
+    """What `promote` would do, after the same checks. Raises as that does."""
+    last = promoted(place.cluster, place.job.name)
+    if claims_of(place).to_promote(generation):
+        say(f"the promotion of {generation} would be asked for")
+    elif last is not None and last.generation == generation:
+        say(f"{generation} is promoted already")
+    else:
+        say(f"the promotion of {generation} was asked for already")
+
+
+def await_promotion(place: Place, generation: Generation, wait_s: float) -> None:
+    """Says what it waits for, and that it is done. Raises UnavailableError where it is not within the time."""
+    begun = time.monotonic()
+    said_s, waited = begun, False
+    with err.status(f"promoting {generation}") as status:
+        while (last := promoted(place.cluster, place.job.name)) is None or last.generation != generation:
+            candidate = claims_of(place).known().require(generation)
+            why = behind(candidate, last) if last else "there is no milestone"
+            if candidate.withdrawn is not None:
+                raise UsageError(f"{generation} was given up: {candidate.withdrawn}")
+            if last is not None and last.generation.number > generation.number:
+                raise UsageError(
+                    f"{last.token} is of a later generation, which was promoted: {generation} is past"
+                )
+            if wait_s == 0:
+                say(f"{generation} is promoted as soon as it may be: cutwater generation list")
+                return
+            now = time.monotonic()
+            if now > begun + wait_s:
+                raise UnavailableError(
+                    f"{generation} is not promoted yet: {why or 'its commit-signal has not done it; does it run?'}"
+                )
+            line = f"promoting {generation}, for {now - begun:.0f} s: {_waits_for(candidate, why)}"
+            status.update(line)
+            if err.plain and (not waited or now - said_s >= SAY_S):
+                said_s, waited = now, True
+                say(line)
+            time.sleep(LOOK_S)
+    back = f", and goes on from the state of {last.rewinds_to}" if last.rewinds_to else ""
+    say(f"{generation} is promoted after {time.monotonic() - begun:.0f} s: {last.token}{back}")
+
+
+def behind(one: Candidate, last: Milestone) -> str | None:
+    """Why it cannot be promoted yet, and how long that will be, where a rate is known."""
+    why, nearer = delayed(one.newest, one.claim, last), approach(one, parent_of(one.claim), last)
+    return f"{why}; {nearer}" if why and nearer else why
+
+
+def _waits_for(one: Candidate, why: str | None) -> str:
+    if one.newest is None:
+        return (
+            f"{why}: its driver starts Spark and takes over the state of {parent_of(one.claim).token}; its log "
+            "has rate and time left"
+        )
+    return why or "it has caught up, and its commit-signal takes over"

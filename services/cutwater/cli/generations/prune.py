@@ -1,0 +1,83 @@
+"""`generation prune`: remove what nobody needs of earlier generations."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, WideOption, place_of
+from cutwater.cli.report import err, handled, out, print_json, table
+from cutwater.core.util.text_tables import Column
+from cutwater.operations.generations.prune import Earlier, Retiring
+from cutwater.operations.service_main import now_ms
+
+
+@handled
+def prune(
+    job_file: JobOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    with_snapshots: Annotated[
+        bool, typer.Option("--with-snapshots", help="Remove the snapshots of such a generation, too.")
+    ] = False,
+    with_forks: Annotated[
+        bool,
+        typer.Option("--with-forks", help="Remove what may be a fork, too: 'cutwater forks' there is decided."),
+    ] = False,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> None:
+    """Remove changelog, checkpoint and seed of generations that were left long ago, and that nothing needs.
+
+    How long ago says CUTWATER_KEEP_GENERATIONS_HOURS: since another one was promoted, or it was given up.
+
+    What something needs stays, and it is said why: the parent of the promoted generation or of a candidate, one
+    that the output has not gone on from, one with snapshots, one whose changelog a mirror has announced, one that
+    another region's line may have gone back behind (a fork). A checkpoint that CUTWATER_CHECKPOINT names is yours
+    to remove. Nobody can go back to what was removed. Who claims a generation, or prunes, meanwhile ends this one.
+
+    Exit 2: nothing is promoted yet. 3: a folder cannot be removed. 4: the brokers do not answer. 6: somebody
+    claims or prunes meanwhile: run it again.
+
+    Examples:  cutwater generation prune --dry-run  ·  cutwater generation prune
+    ·  cutwater generation prune job.yaml --bootstrap-servers kafka-1:9092 --with-snapshots --json
+    """
+    place = place_of(job_file, bootstrap_servers, data_dir)
+    retiring = Retiring(place.cluster, place.job, place.settings, _store(place), now_ms)
+    with err.status("looking at earlier generations"):
+        if not dry_run:
+            retiring.alone()
+        found = retiring.look(with_snapshots, with_forks)
+        for one in found if not dry_run else ():
+            if one.why_kept is None:
+                retiring.remove(one)
+    told = [_told(one, dry_run) for one in found]
+    if as_json:
+        print_json(told)
+        return
+    columns = (
+        Column("generation"),
+        Column("what"),
+        Column("changelog", below=True),
+        Column("checkpoint", below=True),
+    )
+    rows = [[one[column.name] for column in columns] for one in told]
+    out.table(table(f"earlier generations of {place.job.name}", columns, rows))
+
+
+def _store(place: Place) -> str:
+    """Where the view's snapshots go."""
+    return place.stack.snapshots if place.stack else place.settings.snapshots
+
+
+def _told(one: Earlier, dry_run: bool) -> dict[str, Any]:
+    done = "would be removed" if dry_run else "removed"
+    return {
+        "generation": str(one.generation),
+        "changelog": one.changelog,
+        "checkpoint": str(one.checkpoint) if one.checkpoint else None,
+        "kept": one.why_kept,
+        "what": f"kept: {one.why_kept}" if one.why_kept else done,
+    }

@@ -1,0 +1,1 @@
+"""Verbs about a job before and while it runs: file, topics, events, settings."""

@@ -1,0 +1,91 @@
+"""`config`: the settings of the environment, as every process of Cutwater would read them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import typer
+from pydantic import SecretStr
+
+from cutwater.adapters.config.settings import Settings, load_settings
+from cutwater.cli.options import JsonOption, WideOption
+from cutwater.cli.report import handled, out, print_json, say, table
+from cutwater.core.util.text_tables import Column
+from cutwater.local.machine.download_cache import CACHE_VARIABLE
+
+MASK = "********"
+_PREFIX = "CUTWATER_"
+app = typer.Typer(no_args_is_help=True)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One setting as it is shown: of a secret only whether there is one."""
+
+    name: str
+    value: Any
+    source: str
+    """default or environment."""
+    secret: bool
+    meaning: str
+
+
+def settings_shown(settings: Settings) -> list[Shown]:
+    """Every setting, in the order of docs/SETTINGS.md."""
+    return [
+        Shown(
+            name=f"{_PREFIX}{name.upper()}",
+            value=_value(getattr(settings, name)),
+            source="environment" if name in settings.model_fields_set else "default",
+            secret=isinstance(getattr(settings, name), SecretStr),
+            meaning=field.description or "",
+        )
+        for name, field in Settings.model_fields.items()
+    ]
+
+
+def unknown(environment: Mapping[str, str]) -> list[str]:
+    """Variables that look like settings and are none: most often a typing error. Names only."""
+    known = {f"{_PREFIX}{name.upper()}" for name in Settings.model_fields} | {CACHE_VARIABLE}
+    return sorted(name for name in environment if name.upper().startswith(_PREFIX) and name.upper() not in known)
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, SecretStr):
+        return MASK if value.get_secret_value() else ""
+    return value if isinstance(value, bool | int | None) else str(value)
+
+
+@app.command()
+@handled
+def show(as_json: JsonOption = False, wide: WideOption = False) -> None:
+    """Show every setting, its value and where it comes from; secrets are masked.
+
+    Examples:  cutwater config show  ·  cutwater config show --json
+    """
+    settings = load_settings()
+    settings.cluster  # noqa: B018  (raises UsageError for security settings that cannot work together)
+    shown = settings_shown(settings)
+    if as_json:
+        print_json([asdict(one) for one in shown])
+    else:
+        rows = ((one.name, one.value, one.source, one.meaning) for one in shown)
+        columns = ("variable", "value", Column("from", 1), Column("meaning", below=True))
+        out.table(table("settings", columns, rows))
+    for name in unknown(os.environ):
+        say(f"warning: {name} is set, but no setting has this name (docs/SETTINGS.md lists them)")
+
+
+@app.callback()
+def config() -> None:
+    """The settings: see what is in force before something is started.
+
+    Examples:  cutwater config show  ·  cutwater config show --json
+    """
+
+
+def register(root: typer.Typer) -> None:
+    root.add_typer(app, name="config")

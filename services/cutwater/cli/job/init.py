@@ -1,0 +1,207 @@
+"""`init`: a job file drafted from the records of a topic."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+
+from cutwater.adapters.avro.codec import schema_folder
+from cutwater.adapters.job_files.event_schema import field_types
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client import partition_count, wait_for_broker
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, cluster_for, settings_for
+from cutwater.cli.report import err, handled, out, print_json
+from cutwater.core.errors import UsageError
+from cutwater.core.events.rejection import Flaw
+from cutwater.core.events.schema_inference import infer
+from cutwater.core.job.draft_file import Draft, job_name, render, schema_name, told
+from cutwater.core.job.draft_proposal import Proposal, propose
+from cutwater.core.job.job import Job
+from cutwater.core.job.measures import ADDEND_DIGITS, TIMES
+from cutwater.core.job.usable_events import Rejected, tally
+from cutwater.operations.event_sample import judged
+from cutwater.operations.format_detection import Recognised, recognise, written_with
+from cutwater.operations.topic_sample import Sample, sample
+
+ANSWER_S = 10.0
+MICROS = "timestamp-micros"
+"""How events in Avro have their times, whatever their schema says, once they are read."""
+
+
+@dataclass(frozen=True)
+class _Event:
+    """What is known of the events: their schema, the proposal, what was left out."""
+
+    schema: dict[str, Any]
+    proposal: Proposal
+    left_out: tuple[tuple[str, str], ...]
+
+
+@handled
+def init(
+    from_topic: Annotated[str, typer.Option(help="The topic whose records to look at.")],
+    bootstrap_servers: BootstrapOption = None,
+    key: Annotated[str | None, typer.Option(help="The field to group by; else one is proposed.")] = None,
+    event_time: Annotated[str | None, typer.Option(help="The field with the time; else one is proposed.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="Avro: the writers' schema (.avsc).")] = None,
+    job: Annotated[str | None, typer.Option(help="The job's name; else made from the topic's.")] = None,
+    file: Annotated[Path | None, typer.Option("--out", help="Where to write; default JOB.yaml here.")] = None,
+    records: Annotated[int, typer.Option(min=1, max=100_000, help="How many records to sample.")] = 1_000,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Draft a job file from a topic: format, schema, key, event time, window, lateness and measures.
+
+    Reads the newest records, nothing else. Avro in single-object encoding is recognised by the schemas in the
+    folder of --out, in its schemas/ and among Cutwater's own; for JSON a schema is inferred and written beside.
+    Tells which of the records the driver would reject with this job file, by field and rule.
+
+    Exit 2: no such topic, no format or field fits, or a file exists already. 4: no broker answers.
+
+    Examples:  cutwater init --from-topic orders --bootstrap-servers kafka-1:9092
+    ·  cutwater init --from-topic orders --key customer --event-time created_at --out jobs/orders.yaml
+    """
+    settings = settings_for(data_dir, bootstrap_servers)
+    cluster = cluster_for(settings, bootstrap_servers) or settings.cluster
+    name = job or job_name(from_topic)
+    target = file or Path(f"{name}.yaml")
+    _refuse_to_overwrite([target], force)
+    wait_for_broker(cluster, ANSWER_S)
+    samples = _samples(cluster, from_topic, records, as_json)
+    found = recognise(samples, from_topic, schema, (target.parent, target.parent / "schemas"))
+    event = _event(found, name, key, event_time)
+    schema_target = target.with_name(f"{name}_event.avsc") if _writes_schema(found, target) else None
+    _refuse_to_overwrite([schema_target] if schema_target else [], force)
+    draft = Draft(
+        job=name,
+        topic=from_topic,
+        schema_file=schema_target.name if schema_target else _name_of(found),
+        format=found.format,
+        samples=len(found.rows),
+        unreadable=found.unreadable,
+        partitions=partition_count(cluster, from_topic),
+        left_out=event.left_out,
+        proposal=event.proposal,
+    )
+    _write(draft, event.schema, target, schema_target, found)
+    made = load_job(target)  # a draft that 'cutwater up' would refuse is our mistake: say so now
+    draft = replace(draft, rejected=_rejected(made, samples))
+    _write_job(draft, target)
+    _show(draft, target, schema_target, settings.show_payloads, as_json)
+
+
+def _samples(cluster: Cluster, topic: str, records: int, quiet: bool) -> list[Sample]:
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
+    with err.progress(*columns, quiet=quiet) as progress:
+        task = progress.add_task("reading", total=records)
+        return sample(cluster, topic, records, lambda done: progress.update(task, completed=done))
+
+
+def _event(found: Recognised, name: str, key: str | None, event_time: str | None) -> _Event:
+    if found.schema is not None:
+        # A sum of decimals that are all fraction has no room.
+        types = {field: one for field, one in field_types(found.schema).items() if one.scale < ADDEND_DIGITS}
+        kinds = {field: MICROS if one.name in TIMES else one.name for field, one in types.items()}
+        return _Event(found.schema, propose(found.rows, kinds, key, event_time), ())
+    inferred = infer([row.event for row in found.rows], [event_time] if event_time else [])
+    proposal = propose(found.rows, inferred.kinds, key, event_time)
+    schema = inferred.schema(schema_name(name), (proposal.key, proposal.event_time))
+    return _Event(schema, proposal, tuple(inferred.left_out))
+
+
+def _rejected(job: Job, samples: list[Sample]) -> list[Rejected]:
+    """What the driver would not take of the sample."""
+    judged_ = judged(job, samples, written_with(job, samples))
+    return tally((found, one.value) for one, found in judged_ if isinstance(found, Flaw))
+
+
+def _writes_schema(found: Recognised, target: Path) -> bool:
+    """A schema that the job file would not find by its name is written or copied beside it."""
+    file = found.schema_file
+    return file is None or file.resolve().parent not in (target.resolve().parent, schema_folder().resolve())
+
+
+def _name_of(found: Recognised) -> str:
+    return found.schema_file.name if found.schema_file else ""
+
+
+def _refuse_to_overwrite(files: list[Path], force: bool) -> None:
+    for one in files:
+        if one.exists() and not force:
+            raise UsageError(f"{one} exists: name another file with --out, or give --force; nothing was written")
+
+
+def _write(
+    draft: Draft, schema: dict[str, Any], target: Path, schema_target: Path | None, found: Recognised
+) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if schema_target and found.schema_file:
+            shutil.copyfile(found.schema_file, schema_target)
+        elif schema_target:
+            schema_target.write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{schema_target} cannot be written: {error.strerror or error}") from None
+    _write_job(draft, target)
+
+
+def _write_job(draft: Draft, target: Path) -> None:
+    try:
+        target.write_text(render(draft), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None
+
+
+def _show(draft: Draft, target: Path, schema_target: Path | None, examples: bool, as_json: bool) -> None:
+    one = draft.proposal
+    if as_json:
+        print_json(
+            {
+                "job_file": str(target),
+                "schema_file": str(schema_target) if schema_target else draft.schema_file,
+                "job": draft.job,
+                "format": draft.format,
+                "samples": draft.samples,
+                "unreadable": draft.unreadable,
+                "left_out": dict(draft.left_out),
+                "rejected": [
+                    {**one.flaw._asdict(), "count": one.records, "example": _example(one, examples)}
+                    for one in draft.rejected
+                ],
+                "key": one.key,
+                "event_time": one.event_time,
+                "window_ms": one.window_ms,
+                "lateness_ms": one.lateness_ms,
+                "measures": {
+                    name: {"measure": kind, "field": field} for name, (kind, field) in one.measures.items()
+                },
+            }
+        )
+        return
+    out.print(render(draft), whole=True)
+    if draft.rejected:
+        count = sum(found.records for found in draft.rejected)
+        out.print(f"the driver would reject {count:,} of {draft.samples + draft.unreadable:,} records", whole=True)
+    for rejected in draft.rejected:
+        example = _example(rejected, examples)
+        out.print(
+            f"  {told(rejected)}{'' if example is None else f'; the first begins with {example}'}", whole=True
+        )
+    written = f"{target} and {schema_target}" if schema_target else str(target)
+    out.print(f"written: {written}; next: cutwater doctor {target}", whole=True)
+
+
+def _example(one: Rejected, shown: bool) -> str | None:
+    return one.example.decode("utf-8", "backslashreplace") if shown and one.example is not None else None
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(init)

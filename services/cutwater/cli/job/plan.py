@@ -1,0 +1,245 @@
+"""`plan`: what a job will add to a cluster, before it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.events.registry import registry_for
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka import admin
+from cutwater.adapters.kafka.client import wait_for_broker
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.candidates import working_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, cluster_for, settings_for
+from cutwater.cli.report import err, handled, out, print_json, say, table
+from cutwater.core.checks import acls, capacity, event_sample, replication
+from cutwater.core.checks.capacity import Load
+from cutwater.core.checks.event_sample import SampledEvent, SampleFigures
+from cutwater.core.checks.plan import Mirroring, Plan, size
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.util.text_tables import Column, Lines, Table
+from cutwater.operations.event_sample import sample_events
+from cutwater.operations.job_volume import measure
+
+ANSWER_S = 10.0
+
+
+class Said(NamedTuple):
+    """The load, where the user says it."""
+
+    events_per_s: float | None
+    keys: int | None
+    event_bytes: int | None
+
+    def load(self, sampled: SampleFigures | None, epoch_s: float, source_partitions: int) -> Load:
+        """What is not said is the sample's, else a guess."""
+        usual = Load(epoch_s=epoch_s, source_partitions=source_partitions)
+        if sampled:
+            shown = (sampled.events_per_s, sampled.keys, max(round(sampled.event_bytes), 1))
+            usual = replace(usual, events_per_s=shown[0], keys=shown[1], event_bytes=shown[2])
+        said = {name: value for name, value in self._asdict().items() if value is not None}
+        return replace(usual, **said)
+
+
+@handled
+def plan(
+    job_file: Annotated[Path, typer.Argument(help="The job file.")],
+    events_per_second: Annotated[
+        float | None,
+        typer.Option(min=0.001, max=1e9, help="Events a second; default: as the sample, else 1,000."),
+    ] = None,
+    keys: Annotated[
+        int | None, typer.Option(min=1, max=10**12, help="Different keys; default: as the sample, else 10,000.")
+    ] = None,
+    event_bytes: Annotated[
+        int | None, typer.Option(min=1, max=10**9, help="Bytes of an event; default: as the sample, else 200.")
+    ] = None,
+    principal: Annotated[str, typer.Option(help="Whom the kafka-acls commands name.")] = "User:cutwater",
+    mirror_of: Annotated[
+        str | None,
+        typer.Option(help="With the rights of a mirror of this region; default CUTWATER_ORIGIN_REGION."),
+    ] = None,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> None:
+    """Print the topics, rights, disk and network that a job will add. Nothing is written.
+
+    With brokers named, what exists there counts, the promoted generation with its partitions too. The newest
+    events of the source are sampled: rate, keys, rows of a window and bytes per row are counted, and where the job
+    ran its rows are measured. Figures that no sample bears out are upper bounds, and it says why. Without brokers,
+    three are assumed. docs/OPERATING.md has the formula.
+    Where another region is named, what a mirror of it needs in both regions is among the rights, and what driver
+    and commit-signal need there, which ask it before they go on.
+
+    Exit 2: the job file, a setting or an option is wrong. 4: the named brokers do not answer.
+
+    Examples:  cutwater plan deploy/jobs/flights.yaml
+    ·  cutwater plan job.yaml --events-per-second 5000 --keys 100000 --event-bytes 400 --json
+    ·  cutwater plan job.yaml --mirror-of us --principal User:mirror
+    """
+    settings = settings_for(data_dir, bootstrap_servers)
+    job = load_job(job_file)
+    cluster = cluster_for(settings, bootstrap_servers)
+    with err.status("asking the cluster" if cluster else "planning"):
+        made = _plan(job, settings, cluster, Said(events_per_second, keys, event_bytes))
+        made = _mirrored(made, settings, mirror_of or settings.origin_region)
+    if as_json:
+        print_json({**made.plain(), "commands": made.commands(principal)})
+    else:
+        _show(made, principal)
+
+
+def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: Said) -> Plan:
+    if cluster:
+        wait_for_broker(cluster, ANSWER_S)
+        job, settings = working_for(job, settings, cluster)
+    specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output, job.lists_retention_ms)
+    brokers, existing, source_partitions, measured = replication.FACTOR_WANTED, frozenset[str](), None, None
+    events: list[SampledEvent] = []
+    if cluster:
+        brokers = admin.brokers(cluster)
+        found = admin.describe_topics(cluster, [*([job.topic] if job.topic else []), *(one.name for one in specs)])
+        existing = frozenset(found)
+        source_partitions = found[job.topic].partitions if job.topic in found else None
+        changelog = topics.changelog(job.name, settings.generation)
+        measured = measure(cluster, job.name, settings.generation) if changelog in found else None
+        events = sample_events(cluster, job, registry_for(job, settings)) if source_partitions else []
+    copies = replication.decide(brokers, settings.replication_factor, settings.min_insync_replicas)
+    epoch_s = max(settings.trigger_ms, 300) / 1_000
+    sampled = event_sample.count(job, events, epoch_s, said.events_per_s)
+    load = said.load(sampled, epoch_s, source_partitions or 4)
+    sizes = capacity.sizes_of(job, sampled.state, sampled.written) if sampled else capacity.sizes_of(job)
+    if measured:
+        sizes = replace(sizes, row=max(sizes.row, measured.row_bytes) if sampled else measured.row_bytes)
+        sizes = replace(sizes, written=measured.row_bytes)
+    other_load = said.keys is not None or (sampled is not None and not _alike(load, sampled))
+    counted = None if other_load else sampled
+    comes_to = capacity.estimate(job, load, sizes, counted, settings.collect_share)
+    return Plan(
+        job=job.name,
+        source=job.topic,
+        bootstrap=cluster.bootstrap if cluster else None,
+        topics=specs,
+        existing=existing,
+        replication=copies,
+        warnings=[*replication.doubts(copies, brokers), *capacity.doubts(job, comes_to)],
+        acls=acls.needed(job.name, job.topic, settings.generation),
+        load=load,
+        estimate=comes_to,
+        measured=measured,
+        sampled=sampled,
+        unknown=capacity.unknown(job, sampled, measured is not None, other_load),
+    )
+
+
+def _alike(load: Load, sampled: SampleFigures) -> bool:
+    """Is the rate the sample's, to the factor that figures are good to?"""
+    ratio = load.events_per_s / sampled.events_per_s
+    return 1 / capacity.SURE_FACTOR <= ratio <= capacity.SURE_FACTOR
+
+
+def _mirrored(made: Plan, settings: Settings, origin: str) -> Plan:
+    """With the rights of a mirror; `origin` is empty where nothing is mirrored here."""
+    if not origin:
+        return made
+    bootstrap = (origin == settings.origin_region and settings.origin_bootstrap_servers) or None
+    there = Mirroring(origin, bootstrap, acls.mirror_there(made.job, made.source))
+    return replace(made, acls=[*made.acls, *acls.mirror_here(made.job, made.source, origin)], mirrors=[there])
+
+
+def _show(made: Plan, principal: str) -> None:
+    rows = (
+        (
+            one.name,
+            "exists" if one.name in made.existing else "new",
+            one.partitions,
+            Lines(tuple(f"{name}={value}" for name, value in one.config)),
+        )
+        for one in made.topics
+    )
+    where = made.bootstrap or "three brokers (none was asked)"
+    copies = f"{made.replication.factor} copies, {made.replication.min_insync} must acknowledge"
+    title = f"topics of job {made.job} at {where}: {copies}"
+    out.table(table(title, ("topic", "", "partitions", Column("settings", below=True)), rows))
+    for line in made.warnings:
+        say(f"warning: {line}")
+    for line in made.unknown:
+        say(f"cannot be estimated within a factor of {capacity.SURE_FACTOR:g}: {line}")
+    out.table(_rights("rights per service", made.acls))
+    for one in made.mirrors:
+        out.table(_rights(f"rights of the mirror in region {one.region}, where it only reads", one.acls))
+    commands = made.commands(principal)
+    out.print(f"as one user, {len(commands)} commands:")
+    for line in commands:
+        out.print(f"  {line}", whole=True)
+    out.table(table(_load(made), ("what", "how much"), _amounts(made)))
+
+
+def _rights(title: str, listed: Sequence[acls.Acl]) -> Table:
+    rows = ((one.service, one.resource, _named(one), " ".join(one.operations)) for one in listed)
+    return table(title, ("service", "resource", "name", Column("operations", below=True)), rows)
+
+
+def _named(one: acls.Acl) -> str:
+    return f"{one.name}*" if one.prefixed else one.name
+
+
+def _load(made: Plan) -> str:
+    load, sampled = made.load, made.sampled
+    seen = f", by a sample of {sampled.events:,}" if sampled else ""
+    return (
+        f"added by {load.events_per_s:,.6g} events/s of {load.event_bytes:,} bytes, {load.keys:,} keys{seen}, "
+        f"an epoch every {load.epoch_s:g} s"
+    )
+
+
+def _amounts(made: Plan) -> Iterator[tuple[str, str]]:
+    one, copies = made.estimate, made.replication.factor
+    most = "at most " if made.unknown else ""
+    yield (
+        "changelog rows",
+        f"{most}{one.rows_per_s:,.3g}/s of {one.written_row_bytes:,.0f} bytes ({_origin(made)})",
+    )
+    yield "written to the changelog", f"{most}{size(one.changelog_write_bytes_per_s)}/s"
+    if one.output_row_bytes:
+        yield "written to the output", f"{most}{size(one.output_write_bytes_per_s)}/s"
+    yield "barriers and milestones", f"{size(one.protocol_write_bytes_per_s)}/s"
+    yield "read from the source", f"{size(one.source_read_bytes_per_s)}/s"
+    yield f"network in all, {copies} copies", f"{most}{size(one.network_bytes_per_s(copies))}/s"
+    yield "rows in the state", f"{most}{one.live_rows:,.0f} of {one.row_bytes:,.0f} bytes: {size(one.view_bytes)}"
+    yield (
+        f"disk of the cluster, {copies} copies",
+        f"{most}{size((one.changelog_disk_bytes + one.output_disk_bytes) * copies)} after the retentions",
+    )
+    yield "and each day more", f"{size(_grown(made) * copies)}: {_growing(made)}"
+    yield "disk of this machine", f"{most}{size(one.local_disk_bytes)}"
+
+
+def _grown(made: Plan) -> float:
+    return made.estimate.closed_rows_bytes_per_day + made.estimate.protocol_disk_bytes_per_day
+
+
+def _growing(made: Plan) -> str:
+    kept = "barriers and milestones are kept; windows are cleared behind the horizon"
+    return kept if not made.estimate.closed_rows_bytes_per_day else "CUTWATER_COLLECT_SHARE=1 clears no window"
+
+
+def _origin(made: Plan) -> str:
+    measured = made.measured
+    if measured is None:
+        return f"by a sample of {made.sampled.events:,} events" if made.sampled else "by the measures' types"
+    per_event = f", {measured.rows_per_event:.3g} rows per event" if measured.rows_per_event is not None else ""
+    return f"measured on {measured.sampled} records{per_event}"
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(plan)

@@ -1,0 +1,52 @@
+"""`prepare`: a job's topics on your own cluster, for processes that something else starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
+from cutwater.cli.report import err, handled, out, print_json
+from cutwater.local import job_topics
+
+
+@handled
+def prepare(
+    job_file: Annotated[Path, typer.Argument(help="The job file.")],
+    source: Annotated[
+        bool, typer.Option("--source", help="Create the source topic too, where it is missing.")
+    ] = False,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a job's topics on your cluster: those that are missing, once those that exist have been checked.
+
+    'cutwater up' does the same as it starts. What is created is written down in the data folder: there,
+    'cutwater down --delete' removes it again.
+
+    Exit 2: the job file is wrong, the source topic is missing, or a topic has other settings. 4: nobody answers.
+
+    Examples:  cutwater prepare deploy/jobs/flights.yaml --bootstrap-servers 127.0.0.1:9092
+    ·  cutwater prepare job.yaml --source --json
+    """
+    settings = settings_for(data_dir, bootstrap_servers)
+    job, cluster = load_job(job_file), settings.cluster
+    with err.status(f"asking {cluster.bootstrap}"):
+        created = job_topics.prepare(
+            cluster, job, settings, lambda line: err.print(line, whole=True), source=source
+        )
+    if as_json:
+        print_json({"created": created})
+    else:
+        for name in created:
+            out.print(f"created topic {name}", whole=True)
+        if not created:
+            out.print("all topics exist")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(prepare)

@@ -1,0 +1,100 @@
+"""`produce`: events from JSON lines onto the job's source topic."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.events.registry import registry_for
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.report import err, handled, out, print_json
+from cutwater.core.errors import UsageError
+from cutwater.core.util.text_tables import number_text
+from cutwater.core.util.timestamps import parsed
+from cutwater.local import running_file
+
+
+@handled
+def produce(
+    file: Annotated[Path, typer.Argument(help="JSON lines, one event each; '-' reads standard input.")],
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Produce events to the running job, checked against its schema.
+
+    Times are ISO 8601 or milliseconds. The first event that does not fit stops the command and names its line;
+    what came before it has been produced.
+
+    Examples:  cutwater produce events.jsonl  ·  cat events.jsonl | cutwater produce -
+    """
+    settings = settings_for(data_dir)
+    stack = running_file.require(settings.data_dir)
+    job = load_job(Path(stack.job_file))
+    if job.attached:
+        raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
+    writer = EventWriter(stack.cluster, job, registry_for(job, settings))
+    times = {one["name"] for one in job.event_schema["fields"] if "timestamp" in json.dumps(one["type"])}
+    columns = (TextColumn("produced"), BarColumn(), Produced(), TimeElapsedColumn())
+    with err.progress(*columns, quiet=as_json, transient=False) as progress:
+        task = progress.add_task("produced", total=None)
+        lines = _Lines(file, times)
+        try:
+            count = writer.write_all(lines, lambda done: progress.update(task, completed=done))
+        except UsageError as error:
+            raise UsageError(f"{file}, line {lines.number}: {error}") from None
+    if as_json:
+        print_json({"topic": job.topic, "delivered": count})
+    else:
+        out.print(f"{number_text(count)} events delivered to {job.topic}")
+
+
+class Produced(ProgressColumn):
+    """How many events so far, and how many a second as soon as that is known."""
+
+    def render(self, task: Task) -> Text:
+        rate = "" if task.speed is None else f", {number_text(round(task.speed))} events/s"
+        return Text(f"{number_text(round(task.completed))} events{rate}")
+
+
+class _Lines:
+    """The events of a file; `number` is the line that was read last."""
+
+    def __init__(self, file: Path, times: set[str]) -> None:
+        self._file = file
+        self._times = times
+        self.number = 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        try:
+            with sys.stdin if str(self._file) == "-" else self._file.open(encoding="utf-8") as lines:
+                for self.number, line in enumerate(lines, 1):
+                    if line.strip():
+                        yield self._event(line)
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot be read: {error}") from None
+
+    def _event(self, line: str) -> dict[str, Any]:
+        try:
+            event = json.loads(line)
+            if not isinstance(event, dict):
+                raise ValueError("not a JSON object")
+            return {name: _time(value) if name in self._times else value for name, value in event.items()}
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{error}") from None
+
+
+def _time(value: Any) -> Any:
+    return parsed(value) if isinstance(value, str) else value
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(produce)

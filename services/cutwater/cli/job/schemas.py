@@ -1,0 +1,137 @@
+"""`schemas`: check the evolution of schema files, show those of a job, register an event schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.adapters.avro.codec import crc64
+from cutwater.adapters.events.framing import written_subjects
+from cutwater.adapters.events.registry import registry_for
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.job_files.schema_files import schema_files, schema_files_at
+from cutwater.adapters.topics.candidates import working_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, cluster_for, settings_for
+from cutwater.cli.report import handled, out, print_json, say
+from cutwater.core.errors import UsageError
+from cutwater.core.events.schema_compatibility import BACKWARD
+from cutwater.core.events.schema_versions import SchemaFile, changes_problems, problems
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA
+from cutwater.local import running_file
+
+JobFile = Annotated[Path, typer.Argument(help="The job file.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+app = typer.Typer(
+    help="""Schemas: check their evolution, show those of a job, register one.
+
+    Examples:  cutwater schemas check  ·  cutwater schemas show deploy/jobs/flights.yaml
+    """,
+    no_args_is_help=True,
+)
+
+
+@app.command()
+@handled
+def check(
+    folder: Annotated[Path, typer.Argument(help="Folder with .avsc files.")] = Path("schemas"),
+    against: Annotated[
+        str | None, typer.Option(help="A folder, or a commit of the folder's git repository: how it was.")
+    ] = None,
+    rule: Annotated[str, typer.Option(help="backward, forward or full; see schemas/README.md.")] = BACKWARD,
+    as_json: JsonFlag = False,
+) -> int:
+    """May each schema follow its older versions? Exit 1 and one line per problem when not.
+
+    Examples:  cutwater schemas check schemas  ·  cutwater schemas check schemas --against HEAD~1
+    """
+    files = schema_files(folder)
+    if not files:
+        raise UsageError(f"{folder}: there is no schema (*.avsc) in it")
+    found = problems(files, rule)
+    if against is not None:
+        found += changes_problems(_before(folder, against), files, against, rule)
+    if as_json:
+        print_json({"files": [one.name for one in files], "rule": rule, "problems": found})
+    else:
+        for line in found:
+            say(line)
+        out.print(f"{len(files)} schemas, rule {rule}: {len(found) or 'no'} problem{'s'[: len(found) != 1]}")
+    return 1 if found else 0
+
+
+def _before(folder: Path, against: str) -> list[SchemaFile]:
+    """A folder of that name goes before a commit."""
+    path = Path(against)
+    return schema_files(path) if path.is_dir() else schema_files_at(folder, against)
+
+
+@app.command()
+@handled
+def show(
+    job_file: Annotated[Path | None, typer.Argument(help="The job file; else the running stack's.")] = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Print, as JSON, a job's schemas and fingerprints: events (all versions), state key, state, output.
+
+    Exit 2: the job file is wrong, or none is named and no stack runs.
+
+    Examples:  cutwater schemas show deploy/jobs/flights.yaml
+    """
+    job = load_job(job_file or Path(running_file.require(settings_for(data_dir).data_dir).job_file))
+    print_json(
+        {
+            "job": job.name,
+            "format": job.format.kind,
+            "event": _shown(job.event_schema),
+            "older": [_shown(one) for one in job.format.older],
+            "key": _shown(WINDOW_KEY_SCHEMA),
+            "state": _shown(job.state_schema),
+            "output": _shown(job.output_schema),
+        }
+    )
+
+
+def _shown(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"fingerprint": crc64(schema).hex(), "schema": schema}
+
+
+@app.command("register")
+@handled
+def register_schemas(
+    job_file: JobFile,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Register the schemas of a job in its registry: of events, changelog and output, where confluent is theirs.
+
+    The changelog's subject is that of the promoted generation. Where no brokers are named and no stack runs, it is
+    that of the region's first one (CUTWATER_REGION).
+
+    Exit 2: no format of the job is confluent, or the registry refuses a schema. 4: registry or brokers are away.
+
+    Examples:  cutwater schemas register job.yaml  ·  cutwater schemas register job.yaml --json
+    """
+    job, settings = load_job(job_file), settings_for(data_dir, bootstrap_servers)
+    registry = registry_for(job, settings)
+    if registry is None:
+        raise UsageError(f"{job_file}: no format in it is confluent, and only that has a registry")
+    with registry:
+        if cluster := cluster_for(settings, bootstrap_servers):
+            _, settings = working_for(job, settings, cluster)
+        made = [
+            {"subject": subject, "id": registry.register(subject, schema)}
+            for subject, schema in written_subjects(job, settings.generation)
+        ]
+    if as_json:
+        print_json({"registered": made})
+    else:
+        for one in made:
+            out.print(f"{one['subject']}: number {one['id']}")
+
+
+def register(root: typer.Typer) -> None:
+    root.add_typer(app, name="schemas")

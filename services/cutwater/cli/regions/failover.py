@@ -1,0 +1,330 @@
+"""`failover`, `switchover`, `release`: a job goes on in another region."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.topics import commit_stream
+from cutwater.adapters.topics.candidates import candidates, parent_of, promoted, told_parent
+from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
+from cutwater.cli.regions.failover_report import GoingOn, Steps
+from cutwater.cli.report import handled, iso, out, print_json
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.failover.failover import Again, came_by, require_current, require_dead, require_not_given
+from cutwater.core.generations.candidates import delayed
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Claim, Milestone, Release
+from cutwater.operations.generations.claims import copies_of
+from cutwater.operations.generations.seed_source import SeedSource, seed_source
+from cutwater.operations.generations.start_check import require_may_start
+from cutwater.operations.regions.failover import FailingOver, Found, release, releasing
+from cutwater.operations.service_main import now_ms
+
+LOOK_S = 0.5
+WAIT_S = 600.0
+PATIENCE_S = 2.0
+"""With a mirror that still holds a transaction open. It is fenced next, and then looked at once more."""
+
+JobArgument = Annotated[Path, typer.Argument(help="The job file.")]
+OriginOption = Annotated[str | None, typer.Option(help="The region to go on from; else CUTWATER_ORIGIN_REGION.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+WaitOption = Annotated[float, typer.Option(min=0, help="Seconds to wait for the promotion; 0 returns at once.")]
+
+
+@handled
+def failover(
+    job_file: JobArgument,
+    origin: OriginOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Although the other region was alive just now.")] = False,
+    dry_run: DryRunOption = False,
+    wait: WaitOption = WAIT_S,
+    bootstrap_servers: BootstrapOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on here with the job of a region that is dead, from the newest milestone that has arrived.
+
+    Fences the mirror, claims a generation, and asks for its promotion; tells what is known to be lost, as a lower
+    bound. A driver and a commit-signal with CUTWATER_GENERATION set to the id that it prints do the work: start
+    them meanwhile. Broken off, run it again. While the other region lives this makes a fork, which stays readable
+    there and is decided by you: docs/FAILOVER.md says when not to.
+
+    The state is read from the copied changelog; where compaction has overtaken the newest arrival there, from a
+    snapshot of it in the store that CUTWATER_SNAPSHOTS names, which a view of this region takes.
+
+    Exit 2: nothing has arrived, the region was alive a moment ago or has released the job to a third one, 'forks
+    decide' kept its line, the newest arrival was made with another job file, or nothing holds its state.
+    4: the store does not answer, or copies are begun anew; or not promoted in time: it still will be.
+
+    Examples:  cutwater failover job.yaml --origin us --dry-run  ·  cutwater failover job.yaml --origin us
+    """
+    settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
+    one, steps = _failing_over(settings, job, origin), Steps()
+    with steps.step("looking at what has arrived"):
+        found = one.look(PATIENCE_S)
+        again = one.claimed(found)
+        if again is not None:  # fenced by that try, and its loss is told by all that was copied
+            found = one.look()
+    if again is not None and again.done:
+        GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
+        return
+    careful = not force and again is None
+    if careful:
+        _require_left(settings, found)
+    if dry_run:
+        _plan(one, settings, job, found, steps, as_json)
+        return
+    if again is None:
+        _source(one, settings, job, found)  # else the mirror would be fenced in vain
+        with steps.step("fencing the mirror"):
+            one.fence()
+            found = one.look()
+        if careful:
+            _require_left(settings, found, fenced=True)  # it may have been heard of until then
+    _go_on(one, settings, job, found, steps, wait, as_json)
+
+
+@handled
+def switchover(
+    job_file: JobArgument,
+    origin: OriginOption = None,
+    dry_run: DryRunOption = False,
+    wait: WaitOption = WAIT_S,
+    bootstrap_servers: BootstrapOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on here with the job of a region that lives, and lose nothing: planned, or back after a failover.
+
+    Releases the job there (unless 'cutwater release' has), waits until its last milestone has arrived, claims a
+    generation, and asks for its promotion. The mirror goes on meanwhile, and brings what is still produced there.
+
+    Exit 2: there is no mirror, or no milestone, or it was made with another job file; the regions have nothing in
+    common, this one has gone on already and the other one is a fork, 'forks decide' kept the other line, or an
+    earlier claim is in the way: nothing was released. 4: a copy is begun anew or the mirror is paused, and nothing
+    was released; or not arrived, or not promoted, in time: run it again.
+
+    Examples:  cutwater switchover job.yaml --origin us --dry-run  ·  cutwater switchover job.yaml --origin us
+    """
+    settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
+    one, steps = _failing_over(settings, job, origin), Steps()
+    with steps.step("looking at both regions"):
+        found = one.look()
+        made = _released(settings, job)
+        if made is None:
+            newest = promoted(settings.origin_cluster, job.name)
+            _require_arrived(found, newest)
+            _require_way(one, settings, job, found, newest)
+    if dry_run:
+        _plan(one, settings, job, found, steps, as_json, to_come=not found.planned)
+        return
+    if made is None:
+        with steps.step("releasing it there"):
+            made = release(settings.origin_cluster, job, settings.origin, settings.region, now_ms)
+    with steps.step("waiting for its last milestone") as status:
+        found = _await_arrival(one, made, wait, status)
+    again = one.claimed(found)
+    if again is not None:  # by an earlier try, or before it was released there
+        require_current(again, told_parent(again.claim).token, made.token, released=True)
+        if again.done:
+            GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
+            return
+    _go_on(one, settings, job, found, steps, wait, as_json)
+
+
+@handled
+def release_(
+    job_file: JobArgument,
+    to: Annotated[str, typer.Option(help="The region that is to go on.")],
+    dry_run: DryRunOption = False,
+    bootstrap_servers: BootstrapOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give the job up in this region, for another one that goes on: its driver and commit-signal are fenced.
+
+    'cutwater switchover' in the other region does this too, where it may write here. Views keep what they show.
+
+    Exit 2: the job has no milestone, or was released to another region; --to names no other region.
+
+    Examples:  cutwater release job.yaml --to eu  ·  cutwater release job.yaml --to eu --dry-run
+    """
+    settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
+    found = releasing(settings.cluster, job, settings.region, to, now_ms)
+    made, does = found.made, not dry_run
+    if does:
+        made = release(settings.cluster, job, settings.region, to, now_ms)
+    done, given_up = does or found.done, [str(one) for one in found.gives_up]
+    if as_json:
+        told = {"token": str(made.token), "to": made.to, "released": iso(made.at_ms) if done else None}
+        print_json({**told, "gives_up": given_up})
+        return
+    is_ = "is released" if done else "would be released"
+    out.print(f"{job.name} {is_} to {made.to} behind milestone {made.token}")
+    if given_up:
+        out.print(f"{'given up' if does else 'would be given up'}: {', '.join(given_up)}")
+
+
+def _failing_over(settings: Settings, job: Job, origin: str | None) -> FailingOver:
+    origin = origin or settings.origin_region
+    if not origin:
+        raise UsageError("from which region? Give --origin, or set CUTWATER_ORIGIN_REGION")
+    if settings.origin_region and origin != settings.origin_region:
+        raise UsageError(
+            f"--origin says {origin}, and CUTWATER_ORIGIN_REGION {settings.origin_region}: which one?"
+        )
+    if not job.topic:
+        raise UsageError(f"job {job.name} is attached to a query of your own, whose sources nobody copies")
+    return FailingOver(settings.cluster, job, settings.region, origin, now_ms)
+
+
+def _require_left(settings: Settings, found: Found, fenced: bool = False) -> None:
+    """Raises UsageError where the origin lives, as far as is known here, or has given the job to somebody else."""
+    if found.planned:
+        return
+    if found.released is not None:
+        require_not_given(found.released, settings.region)
+    least_ms = round(1000 * settings.failover_min_age_s)
+    require_dead(found.arrival.origin, found.heard_ms, now_ms(), least_ms, fenced)
+
+
+def _require_way(one: FailingOver, settings: Settings, job: Job, found: Found, newest: Milestone | None) -> None:
+    """Raises where a switchover could not come to its end: the job would be released, and go on nowhere.
+
+    As `_asked`, `FailingOver.require_settled` and `require_copying` do. `newest`: where the origin is.
+    """
+    one.require_settled()
+    one.require_copying()
+    again, _ = _asked(one, settings, job, found)
+    if again is not None and newest is not None:
+        require_current(again, told_parent(again.claim).token, newest.token, released=False)
+
+
+def _released(settings: Settings, job: Job) -> Release | None:
+    """The release of the job in the origin, where it was given up there already.
+
+    Raises UsageError where it was given up for another region.
+    """
+    made = commit_stream.release(settings.origin_cluster, topics.milestones(job.name))
+    if made is not None and made.to != settings.region:
+        raise UsageError(f"job {job.name} was released to region {made.to}, and this is {settings.region}")
+    return made
+
+
+def _require_arrived(found: Found, newest: Milestone | None) -> None:
+    """Raises UnavailableError where the generation that the origin has now has no arrival here.
+
+    Once it is released nothing else comes. `newest`: where the origin is.
+    """
+    if newest is not None and newest.generation != found.arrival.generation:
+        raise UnavailableError(
+            f"{found.arrival.origin} has gone on to {newest.token}, and {found.arrival.token} is the newest "
+            "arrival. Nothing was released: wait for an arrival of that generation, and run this again"
+        )
+
+
+def _source(one: FailingOver, settings: Settings, job: Job, found: Found) -> SeedSource | None:
+    """Where the state will be read; None where that may be done already, by an earlier try's generation."""
+    again, claim = _asked(one, settings, job, found)
+    return None if again else seed_source(settings.cluster, job, settings, claim, settings.snapshots)
+
+
+def _asked(one: FailingOver, settings: Settings, job: Job, found: Found) -> tuple[Again | None, Claim]:
+    """What an earlier try has claimed, if one has, and the claim: that one, or the one that would be made.
+
+    Raises as `FailingOver.claimed` and `plan`, and where the claim's driver would refuse the job file.
+    """
+    again = one.claimed(found)
+    claim = again.claim if again else one.plan(found)
+    if again is None or not again.done:
+        require_may_start(settings.cluster, job, parent_of(claim), settings)
+    return again, claim
+
+
+def _plan(
+    one: FailingOver,
+    settings: Settings,
+    job: Job,
+    found: Found,
+    steps: Steps,
+    as_json: bool,
+    to_come: bool = False,
+) -> None:
+    """Say what would be done. `to_come`: another milestone is to arrive before it is."""
+    again, claim = _asked(one, settings, job, found)
+    source = None if to_come or again else seed_source(settings.cluster, job, settings, claim, settings.snapshots)
+    done = again is not None and again.done
+    GoingOn(job, found, claim, source, to_come and not done).tell(None, steps, as_json)
+
+
+def _go_on(
+    one: FailingOver, settings: Settings, job: Job, found: Found, steps: Steps, wait_s: float, as_json: bool
+) -> None:
+    source = _source(one, settings, job, found)
+    copies = copies_of(settings.cluster, settings.replication_factor, settings.min_insync_replicas)
+    with steps.step("making topics"):
+        one.prepare(copies)
+    with steps.step("claiming a generation"):
+        claim = one.claim(found, copies)
+        one.claims.promote(claim.generation)
+    going = GoingOn(job, found, claim, source)
+    if not as_json:
+        out.print(f"{claim.generation} is claimed: start its driver and commit-signal")
+        going.say_parent()
+    first = None
+    try:
+        with steps.step("promoting it") as status:
+            first = _await_promotion(settings, job, claim, wait_s, status)
+    finally:
+        going.tell_end(first, steps, as_json)  # what is lost is told to programs, too, when nobody starts a driver
+
+
+def _await_arrival(one: FailingOver, made: Release, wait_s: float, status: Any) -> Found:
+    deadline = time.monotonic() + wait_s
+    while (arrival := one.arrival()) is None or arrival.token != made.token or one.released() is None:
+        newest = arrival.token if arrival else "none"
+        status.update(f"waiting for {made.token}: {newest} has arrived")
+        if time.monotonic() > deadline:
+            one.require_settled()
+            raise UnavailableError(
+                f"{made.token} has not arrived: the newest is {newest}. Does the mirror run? 'cutwater regions' "
+                "shows how far it is; then run this again. To take it back there: 'cutwater generation start'"
+            )
+        time.sleep(LOOK_S)
+    return one.look()
+
+
+def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, status: Any) -> Milestone | None:
+    """The first promoted milestone; None where nobody waits for it. Raises UnavailableError after the time."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        last = promoted(settings.cluster, job.name)
+        known = candidates(settings.cluster, job.name)
+        if last is not None and last.generation.number >= claim.generation.number:
+            if came_by(known, last.generation, told_parent) != claim:
+                raise UsageError(
+                    f"{last.token} is of another line, which was promoted: {claim.generation} is past"
+                )
+            return last
+        candidate = known.require(claim.generation)
+        if candidate.withdrawn is not None:
+            raise UsageError(f"{claim.generation} was given up: {candidate.withdrawn}")
+        if wait_s == 0:
+            return None
+        why = delayed(candidate.newest, claim, last) or "its commit-signal has not done it yet"
+        if time.monotonic() > deadline:
+            raise UnavailableError(
+                f"{claim.generation} is not promoted yet: {why}. Do its driver and commit-signal run?"
+            )
+        status.update(f"promoting {claim.generation}: {why}")
+        time.sleep(LOOK_S)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("failover")(failover)
+    app.command("switchover")(switchover)
+    app.command("release")(release_)

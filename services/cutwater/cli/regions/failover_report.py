@@ -1,0 +1,135 @@
+"""What `failover` and `switchover` tell of a claim: where it goes on from, what is lost, how long steps took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cutwater.adapters.topics.candidates import told_parent
+from cutwater.cli.report import err, iso, out, print_json
+from cutwater.core.failover.failover import Loss, copied_up_to, known_loss
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.records import Claim, Milestone
+from cutwater.operations.generations.seed_source import SeedSource
+from cutwater.operations.regions.failover import Found
+
+
+class Steps:
+    """What was done, and how long each step took, in seconds; one that failed, too."""
+
+    def __init__(self) -> None:
+        self.took: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Any]:
+        began = time.monotonic()
+        try:
+            with err.status(name) as status:
+                yield status
+        finally:
+            self.took[name] = round(time.monotonic() - began, 3)
+
+
+@dataclass(frozen=True)
+class GoingOn:
+    """A claim, or one that would be made."""
+
+    job: Job
+    found: Found
+    claim: Claim
+    source: SeedSource | None = None
+    """Where its state will be read."""
+    to_come: bool = False
+    """The region that lives will be asked for the job first, and its last milestone waited for."""
+
+    @property
+    def parent(self) -> Milestone:
+        """What the claim goes on from, whatever has arrived since."""
+        return told_parent(self.claim)
+
+    @property
+    def loss(self) -> Loss:
+        """Of nothing, while all is still to come. What was copied since the claim is read here, too."""
+        parent, found = self.parent, self.found
+        newest = parent if self.to_come else max(parent, found.newest, key=lambda one: one.sequence)
+        since = copied_up_to(found.copied, self.job.topic, self.claim.origin)
+        copied = {
+            TopicPartition(self.job.topic, place.partition): max(at, since.offset(place))
+            for place, at in self.claim.origin_cut
+        }
+        return known_loss(parent, newest, copied, found.heard_ms)
+
+    @property
+    def closed_by(self) -> str | None:
+        """By when windows end that take no event here any more; None for none, and while all is still to come."""
+        watermark_ms = 0 if self.to_come else self.parent.watermark_ms
+        return iso(watermark_ms) if watermark_ms > 0 else None
+
+    @property
+    def planned(self) -> bool:
+        return self.to_come or self.found.released_behind(self.parent.token)
+
+    def say_parent(self) -> None:
+        """For people, as soon as it stands: what comes then may take long, or fail."""
+        if self.source is not None:
+            out.print(str(self.source))
+        if self.to_come:
+            out.print(
+                f"{self.claim.origin} gives the job up first, and it goes on here from the last milestone there: "
+                f"nothing is lost. The newest arrival is {self.parent.token} now, the newest that was heard of is "
+                f"{self.found.newest.token}",
+            )
+            return
+        out.print(f"{self.claim.generation} goes on from {self.parent.token}")
+        if self.planned:
+            out.print("nothing is lost: the job was released behind that milestone")
+            return
+        loss = self.loss
+        out.print(
+            f"lost at least, as of {iso(loss.as_of_ms)}: {loss.milestones} milestones behind it (up to "
+            f"{loss.newest}), and {loss.offsets} offsets of events that they had read",
+        )
+        if self.closed_by is not None:
+            out.print(
+                f"windows that end by {self.closed_by} are closed, and later ones close as events are read here: "
+                f"what comes back from {self.claim.origin} for a closed window is listed as late"
+            )
+
+    def tell_end(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
+        """`first`: the newest milestone here, once it is promoted; None where it is not."""
+        if as_json:
+            print_json(self._as_object(first, steps))
+            return
+        if first is not None:
+            out.print(f"promoted: the newest milestone here is {first.token}")
+        for name, took in steps.took.items():
+            out.print(f"  {name}: {took:.1f} s")
+
+    def tell(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
+        """All of it at once."""
+        if not as_json:
+            self.say_parent()
+        self.tell_end(first, steps, as_json)
+
+    def _as_object(self, first: Milestone | None, steps: Steps) -> dict[str, Any]:
+        loss = self.loss
+        return {
+            "generation": str(self.claim.generation),
+            "parent": str(self.parent.token),
+            "first": str(first.token) if first else None,
+            "rewinds_to": self.claim.rewinds_to,
+            "planned": self.planned,
+            "closed_by": self.closed_by,
+            "seed": self.source.as_object() if self.source else None,
+            "loss": {
+                "milestones": loss.milestones,
+                "newest": str(loss.newest),
+                "offsets": loss.offsets,
+                "as_of": iso(loss.as_of_ms),
+            },
+            "steps": steps.took,
+        }

@@ -1,0 +1,203 @@
+"""What `mirror resync` tells: what goes. And --from-snapshot: what would be done, the progress, what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from rich.filesize import decimal
+from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.kafka.admin import brokers
+from cutwater.cli.report import err, iso, out, print_json, say, table
+from cutwater.core.checks import replication
+from cutwater.core.errors import UsageError
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import mirror_records
+from cutwater.core.protocol.mirror_records import Arrival
+from cutwater.mirror.resync.from_snapshot import Plan, Seeding
+from cutwater.mirror.resync.resync import Standing, last_arrival
+from cutwater.operations.service_main import now_ms
+from cutwater.views.snapshots.repositories import shelves_at
+
+
+class Asked(NamedTuple):
+    """What the verb was given."""
+
+    settings: Settings
+    job: Job
+    region: str
+    topic: str
+    """By its name in the origin."""
+    store: str | None
+    as_json: bool
+
+
+class Goes(NamedTuple):
+    """What goes with the copy of any topic, and whether the origin, which has to bring it again, was asked."""
+
+    job: str
+    region: str
+    newest: Arrival | None
+    """The newest arrival; None where there is none."""
+    unasked: str
+    """Why the origin was not asked whether it lives and has the topic; empty where it was."""
+
+    def __str__(self) -> str:
+        """For people: a line each."""
+        if self.newest is None:
+            gone = f"there is no arrival from {self.region}"
+        else:
+            newest = f"{self.newest.token} of {iso(self.newest.arrived_ms)}"
+            gone = f"all arrivals from {self.region} go, too, the newest {newest}"
+        lines = [f"{gone}: until milestones arrive anew, no failover from {self.region} is possible"]
+        if self.unasked:
+            lines.append(f"{self.region} is not asked ({self.unasked}): what is deleted may be the only copy")
+        return "\n".join(lines)
+
+    def plain(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "arrivals": {
+                "topic": mirror_records.arrivals(self.job, self.region),
+                "newest": str(self.newest.token) if self.newest else None,
+                "arrived": iso(self.newest.arrived_ms) if self.newest else None,
+            },
+            "origin_asked": not self.unasked,
+        }
+
+
+def from_a_snapshot(asked: Asked, dry_run: bool, confirm: Callable[[Goes], None]) -> None:
+    """`confirm` raises where nobody says yes. Raises as `Seeding` does."""
+    seeding = _seeding(asked)
+    with err.status("looking at the origin's log and the snapshots"):
+        plan = seeding.plan()
+        newest = last_arrival(asked.settings.cluster, asked.job.name, asked.region)
+    goes = Goes(asked.job.name, asked.region, newest, unasked="")
+    if dry_run:
+        _tell(plan, asked, goes, rows=None)
+        return
+    confirm(goes)
+    with _counting() as report:
+        plan = seeding.run(say, report)
+        rows = report.rows
+    _tell(plan, asked, goes, rows)
+
+
+def _seeding(asked: Asked) -> Seeding:
+    settings = asked.settings
+    if settings.origin != asked.region:
+        raise UsageError(
+            f"CUTWATER_ORIGIN_REGION says {settings.origin}, and --origin {asked.region}: name the region whose "
+            "brokers CUTWATER_ORIGIN_BOOTSTRAP_SERVERS names"
+        )
+    place = asked.store or settings.snapshots
+    if not place:
+        raise UsageError(f"no store is named: --store says where the snapshots of {asked.region} are")
+    copies = replication.decide(
+        brokers(settings.cluster), settings.replication_factor, settings.min_insync_replicas
+    )
+    return Seeding(
+        settings.cluster,
+        settings.origin_cluster,
+        asked.job,
+        asked.region,
+        asked.topic,
+        shelves_at(place, settings),
+        settings.data_dir,
+        now_ms,
+        _Said(),
+        copies,
+    )
+
+
+class _Said:
+    """Says on standard error what a service would log."""
+
+    def info(self, what: str, **about: Any) -> None:
+        say(f"{what}: {', '.join(f'{name} {value}' for name, value in about.items())}")
+
+    warning = error = info
+
+
+class _Report:
+    """Rows that were written so far."""
+
+    def __init__(self, bar: Progress) -> None:
+        self.rows = 0
+        self._bar, self._task = bar, bar.add_task("", total=None)
+
+    def __call__(self, rows: int) -> None:
+        self.rows += rows
+        self._bar.update(self._task, completed=self.rows)
+
+
+@contextmanager
+def _counting() -> Iterator[_Report]:
+    """How many rows there will be is not known: nobody has counted them."""
+    said = TextColumn("written {task.completed:,.0f} rows")
+    with err.progress(SpinnerColumn(), said, TaskProgressColumn(show_speed=True), TimeElapsedColumn()) as bar:
+        yield _Report(bar)
+
+
+def tell_given_up(copy: Standing, goes: Goes, as_json: bool) -> None:
+    """What `resync` without a snapshot would do."""
+    told = {
+        "deletes": copy.target if copy.exists else None,
+        "positions": len(copy.known),
+        "begun_anew": copy.begun,
+        **goes.plain(),
+    }
+    if as_json:
+        print_json({"topic": copy.topic, "dry_run": True, **told, "snapshot": None})
+        return
+    _tell_begun(copy)
+    what = f"deleted would be {copy.target}" if copy.exists else f"{copy.target} is not there"
+    out.print(f"{what}, and {len(copy.known)} positions; {copy.topic} is then copied from the start of its log")
+    out.print(str(goes))
+
+
+def _tell_begun(copy: Standing) -> None:
+    if copy.begun:
+        out.print("somebody has begun this already: where he has not come to the end of it, this does")
+
+
+def _tell(plan: Plan, asked: Asked, goes: Goes, rows: int | None) -> None:
+    """`rows`: None where nothing was done."""
+    milestone, copy = plan.seed.milestone, plan.standing
+    told: dict[str, Any] = {
+        "topic": asked.topic,
+        "dry_run": rows is None,
+        "deletes": copy.target if copy.exists else None,
+        "positions": len(copy.known),
+        "begun_anew": copy.begun,
+        **goes.plain(),
+        "snapshot": str(milestone.token),
+        "committed": iso(milestone.committed_ms),
+        "shares": [one.shelf.names.share for one in plan.parts],
+        "files": plan.files,
+        "bytes": plan.size,
+        "rows": rows,
+        "partitions": [
+            {"partition": one, "from": at, "kept_from": plan.kept[one][0], "end": plan.kept[one][1]}
+            for one, at in sorted(plan.seed.cuts.items())
+        ],
+        "passed_over": {f"{milestone.generation}:{one}": why for one, why in sorted(plan.passed_over.items())},
+    }
+    if asked.as_json:
+        print_json(told)
+        return
+    for token, why in told["passed_over"].items():
+        say(f"not the snapshot {token}: {why}")
+    columns = ("partition", "copied on from", "the origin's log begins at", "and ends at")
+    title = f"{asked.topic} from the snapshot of {milestone.token}, {iso(milestone.committed_ms)}"
+    out.table(table(title, columns, [tuple(row.values()) for row in told["partitions"]]))
+    size = f"{told['files']} files, {decimal(told['bytes'])}"
+    if rows is None:
+        _tell_begun(copy)
+        out.print(f"would be fetched: {size}; deleted would be {copy.target}, and {len(copy.known)} positions")
+        out.print(str(goes))
+    else:
+        out.print(f"{rows:,} rows are written; the mirror copies on behind them once it runs: start it again")

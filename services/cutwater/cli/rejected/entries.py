@@ -1,0 +1,127 @@
+"""How the entries of both lists look: as a table for people, as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from cutwater.cli.report import iso, out, print_json, say, table
+from cutwater.core.driver.rejected_events import LatePair, Letter, Place
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.util.text_tables import Column
+
+T = TypeVar("T", Letter, LatePair)
+
+
+class Form(NamedTuple, Generic[T]):
+    """How the entries of one list look."""
+
+    columns: tuple[str | Column, ...]
+    row: Callable[[T], tuple[object, ...]]
+    json: Callable[[T], dict[str, Any]]
+
+
+def show(
+    title: str, chosen: Sequence[T], problems: Sequence[str], form: Form[T], limit: int, as_json: bool
+) -> int:
+    """The newest entries, and what is wrong with the list; returns the exit code."""
+    shown = sorted(chosen, key=age)[-limit:]
+    if as_json:
+        print_json({"total": len(chosen), "problems": problems, "entries": [form.json(one) for one in shown]})
+    else:
+        out.table(table(f"{title}: {len(shown)} of {len(chosen)}", form.columns, map(form.row, shown)))
+    return say_problems(problems)
+
+
+def age(one: T) -> tuple[Generation, int, Place]:
+    """By which entries are sorted: epochs count from 0 in each generation, and the numbers of those rise."""
+    return one.by.generation, one.by.epoch, one.event
+
+
+def say_problems(problems: Sequence[str]) -> int:
+    """Why a list is not complete; returns the exit code."""
+    for one in problems:
+        say(f"the list is not complete: {one}")
+    return 1 if problems else 0
+
+
+def _text(key: bytes | None) -> str | None:
+    return None if key is None else key.decode("utf-8", errors="backslashreplace")
+
+
+def place_json(place: Place | None) -> str | None:
+    return None if place is None else str(place)
+
+
+def _by(one: T) -> dict[str, Any]:
+    return {"generation": str(one.by.generation), "attempt": one.by.attempt, "epoch": one.by.epoch}
+
+
+def letter_json(one: Letter) -> dict[str, Any]:
+    return {
+        **one.event._asdict(),
+        "reason": one.reason,
+        "field": one.field,
+        "rule": one.rule,
+        "key": _text(one.key),
+        "value_bytes": one.value_bytes,
+        "head": _text(one.head),
+        "written_ms": one.written_ms,
+        **_by(one),
+        "replayed": place_json(one.replayed),
+    }
+
+
+def _late_json(one: LatePair) -> dict[str, Any]:
+    return {
+        **one.event._asdict(),
+        "key": one.key,
+        "window_start": iso(one.window_start_ms),
+        "window_end": iso(one.window_end_ms),
+        "event_time_ms": one.event_time_ms,
+        "watermark_ms": one.watermark_ms,
+        **_by(one),
+    }
+
+
+def _told_by(one: T) -> tuple[str, int]:
+    return f"g{one.by.generation.number}", one.by.epoch
+
+
+def _letter_row(one: Letter) -> tuple[object, ...]:
+    key = _text(one.key)
+    why = (one.reason, one.field, one.rule)
+    return (
+        one.event,
+        *why,
+        key,
+        one.value_bytes,
+        iso(one.written_ms),
+        *_told_by(one),
+        _text(one.head),
+        one.replayed,
+    )
+
+
+def _late_row(one: LatePair) -> tuple[object, ...]:
+    times = (one.window_start_ms, one.window_end_ms, one.event_time_ms, one.watermark_ms)
+    return one.event, one.key, *map(iso, times), *_told_by(one)
+
+
+LETTER = Form(
+    (
+        *("event", "reason", "field", Column("rule", below=True), "key", Column("bytes", 4), Column("written", 1)),
+        *(Column("by", 3), Column("epoch", 2), Column("begins with", below=True)),
+        Column("produced again as", below=True),
+    ),
+    _letter_row,
+    letter_json,
+)
+LATE = Form(
+    (
+        *("event", "key", "window from", Column("to", 3), Column("event time", 1)),
+        *(Column("watermark", 2), Column("by", 5), Column("epoch", 4)),
+    ),
+    _late_row,
+    _late_json,
+)

@@ -1,0 +1,186 @@
+"""`dead-letters` and `late`: what a job could not count, and producing it again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
+from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
+from cutwater.cli.rejected.entries import LATE, LETTER, age, letter_json, place_json, say_problems, show
+from cutwater.cli.report import err, handled, out, print_json, say
+from cutwater.core.driver.rejected_events import Choice, Letter, Place
+from cutwater.core.errors import UsageError
+from cutwater.core.events.rejection import REASONS
+from cutwater.core.protocol.generation import Generation
+from cutwater.local import running_file
+from cutwater.operations.replay_dead_letters import Replayer
+from cutwater.operations.service_main import now_ms
+
+letters_app = typer.Typer(
+    help="Events that could not be used: list them, or produce them again.\n\n"
+    "Examples:  cutwater dead-letters list --reason undecodable  ·  cutwater dead-letters replay --dry-run",
+    no_args_is_help=True,
+)
+late_app = typer.Typer(
+    help="Events that came after one of their windows had closed.\n\n"
+    "Examples:  cutwater late list  ·  cutwater late list --key JFK --json",
+    no_args_is_help=True,
+)
+
+LimitOption = Annotated[int, typer.Option(min=1, max=1_000_000, help="At most this many: the newest.")]
+ReasonOption = Annotated[
+    list[str] | None, typer.Option(help=f"Only this reason; may be repeated: {', '.join(REASONS)}.")
+]
+GenerationOption = Annotated[
+    str | None, typer.Option(help="Of this generation's line, a candidate's too; else of the promoted one.")
+]
+EpochOption = Annotated[int | None, typer.Option(min=0, help="Only of this epoch, of every generation listed.")]
+
+
+@letters_app.command("list")
+@handled
+def list_letters(
+    reason: ReasonOption = None,
+    epoch: EpochOption = None,
+    unreplayed: Annotated[bool, typer.Option("--unreplayed", help="Only those not produced again yet.")] = False,
+    generation: GenerationOption = None,
+    limit: LimitOption = 100,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> int:
+    """List the events that could not be used, by epoch. Exit 1 when the list is not what the milestones count.
+
+    Of the promoted generation: what it has listed, and what those that it goes on from had up to its parent
+    milestone.
+
+    Examples:  cutwater dead-letters list --limit 10  ·  cutwater dead-letters list --reason "no key" --json
+    ·  cutwater dead-letters list --generation g2-local-5f0c21aa
+    """
+    settings = settings_for(data_dir)
+    stack = running_file.require(settings.data_dir)
+    found = _letters(stack, settings, _parsed(generation))
+    _note(found.elsewhere)
+    chosen = [one for one in _with_reason(found.entries, reason) if epoch is None or one.by.epoch == epoch]
+    chosen = [one for one in chosen if not (unreplayed and one.replayed)]
+    code = show(f"dead letters of {stack.job}", chosen, found.problems, LETTER, limit, as_json)
+    if not as_json:
+        for word, count in Counter(one.reason for one in chosen).most_common():
+            out.print(f"{word}: {count}")
+    return code
+
+
+@letters_app.command("replay")
+@handled
+def replay(
+    reason: ReasonOption = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most this many, the oldest first.")] = 1_000,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be produced; write nothing.")] = False,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Produce dead letters again onto their source topic, each at most once ever; the list says where they went.
+
+    For events that a corrected schema, job file or clock can now use. One that still cannot be used becomes a new
+    letter.
+
+    Examples:  cutwater dead-letters replay --dry-run  ·  cutwater dead-letters replay --reason "unknown schema"
+    """
+    settings = settings_for(data_dir)
+    stack = running_file.require(settings.data_dir)
+    # First the fence, then the marks: what another replay has done is known, and it does nothing more.
+    replayer = None if dry_run else _replayer(stack)
+    try:
+        found = _letters(stack, settings)
+        open_letters = [one for one in _with_reason(found.entries, reason) if one.replayed is None]
+        chosen = sorted(open_letters, key=age)[:limit]
+        gone = _replay(replayer, chosen, quiet=as_json) if replayer else {}
+    finally:
+        if replayer:
+            replayer.close()
+    if as_json:
+        entries = [{**letter_json(one), "replayed": place_json(gone.get(one.event))} for one in chosen]
+        print_json({"dry_run": dry_run, "problems": found.problems, "entries": entries})
+    else:
+        for one in chosen if dry_run else ():
+            out.print(f"{one.event}: {one.reason}")
+        said, left = "would be" if dry_run else "were", len(open_letters) - len(chosen)
+        out.print(f"{len(chosen)} dead letters {said} produced again; {left} more are left")
+    return say_problems(found.problems)
+
+
+@late_app.command("list")
+@handled
+def list_late(
+    key: Annotated[str | None, typer.Option(help="Only of this group key.")] = None,
+    epoch: EpochOption = None,
+    generation: GenerationOption = None,
+    limit: LimitOption = 100,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> int:
+    """List the (event, window) pairs that came too late, by epoch. Exit 1 when they are not what milestones count.
+
+    Of the promoted generation: what it has listed, and what those that it goes on from had up to its parent
+    milestone.
+
+    Examples:  cutwater late list --limit 10  ·  cutwater late list --key JFK --json
+    ·  cutwater late list --generation g2-local-5f0c21aa
+    """
+    stack = running_file.require(settings_for(data_dir).data_dir)
+    found = late_pairs(stack.cluster, stack.job, _parsed(generation))
+    _note(found.elsewhere)
+    chosen = [one for one in found.entries if key in (None, one.key) and epoch in (None, one.by.epoch)]
+    return show(f"late (event, window) pairs of {stack.job}", chosen, found.problems, LATE, limit, as_json)
+
+
+def _letters(
+    stack: running_file.RunningStack, settings: Settings, generation: Generation | None = None
+) -> Choice[Letter]:
+    """The dead letters; without the events' first bytes where those are not to be shown."""
+    found = dead_letters(stack.cluster, stack.job, generation)
+    if settings.show_payloads:
+        return found
+    return replace(found, entries=[replace(one, head=None) for one in found.entries])
+
+
+def _note(elsewhere: Sequence[str]) -> None:
+    for one in elsewhere:
+        say(one)
+
+
+def _parsed(generation: str | None) -> Generation | None:
+    return Generation.parse(generation) if generation else None
+
+
+def _replayer(stack: running_file.RunningStack) -> Replayer:
+    return Replayer(stack.cluster, stack.job, load_job(Path(stack.job_file)).topic, now_ms)
+
+
+def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[Place, Place]:
+    columns = (TextColumn("produced again"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with err.progress(*columns, quiet=quiet, transient=False) as progress:
+        task = progress.add_task("replay", total=len(letters))
+        return replayer.replay(letters, lambda done: progress.update(task, completed=done))
+
+
+def _with_reason(letters: Sequence[Letter], reasons: Sequence[str] | None) -> list[Letter]:
+    unknown = sorted(set(reasons or ()) - set(REASONS))
+    if unknown:
+        raise UsageError(f"'{unknown[0]}' is no reason; the reasons are: {', '.join(REASONS)}")
+    return [one for one in letters if not reasons or one.reason in reasons]
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(letters_app, name="dead-letters")
+    app.add_typer(late_app, name="late")

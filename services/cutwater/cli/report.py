@@ -1,0 +1,66 @@
+"""How every verb speaks: tables for people, `--json` for programs, one line and an exit code for errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import UTC, datetime
+from functools import wraps
+from typing import Any, ParamSpec
+
+from cutwater.adapters.runtime.terminal import Terminal
+from cutwater.cli.json_values import json_text
+from cutwater.core.errors import CutwaterError
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.util.text_tables import Styled, table
+
+__all__ = ["err", "handled", "iso", "milestone_json", "out", "print_json", "print_json_line", "say", "table"]
+P = ParamSpec("P")
+
+out = Terminal("stdout")
+err = Terminal("stderr")
+
+
+def handled(command: Callable[P, int | None]) -> Callable[P, None]:
+    """Turn Cutwater's errors into one message and their exit code; anything else is a bug and shows itself."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except CutwaterError as error:
+            err.print(Styled("error:", "red"), f" {error}", whole=True)
+            sys.exit(error.exit_code)
+        if code:
+            sys.exit(code)
+
+    return run
+
+
+def say(line: str) -> None:
+    """Print a line for a person, beside the output proper."""
+    err.print(line, whole=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON. Raises TypeError as `json_text`."""
+    print(json_text(value, indent=2), flush=True)
+
+
+def print_json_line(value: Any, ascii_only: bool = True) -> None:
+    """Print a value as one line of JSON, at once. Raises TypeError as `json_text`."""
+    print(json_text(value, ascii_only=ascii_only), flush=True)
+
+
+def iso(ms: int) -> str:
+    """Milliseconds as ISO 8601 in UTC, to the second; outside the years 1 to 9999 the number itself."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"
+
+
+def milestone_json(one: Milestone) -> dict[str, Any]:
+    """A milestone by its fields, and its token first."""
+    return {"token": one.token, **{field.name: getattr(one, field.name) for field in fields(one)}}

@@ -1,0 +1,94 @@
+"""`history`: what each start of a service found, what it decided, and how long each step took."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.adapters.topics.recovery_log import history as read_history
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, place_of
+from cutwater.cli.report import err, handled, iso, out, print_json, table
+from cutwater.core.errors import UsageError
+from cutwater.core.protocol.recovery_log import Recovery, chosen
+from cutwater.core.util.text_tables import Column, Lines, number_text
+from cutwater.core.util.timestamps import iso_ms
+from cutwater.operations.service_main import now_ms
+
+SERVICES = ("driver", "commit-signal", "rehydrator", "publisher", "mirror")
+READ_MAX = 10_000
+"""Records that are looked through."""
+_AGO = re.compile(r"([0-9]{1,9})(s|m|h|d)")
+_UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@handled
+def history(
+    job_file: JobOption = None,
+    service: Annotated[str | None, typer.Option(help=f"Only of this one: {', '.join(SERVICES)}.")] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only starts after this: 30m, 12h, 7d ago, or ISO 8601 (UTC).")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=READ_MAX, help="At most this many: the newest.")] = 50,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> None:
+    """Show the recovery trail: each start's findings, decision and steps with their durations.
+
+    Exit 2: no stack runs, or the trail's topic does not exist. 4: no broker answers.
+
+    Examples:  cutwater history  ·  cutwater history --service driver --since 12h
+    ·  cutwater history job.yaml --bootstrap-servers kafka-1:9092 --json
+    """
+    if service is not None and service not in SERVICES:
+        raise UsageError(f"'{service}' is no service; they are: {', '.join(SERVICES)}")
+    since_ms = _moment_ms(since, now_ms()) if since else None
+    place = place_of(job_file, bootstrap_servers, data_dir)
+    with err.status("reading the recovery trail"):
+        found = chosen(read_history(place.cluster, place.job.name, READ_MAX), service, since_ms)[-limit:]
+    if as_json:
+        print_json([as_object(one) for one in found])
+        return
+    columns: list[str | Column] = ["begun", "service", Column("process", 2), Column("outcome", 1)]
+    columns += [Column(name, below=True) for name in ("found", "decided", "steps")]
+    out.table(table(f"starts of job {place.job.name}: {len(found)}", columns, map(_row, found)))
+
+
+def _moment_ms(text: str, now: int) -> int:
+    if ago := _AGO.fullmatch(text):
+        return now - int(ago[1]) * _UNIT_MS[ago[2]]
+    try:
+        return iso_ms(text)
+    except ValueError:
+        raise UsageError(f"--since {text!r} is no time: write 12h, or 2026-01-02T03:00:00Z") from None
+
+
+def as_object(one: Recovery) -> dict[str, Any]:
+    """A start as JSON tells it."""
+    return {
+        "begun": iso(one.begun_ms),
+        "begun_ms": one.begun_ms,
+        "job": one.job,
+        "generation": str(one.generation),
+        "service": one.service,
+        "process": one.process,
+        "attempt": one.attempt,
+        "outcome": one.outcome,
+        "found": {fact.name: fact.value for fact in one.found},
+        "decision": one.decision,
+        "steps": [step._asdict() for step in one.steps],
+        "took_ms": one.took_ms,
+    }
+
+
+def _row(one: Recovery) -> tuple[str | Lines, ...]:
+    found = Lines(tuple(f"{fact.name} {fact.value}" for fact in one.found))
+    steps = Lines(tuple(f"{number_text(step.took_ms)} ms {step.name}" for step in one.steps))
+    return iso(one.begun_ms), one.service, one.process, one.outcome, found, one.decision, steps
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(history)

@@ -1,0 +1,100 @@
+"""How far a job's parts are, and its alerts: read off the topics, so it works without the watch too.
+
+What fails again and again stands on no topic: the stack's own file says it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client import TIMEOUT_S
+from cutwater.cli.report import out, table
+from cutwater.core.monitoring.alerts import REPEATED_FAILURE, TEXT_MAX, Alert, on, plain
+from cutwater.core.monitoring.job_status import drift
+from cutwater.core.monitoring.job_status_fold import observe_end, observe_view
+from cutwater.core.monitoring.status_text import parts
+from cutwater.core.protocol.generation import Generation, Token
+from cutwater.core.util.text_tables import Styled
+from cutwater.core.util.timestamps import iso
+from cutwater.local.running_file import RunningStack
+from cutwater.operations import job_status
+from cutwater.operations.job_status import SourceEnds
+from cutwater.operations.service_main import now_ms
+
+
+def standing(stack: RunningStack, settings: Settings, view: dict[str, object]) -> dict[str, Any]:
+    """Drift, parts and the alerts that are on, as plain values. Raises CutwaterError as any read does.
+
+    `stack` names the generation that is asked about.
+    """
+    job = load_job(Path(stack.job_file))
+    limits = job_status.limits_of(job, settings)
+    state = job_status.recover(stack.cluster, job, Generation.parse(stack.generation), limits.window_ms)
+    now = now_ms()
+    ends = SourceEnds(stack.cluster, job.topic, patience_s=TIMEOUT_S)
+    # Before the end: what is committed meanwhile is then missing from neither.
+    open_ = ends.open_transactions(state)
+    state = observe_end(state, ends.ask(state), now, limits.window_ms)
+    state = replace(state, hidden=sum(one.records for one in open_))
+    if token := view.get("token"):
+        state = observe_view(state, Token.parse(str(token)).sequence, now)
+    return {
+        "parts": parts(state, limits, now),
+        "drift": asdict(drift(state)),
+        "open_transactions": [one._asdict() for one in open_],
+        "alerts": [plain(one) for one in (*on(state.alerts), *repeated_failures(stack, now))],
+    }
+
+
+def repeated_failures(stack: RunningStack, now_ms: int) -> list[Alert]:
+    """An alert for each process of the stack that ends again and again in one way."""
+    return [
+        Alert(
+            stack.job,
+            Generation.parse(stack.generation),
+            REPEATED_FAILURE,
+            name,
+            "up",
+            one.since_ms,
+            None,
+            0,
+            one.times,
+            f"{name} has ended {one.times} times in the same way, the last time at {iso(one.last_ms)}, with exit "
+            f"code {one.exit_code}: {one.said or '(it said nothing)'}. It is started again, which does not mend "
+            f"it: do what this says, or read its log: {stack.logs.get(name, stack.data_dir)}"[:TEXT_MAX],
+        )
+        for name, one in stack.failures.items()
+        if one.repeats(now_ms)
+    ]
+
+
+def show(found: dict[str, Any]) -> None:
+    """The same for a person."""
+    far = found["drift"]
+    rows = list(found["parts"].items())
+    rows += [
+        ("events that wait", "unknown" if far["waiting"] is None else far["waiting"]),
+        (
+            "processed, not committed",
+            f"{far['epochs']:,} epochs, {far['events']:,} events, {far['ms'] / 1000:,.1f} s",
+        ),
+        ("committed, not published", f"{far['unpublished']:,} milestones"),
+    ]
+    out.table(table("where things are", ("part", "state"), rows))
+    for one in found["open_transactions"]:
+        _show_open(**one)
+    for one in found["alerts"]:
+        about = f" {one['kind']} ({one['part']}) since {one['raised']}: {one['text']}"
+        out.print(Styled("alert:", "red"), about, whole=True)
+
+
+def _show_open(topic: str, partition: int, offset: int, records: int) -> None:
+    about = f" {topic}/{partition}: a transaction is open at offset {offset}. {records:,} offsets behind it are "
+    end = "read by nobody until it ends. If it stays, and its writer is gone:"
+    out.print(Styled("held up:", "yellow"), about + end)
+    where = f"--topic {topic} --partition {partition} --start-offset {offset}"
+    out.print(f"  kafka-transactions.sh --bootstrap-server … abort {where}", whole=True)

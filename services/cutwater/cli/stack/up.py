@@ -1,0 +1,233 @@
+"""`up`, `status`: the local stack."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import httpx
+import typer
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.topics import commit_stream
+from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
+from cutwater.cli.report import err, handled, iso, milestone_json, out, print_json, say, table
+from cutwater.cli.stack.status_rows import repeated_failures, show, standing
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.events.rejection import skew_warning
+from cutwater.core.monitoring.alert_rules import late_warning
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.util.text_tables import Styled, number_text
+from cutwater.local import running_file
+from cutwater.local.machine.disk_space import FOLDER_MODE
+from cutwater.local.processes.supervisor import stop_on_signals
+from cutwater.local.running_file import RunningStack
+from cutwater.local.stack import Stack, run_stack
+from cutwater.operations.job_status import limits_of
+from cutwater.operations.service_main import keep_private, now_ms
+
+DETACHED_START_SECONDS_MAX = 300.0
+_ABOUT_THE_START = re.compile(
+    r"warning:|created on|fetching |starting |[\w-]+ is ready after |\w+: [\d.]+ of [\d.]+ MB"
+)
+"""What `up --detach` says of the process that it has started, beside its errors."""
+
+
+@handled
+def up(
+    job_file: Annotated[Path, typer.Argument(help="The job file.")] = Path("deploy/jobs/flights.yaml"),
+    detach: Annotated[bool, typer.Option("--detach", help="Return once everything answers.")] = False,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(
+            envvar="CUTWATER_BOOTSTRAP_SERVERS",
+            help="Your own Kafka brokers, host:port, comma separated; without them one is started here.",
+        ),
+    ] = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> None:
+    """Start driver, commit-signal and rehydrator on this machine, and a broker unless you name your own.
+
+    For a job that is attached to a query of your own the driver is your program: it prints how to run it.
+    On your own brokers the source topic must exist; Cutwater's topics are created with three copies where there
+    are three brokers. 'cutwater plan' says what will be added, 'cutwater down --delete' removes it.
+
+    Exit 2: the job file, a setting or a topic is wrong. 3: the machine lacks something. 4: no broker answers.
+
+    Examples:  cutwater up deploy/jobs/flights.yaml  ·  cutwater up --detach --json
+    ·  cutwater up job.yaml --bootstrap-servers kafka-1:9092,kafka-2:9092
+    """
+    keep_private()
+    settings = settings_for(data_dir, bootstrap_servers)
+    if detach:
+        _show(_start_detached(job_file, settings, bootstrap_servers), as_json)
+        return
+    with stop_on_signals() as stop, err.status("starting") as status:
+
+        def ready(stack: RunningStack) -> None:
+            status.stop()
+            _show(stack, as_json)
+
+        run_stack(Stack(job_file, settings, say, own_cluster=bool(bootstrap_servers)), stop, ready)
+
+
+def _start_detached(job_file: Path, settings: Settings, bootstrap_servers: str | None) -> RunningStack:
+    if running_file.find(settings.data_dir):
+        raise UsageError(f"a stack runs on {settings.data_dir} already; 'cutwater down' ends it")
+    log = settings.data_dir / "logs" / "up.log"
+    settings.data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    log.parent.mkdir(exist_ok=True)
+    arguments = [sys.executable, "-m", "cutwater.cli.main", "up", str(job_file)]
+    arguments += ["--data-dir", str(settings.data_dir)]
+    arguments += ["--bootstrap-servers", bootstrap_servers] if bootstrap_servers else []
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            arguments, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+        )
+    with err.status(f"starting (log: {log})"), log.open(encoding="utf-8", errors="replace") as reader:
+        stack = _wait_until_ready(process, settings.data_dir, log, reader)
+        _relay(reader)
+    return stack
+
+
+def _relay(log: TextIO) -> None:
+    """Say what has been logged since the last call, as far as it is about the start. Half a line waits."""
+    at = log.tell()
+    while (line := log.readline()).endswith("\n"):
+        at = log.tell()
+        if _ABOUT_THE_START.match(line):
+            say(line.rstrip())
+    log.seek(at)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], data_dir: Path, log: Path, reader: TextIO) -> RunningStack:
+    deadline = time.monotonic() + DETACHED_START_SECONDS_MAX
+    while not ((stack := running_file.find(data_dir)) and stack.ready):
+        _relay(reader)
+        code = process.poll()
+        if code is not None:
+            error = CutwaterError(f"{_last_error(log)} (log: {log})")
+            error.exit_code = code or 1
+            raise error
+        if time.monotonic() > deadline:
+            process.terminate()
+            raise UnavailableError(f"the stack did not start in {DETACHED_START_SECONDS_MAX:.0f} s (log: {log})")
+        time.sleep(0.1)
+    return stack
+
+
+def _last_error(log: Path) -> str:
+    """What the process said when it ended: behind the last line that begins so. Lines of logs are indented."""
+    text = log.read_text(encoding="utf-8", errors="replace").strip()
+    _, found, error = f"\n{text}".rpartition("\nerror:")
+    return error.strip() if found else text[-2000:]
+
+
+def _show(stack: RunningStack, as_json: bool) -> None:
+    if as_json:
+        print_json(stack.__dict__)
+        return
+    rows = [
+        ("Kafka", stack.bootstrap_servers),
+        ("API", stack.api_url),
+        ("metrics of the watch", stack.watch_url),
+        *((f"metrics of {name}", url) for name, url in stack.metrics.items()),
+        ("Spark UI", stack.spark_ui_url or "your program's"),
+        ("data", stack.data_dir),
+        *((f"log of {name}", path) for name, path in stack.logs.items()),
+    ]
+    out.table(table(f"job {stack.job}, generation {stack.generation}", ("what", "where"), rows))
+    if stack.program:
+        _show_program(stack)
+
+
+def _show_program(stack: RunningStack) -> None:
+    """What to run: lines that a shell takes as they are."""
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in stack.program.items()]
+    lines.append('spark-submit --jars "$CUTWATER_SPARK_JARS" YOUR_PROGRAM.py')
+    out.print("the query is yours; run its program in another shell:")
+    out.print("\n".join(lines), whole=True)
+    if stack.security_protocol != "PLAINTEXT":
+        out.print("with the other variables CUTWATER_KAFKA_* as you have set them for 'cutwater up'")
+
+
+@handled
+def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: WideOption = False) -> int:
+    """Show what runs, how far each part is, and the alerts that are on.
+
+    Exit 1: an alert is on; docs/OPERATING.md says what each means. 2: no stack runs; if an error has ended the
+    last one, it is shown. 4: the brokers do not answer.
+
+    Examples:  cutwater status  ·  cutwater status --json
+    """
+    settings = settings_for(data_dir)
+    stack = running_file.require(settings.data_dir)
+    try:
+        newest = commit_stream.milestones(stack.cluster, stack.job, limit=1)
+    except UnavailableError as error:  # the broker may be what fails
+        failing = (one.text for one in repeated_failures(stack, now_ms()))
+        raise UnavailableError("\n".join([str(error), *failing])) from None
+    if newest:  # the file says what the stack began with
+        stack = stack.of(str(newest[-1][0].generation))
+    view = _view(stack, settings)
+    published = _published(stack)
+    found_now = standing(stack, settings, view)
+    code = 1 if found_now["alerts"] else 0
+    if as_json:
+        newest_json = milestone_json(newest[-1][0]) if newest else None
+        warnings = _warnings(stack, settings, newest[-1][0]) if newest else []
+        found = {"stack": stack.__dict__, "milestone": newest_json, "view": view, "published": published}
+        print_json({**found, **found_now, "warnings": warnings})
+        return code
+    _show(stack, False)
+    if newest:
+        one = newest[-1][0]
+        told = f": epoch {number_text(one.epoch)}, watermark {iso(one.watermark_ms)}"
+        out.print("newest milestone ", Styled(str(one.token), "bold"), told)
+        for warning in _warnings(stack, settings, one):
+            out.print(Styled("warning:", "yellow"), f" {warning}", whole=True)
+    out.print(f"view: {view.get('token') or view.get('detail') or 'nothing yet'}")
+    out.print(f"published: {published or 'nothing'}")
+    show(found_now)
+    return code
+
+
+def _warnings(stack: RunningStack, settings: Settings, newest: Milestone) -> list[str]:
+    """What the newest milestone says that somebody should look into."""
+    limits = limits_of(load_job(Path(stack.job_file)), settings)
+    skewed = skew_warning(newest.skew_ms, limits.lateness_ms)
+    late = late_warning(newest.late, newest.events - newest.rejected, limits)
+    return [f"{one} (cutwater late list)" for one in (skewed, late) if one]
+
+
+def _published(stack: RunningStack) -> str | None:
+    """The token of the newest milestone on the output; None before the first, or where the job has no output."""
+    if load_job(Path(stack.job_file)).output.mode == "none":
+        return None
+    token = commit_stream.published(stack.cluster, stack.job)
+    return str(token) if token else None
+
+
+def _view(stack: RunningStack, settings: Settings) -> dict[str, object]:
+    try:
+        url = f"{stack.api_url}/v1/milestone"
+        answer: dict[str, object] = httpx.get(
+            url, headers=settings.api_headers, timeout=5.0, **straight(url)
+        ).json()
+    except (httpx.HTTPError, ValueError) as error:
+        return {"detail": f"the API does not answer: {error}"}
+    return answer
+
+
+def register(app: typer.Typer) -> None:
+    for command in (up, status):
+        app.command()(command)

@@ -1,0 +1,1 @@
+"""Verbs that read a job's state."""

@@ -1,0 +1,99 @@
+"""`get`: the state of one key, as the rehydrator serves it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.adapters.http.client_options import straight
+from cutwater.cli.key_argument import KeyCommand
+from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
+from cutwater.cli.report import handled, out, print_json, table
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.query.key_path import KEY_ROUTE, key_query
+from cutwater.core.util.text_tables import Column, ranked
+from cutwater.local import running_file
+
+TIMEOUT_S = 40.0
+NO_WINDOWS = 1
+_NAMES = ("key", "window_start", "window_end")
+"""Columns of a row that are no measures."""
+
+
+@handled
+def get(
+    key: Annotated[
+        str, typer.Argument(help="The group key, as JFK or -5; behind -- where it begins with two dashes.")
+    ],
+    start: Annotated[str | None, typer.Option("--from", help="First window start, ISO 8601 or ms.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Window starts before this, ISO 8601 or ms.")] = None,
+    at_least: Annotated[str | None, typer.Option(help="Wait until the view has reached this token.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most this many windows.")] = 24,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> int:
+    """Show the windows of one key, and the milestone they belong to.
+
+    Exit 1: the key has no windows at that milestone, or none within --from and --to. 2: no stack runs, or an
+    argument is wrong. 4: the view does not answer, or does not come to --at-least in time.
+
+    Examples:  cutwater get JFK --limit 5  ·  cutwater get JFK --from 2013-01-02T00:00:00Z --json
+    """
+    settings = settings_for(data_dir)
+    stack = running_file.require(settings.data_dir)
+    wanted = {"from": start, "to": end, "at_least": at_least, "limit": limit}
+    query = {name: value for name, value in wanted.items() if value is not None}
+    answer = _ask(f"{stack.api_url}{KEY_ROUTE}", {**_named(key), **query}, settings.api_headers)
+    if as_json:
+        print_json(answer)
+    else:
+        _show(key, answer, within=f" {_within(start, end)}" if start or end else "")
+    return 0 if answer["rows"] else NO_WINDOWS
+
+
+def _show(key: str, answer: dict[str, Any], within: str) -> None:
+    """`within`: of which windows, where not all were asked for."""
+    rows, token = answer["rows"], answer["milestone"]["token"]
+    if not rows:
+        out.print(f"The key {key} has no windows{within} at milestone {token}.")
+        return
+    columns = ranked(["window_start"], *(name for name in rows[0] if name not in _NAMES))
+    columns += [Column("window_end", len(columns)), Column("key", len(columns) + 1)]
+    names = [one if isinstance(one, str) else one.name for one in columns]
+    out.table(table(f"{key} at {token}", columns, ([row[name] for name in names] for row in rows)))
+
+
+def _within(start: str | None, end: str | None) -> str:
+    return " ".join(f"{word} {moment}" for word, moment in (("from", start), ("before", end)) if moment)
+
+
+def _named(key: str) -> dict[str, str]:
+    """A query, not a path: there nothing on the way takes `..` for a folder, or changes slashes."""
+    try:
+        return key_query(key)
+    except UnicodeEncodeError:
+        raise UsageError(f"the key {key!r} is no UTF-8: no event has such a key") from None
+
+
+def _ask(url: str, query: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+    import httpx  # a tenth of a second, which nobody waits for where no stack runs
+
+    try:
+        answer = httpx.get(url, params=query, headers=headers, timeout=TIMEOUT_S, **straight(url))
+    except httpx.InvalidURL:
+        raise UsageError("the key is too long for a URL, and for an event: POST /v1/keys answers for it") from None
+    except httpx.HTTPError as error:
+        raise UnavailableError(f"the rehydrator at {url} does not answer ({error}); see its log") from None
+    if answer.is_success:
+        found: dict[str, Any] = answer.json()
+        return found
+    if answer.status_code == 401:
+        raise UsageError(f"{url} asks for its token: set CUTWATER_API_TOKEN as it was for 'cutwater up'")
+    kind = UsageError if answer.status_code in (400, 404, 410, 421, 422) else UnavailableError
+    raise kind(f"{url} answered {answer.status_code}: {answer.text[:500]}")
+
+
+def register(app: typer.Typer) -> None:
+    app.command(cls=KeyCommand)(get)

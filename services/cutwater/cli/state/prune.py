@@ -1,0 +1,66 @@
+"""`prune`: the oldest records of commit stream and barriers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, place_of
+from cutwater.cli.report import err, handled, out, print_json, table
+from cutwater.core.util.text_tables import Column
+from cutwater.operations.generations.prune import Alone
+from cutwater.operations.service_main import now_ms
+from cutwater.operations.stream_retention import Cut, Pruning
+
+
+@handled
+def prune(
+    job_file: JobOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> None:
+    """Delete the oldest milestones and barriers, as far as nobody needs them any more.
+
+    How long each stays says CUTWATER_KEEP_STREAMS_HOURS. Longer stay: the newest 100 milestones, and all from the
+    oldest on that something needs: the output, a snapshot, a generation whose changelog is there, a candidate, a
+    rollback that is still on the stream, and the region that CUTWATER_ORIGIN_REGION names, which must answer. Of a
+    job that rests, or was released, nothing is deleted.
+
+    Views, publishers and clients that are further behind begin anew with a later milestone; a mirror that is
+    further behind stops, and asks for 'cutwater mirror resync'. Older dead letters and late events are not listed
+    any more. Nobody can go back to a milestone that was deleted.
+
+    Exit 2: there is no milestone. 4: the brokers, or those of the other region, do not answer. 6: somebody claims
+    or prunes meanwhile: run it again.
+
+    Examples:  cutwater prune --dry-run  ·  cutwater prune
+    ·  cutwater prune job.yaml --bootstrap-servers kafka-1:9092 --json
+    """
+    place = place_of(job_file, bootstrap_servers, data_dir)
+    store = place.stack.snapshots if place.stack else place.settings.snapshots
+    pruning = Pruning(place.cluster, place.job, place.settings, store, now_ms)
+    with err.status("reading the commit stream"):
+        alone = None if dry_run else Alone(place.cluster, place.job.name)
+        cuts = pruning.look()
+        if alone is not None:
+            pruning.remove(cuts, alone)
+    told = [_told(one, dry_run) for one in cuts]
+    if as_json:
+        print_json(told)
+        return
+    columns = (Column("topic"), Column("offsets", 1), Column("what"), Column("kept", below=True))
+    rows = [[one[column.name] for column in columns] for one in told]
+    out.table(table(f"the oldest records of {place.job.name}", columns, rows))
+
+
+def _told(one: Cut, dry_run: bool) -> dict[str, Any]:
+    done = ("would be deleted" if dry_run else "deleted") if one.offsets else "nothing to delete"
+    return {"topic": one.topic, "offsets": one.offsets, "first": one.first, "what": done, "kept": one.why}
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(prune)

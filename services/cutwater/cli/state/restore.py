@@ -1,0 +1,238 @@
+"""`restore`: a view's folder at one milestone, made from a snapshot and the changelog."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from cutwater.adapters.config.held_part import Holding, holding_of, selected
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.fetch.native_rows import usable
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.topics.candidates import working_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_beside
+from cutwater.cli.report import err, handled, iso, out, print_json, say, table
+from cutwater.core.job.job import Job
+from cutwater.core.state.bulk_load import Done
+from cutwater.core.state.partition_share import Partitions
+from cutwater.core.state.point_in_time_restore import Kept, Plan, Target, plan
+from cutwater.core.state.snapshot_manifest import Manifest
+from cutwater.operations.service_main import keep_private, now_ms
+from cutwater.views.bulk.loader import workers_by_default
+from cutwater.views.follow.applier import Applied
+from cutwater.views.snapshots.local_tier import Checkpoints
+from cutwater.views.snapshots.point_in_time import Rebuild, known
+from cutwater.views.snapshots.repositories import shelf_of
+from cutwater.views.snapshots.restore import Restorer, Tier, stands_on
+from cutwater.views.store.store import folder_of
+
+
+@handled
+def restore(
+    job_file: Annotated[Path, typer.Argument(help="The job file.")],
+    to: Annotated[
+        str, typer.Option(help="latest, a token, or a moment: the newest milestone committed by then.")
+    ] = "latest",
+    partitions: Annotated[
+        str | None,
+        typer.Option(help="Only these partitions of the changelog, as 0,2; else CUTWATER_PEER's."),
+    ] = None,
+    keys: Annotated[
+        str, typer.Option(help='Only these keys, as a,b; with commas in keys a JSON list: ["a,b", "c"].')
+    ] = "",
+    prefix: Annotated[str, typer.Option(help="Only keys that begin with one of these, written alike.")] = "",
+    since: Annotated[
+        str, typer.Option(help="Only windows that end after this moment: ISO 8601 or ms since 1970.")
+    ] = "",
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="Processes; else CUTWATER_RESTORE_WORKERS."),
+    ] = None,
+    from_snapshots: Annotated[
+        bool, typer.Option("--snapshots/--no-snapshots", help="Begin from one, where CUTWATER_SNAPSHOTS has any.")
+    ] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be read, and read nothing.")] = False,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> None:
+    """Make a view at one milestone in a folder, from a snapshot and the changelog.
+
+    For a rehydrator that shall start warm, and for a look at an older milestone; while none serves from there. The
+    folder is DATA_DIR/views/JOB/GENERATION. Broken off at any moment, the same command goes on where it was.
+    Without --bootstrap-servers the brokers of the stack that runs the job are asked, wherever the folder is.
+    What compaction has overtaken and no snapshot holds is refused with the list of those that can be had.
+
+    With --keys, --prefix or --since the folder holds just that part, for a rehydrator with the same selection
+    (CUTWATER_SELECT_KEYS and so on). All rows of the partitions are read and proved; it needs no snapshot, and
+    takes none. Of --keys alone only their partitions are read.
+
+    Examples:  cutwater restore job.yaml --dry-run  ·  cutwater restore job.yaml --data-dir /var/lib/cutwater
+    ·  cutwater restore job.yaml --to g1-local-00000000:42 --data-dir look
+    ·  cutwater restore job.yaml --to 2026-01-31T08:00:00Z --partitions 0,2 --json
+    ·  cutwater restore job.yaml --prefix EW --since 2026-01-31T00:00:00Z --data-dir look
+    """
+    keep_private()
+    target, job = Target.of(to), load_job(job_file)
+    settings = settings_beside(job.name, data_dir, bootstrap_servers)
+    if target.token:
+        settings = settings.model_copy(update={"generation": target.token.generation})
+    job, settings = working_for(job, settings)
+    asked = (partitions or "", keys, prefix, since)
+    holding = selected(job.shards, *asked) if any(asked) else holding_of(settings, job.shards)[0]
+    wanted, selection = holding.partitions, holding.selection
+    crew = workers or settings.restore_workers or workers_by_default()
+    folder = folder_of(settings.data_dir, job.name, settings.generation)
+    tiers = _tiers(settings, job, wanted, folder) if from_snapshots and selection is None else ()
+    with err.status("looking at the commit stream"):
+        there = known(settings.cluster, job, settings.generation, wanted, now_ms(), tiers, _Said())
+    if dry_run and not folder.exists():
+        made = plan(target, there)
+        _tell(made, holding, crew, folder, None, made.lower_ms, as_json)
+        return
+    watching = _Watching()
+    with closing(
+        Rebuild(
+            settings.cluster,
+            job,
+            settings.generation,
+            folder,
+            wanted,
+            now_ms,
+            watching,
+            crew,
+            restorer=_restorer(settings, job, wanted, tiers) if tiers else None,
+            selection=selection,
+            native=settings.native and usable(),
+        )
+    ) as rebuild:
+        made = plan(target, there, rebuild.applied)
+        done = None
+        if not dry_run and not rebuild.shows(made.to.milestone):
+            with watching.bar(made.records_max):
+                done = rebuild.run(made)
+        lower_ms = rebuild.lower_ms if done or made.since else made.lower_ms
+        _tell(made, holding, crew, folder, done, lower_ms, as_json)
+
+
+def _tiers(settings: Settings, job: Job, partitions: Partitions | None, folder: Path) -> tuple[Tier, ...]:
+    """Where there may be snapshots: beside the folder, and where the settings say."""
+    near = Checkpoints(folder)
+    return (near, shelf_of(settings, job, partitions)) if settings.snapshots else (near,)
+
+
+def _restorer(settings: Settings, job: Job, partitions: Partitions | None, tiers: tuple[Tier, ...]) -> Restorer:
+    said = _Said()
+    on_stream = stands_on(settings.cluster, job)
+    return Restorer(job, settings.generation, partitions, tiers, on_stream, said, said)
+
+
+class _Said:
+    """Counts nothing, and says on standard error what a service would log."""
+
+    def restored(self, manifest: Manifest, seconds: float) -> None: ...
+
+    def unusable(self, reason: str) -> None: ...
+
+    def answers(self, well: bool) -> None: ...
+
+    def info(self, what: str, **about: Any) -> None:
+        say(f"{what}: {', '.join(f'{name} {value}' for name, value in about.items())}")
+
+    warning = error = info
+
+
+class _Watching:
+    """A bar with rate and time left, on standard error."""
+
+    def __init__(self) -> None:
+        self._progress = err.progress(
+            TextColumn("restoring"),
+            BarColumn(),
+            TaskProgressColumn(show_speed=True),
+            TextColumn("{task.fields[size]}"),
+            TimeRemainingColumn(),
+        )
+        self._task: Any = None
+
+    def bar(self, records_max: int) -> Progress:
+        self._task = self._progress.add_task("", total=records_max, size="")
+        return self._progress
+
+    def loaded(self, done: Done, _records_max: int) -> None:
+        self._progress.update(self._task, completed=done.records, size=f"{done.bytes / 1e6:,.0f} MB")
+
+
+def _tell(
+    made: Plan,
+    holding: Holding,
+    workers: int,
+    folder: Path,
+    done: Applied | None,
+    lower_ms: int | None,
+    as_json: bool,
+) -> None:
+    """`lower_ms`: windows that end at or below it are evicted from what there is, or would be made."""
+    milestone = made.to.milestone
+    told: dict[str, Any] = {
+        "token": str(milestone.token),
+        "committed": iso(milestone.committed_ms),
+        "watermark": iso(milestone.watermark_ms),
+        "folder": str(folder),
+        "from": str(made.since.token) if made.since else None,
+        "snapshot": _snapshot(made.snapshot) if made.snapshot else None,
+        "snapshot_passed_over": _snapshot(made.passed_over) if made.passed_over else None,
+        "lower_bound": None if lower_ms is None else iso(lower_ms),
+        "partitions": [one._asdict() for one in made.slices],
+        "selection": holding.selection.as_object() if holding.selection else None,
+        "records_max": made.records_max,
+        "seconds_expected": round(made.seconds(workers), 1),
+        "restored": _restored(done) if done else None,
+    }
+    if as_json:
+        print_json(told)
+        return
+    rows = ((one.partition, one.first, one.end, one.records_max) for one in made.slices)
+    out.table(table(f"{milestone.token} in {folder}", ["partition", "from", "to", "records at most"], rows))
+    if holding.selection:
+        say(f"of these rows are kept: {holding.selection}")
+    if made.snapshot:
+        one = made.snapshot
+        say(f"snapshot {one.milestone.token}: {one.files} files, {one.bytes / 1e6:,.1f} MB")
+    if made.passed_over:
+        one = made.passed_over
+        say(f"not the snapshot {one.milestone.token}: windows that end by {_lower(one)} were evicted from it")
+    if lower_ms is not None:
+        say(f"windows that end by {iso(lower_ms)} are not in it: they were evicted from the view, by max_bytes")
+    if done:
+        say(f"restored: {done.records:,} records, {done.bytes / 1e6:,.0f} MB in {done.seconds:.1f} s")
+    elif made.since and made.since == milestone:
+        say("the folder is there already")
+    else:
+        say(f"to be read: {made.records_max:,} records at most, about {told['seconds_expected']} s")
+
+
+def _restored(done: Applied) -> dict[str, Any]:
+    return {"records": done.records, "bytes": done.bytes, "seconds": done.seconds}
+
+
+def _snapshot(one: Kept) -> dict[str, Any]:
+    return {
+        "token": str(one.milestone.token),
+        "files": one.files,
+        "bytes": one.bytes,
+        "lower_bound": _lower(one),
+    }
+
+
+def _lower(one: Kept) -> str | None:
+    return None if one.lower_ms is None else iso(one.lower_ms)
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(restore)

@@ -1,0 +1,360 @@
+"""`snapshots`: those of a job's views in their object store: list, verify, prune, create."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import typer
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.candidates import parents_needed
+from cutwater.cli.options import DataDirOption, JsonOption, WideOption, cluster_for, settings_for
+from cutwater.cli.report import err, handled, iso, out, print_json, say, table
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.protocol.generation import Generation, Token
+from cutwater.core.state.snapshot_manifest import Manifest, Names, Policy, Unusable
+from cutwater.core.util.printable_text import printable
+from cutwater.core.util.text_tables import Column, Lines
+from cutwater.local import running_file
+from cutwater.operations.service_main import now_ms
+from cutwater.views.snapshots.object_store_tier import Shelf
+from cutwater.views.snapshots.repositories import Shelves, shelves_at
+
+ASK_S = 30.0
+LOOK_S = 0.5
+_PROBLEM = Column("problem", below=True)
+
+app = typer.Typer(
+    help="Snapshots of a job's views: list them, read them whole, delete old ones, take one now.\n\n"
+    "Examples:  cutwater snapshots list  ·  cutwater snapshots verify  ·  cutwater snapshots prune --dry-run",
+    no_args_is_help=True,
+)
+
+JobOption = Annotated[
+    Path | None, typer.Argument(help="The job file, with --store or CUTWATER_SNAPSHOTS; else the running stack's.")
+]
+StoreOption = Annotated[
+    str | None, typer.Option(help="Folder or URL of the snapshots; default CUTWATER_SNAPSHOTS, or the stack's.")
+]
+
+
+@dataclass(frozen=True)
+class _Place:
+    job: str
+    store: Shelves
+    settings: Settings
+    api_url: str
+    cluster: Cluster | None
+    """None where no brokers are named."""
+
+    def needed(self, shelf: Shelf) -> frozenset[int]:
+        """The milestones that open claims start from, as far as there are brokers to ask."""
+        try:
+            generation = Generation.parse(shelf.names.generation)
+        except UsageError:  # a folder of somebody else's
+            return frozenset()
+        return parents_needed(self.cluster, self.job, generation) if self.cluster else frozenset()
+
+    def shelves(self) -> list[Shelf]:
+        return self.store.below(self.job)
+
+
+@dataclass
+class _Found:
+    """A snapshot, or why it cannot be used."""
+
+    shelf: Shelf
+    sequence: int
+    manifest: Manifest | None
+    problem: str = ""
+
+    @property
+    def token(self) -> str:
+        return f"{self.shelf.names.generation}:{self.sequence}"
+
+    def as_object(self) -> dict[str, Any]:
+        one = self.manifest
+        plain = {"token": self.token, "share": self.shelf.names.share, "problem": self.problem}
+        if one is None:
+            return plain
+        partitions = None if one.partitions is None else sorted(one.partitions)
+        told = {"created": iso(one.created_ms), "files": len(one.files), "bytes": one.size}
+        return {**plain, "partitions": partitions, **told}
+
+
+@app.command("list")
+@handled
+def list_snapshots(
+    job_file: JobOption = None,
+    store: StoreOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> int:
+    """List the snapshots that are kept, newest first, and what they take.
+
+    Exit 1: a manifest cannot be read, and is named. 2: no store is named. 4: the store does not answer.
+
+    Examples:  cutwater snapshots list  ·  cutwater snapshots list job.yaml --store s3://backups/cutwater --json
+    """
+    place = _place(job_file, store, data_dir)
+    with err.status("listing snapshots"):
+        shelves = place.shelves()
+        found = [one for shelf in shelves for one in _of(shelf)]
+        stored = sum(size for shelf in shelves for size in shelf.stored().values())
+    if as_json:
+        print_json({"store": place.store.place, "stored_bytes": stored, "snapshots": [*map(_plain, found)]})
+    else:
+        columns = (
+            "token",
+            Column("share", 1),
+            Column("taken", 3),
+            Column("files", 4),
+            Column("size", 2),
+            _PROBLEM,
+        )
+        title = f"snapshots of {place.job} in {place.store.place}: {decimal(stored)} stored"
+        out.table(table(title, columns, map(_row, found)))
+    return 1 if any(one.problem for one in found) else 0
+
+
+@app.command("verify")
+@handled
+def verify_snapshots(
+    job_file: JobOption = None,
+    token: Annotated[
+        str | None, typer.Option("--at", help="Only the snapshot of this token; else all of them.")
+    ] = None,
+    store: StoreOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Read every file of the snapshots, and compare size and SHA-256 with what the manifests say.
+
+    A file that several snapshots share is read once. Nothing is written.
+
+    Exit 0: all is as it should be. 1: something is damaged or missing, and is named. 2: there is no such snapshot.
+    4: the store does not answer.
+
+    Examples:  cutwater snapshots verify  ·  cutwater snapshots verify --at g1-local-00000000:42
+    ·  cutwater snapshots verify job.yaml --store s3://backups/cutwater --json
+    """
+    place = _place(job_file, store, data_dir)
+    with err.status("listing snapshots"):
+        found = [one for shelf in place.shelves() for one in _of(shelf) if token in (None, one.token)]
+    if token is not None and not found:
+        raise UsageError(f"there is no snapshot of {token} in {place.store.place}; see 'cutwater snapshots list'")
+    _read_all(found, quiet=as_json)
+    damaged = [one for one in found if one.problem]
+    if as_json:
+        print_json({"store": place.store.place, "snapshots": [*map(_plain, found)]})
+    else:
+        for one in damaged:
+            say(f"damaged: {one.token} ({one.shelf.names.share}): {one.problem}")
+        out.print(f"{len(found) - len(damaged)} of {len(found)} snapshots are whole")
+    return 1 if damaged else 0
+
+
+@app.command("prune")
+@handled
+def prune_snapshots(
+    job_file: JobOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    drop_unreadable: Annotated[
+        bool, typer.Option("--drop-unreadable", help="Delete manifests that cannot be read; they stop all else.")
+    ] = False,
+    store: StoreOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> int:
+    """Do what a rehydrator does after each snapshot: apply the retention, and delete files nobody needs.
+
+    What is kept says CUTWATER_SNAPSHOT_KEEP_LAST, …_HOURS and …_DAYS. Files go once no manifest has named them for
+    CUTWATER_SNAPSHOT_GRACE_MS, which must be the same for all that write there. The newest snapshot always stays,
+    and where brokers are named (CUTWATER_BOOTSTRAP_SERVERS, or a stack) what a claimed generation starts from.
+    With CUTWATER_SNAPSHOT_KEY a manifest that is not signed by it counts as one that cannot be read; it is
+    dropped only where one beside it is signed.
+
+    Exit 1: a manifest cannot be read; then no file is deleted. 2: no store is named. 4: the store does not answer.
+
+    Examples:  cutwater snapshots prune --dry-run  ·  cutwater snapshots prune
+    ·  cutwater snapshots prune job.yaml --store s3://backups/cutwater
+    """
+    place = _place(job_file, store, data_dir)
+    policy, how = _policy(place.settings), {"dry_run": dry_run, "drop_unreadable": drop_unreadable}
+    with err.status("pruning snapshots"):
+        done = [
+            (shelf, shelf.prune(policy, now_ms(), **how, needed=place.needed(shelf))) for shelf in place.shelves()
+        ]
+    if as_json:
+        shares = [{**asdict(shelf.names), **asdict(one)} for shelf, one in done]
+        print_json({"store": place.store.place, "dry_run": dry_run, "policy": policy._asdict(), "shares": shares})
+    else:
+        columns = (
+            *("generation", Column("share", 1), Column("no longer kept", below=True)),
+            *("files deleted", Column("size", 2), Column("cannot be read", below=True)),
+        )
+        rows = (
+            (
+                *(shelf.names.generation, shelf.names.share, ", ".join(map(str, one.retired))),
+                *(one.deleted, decimal(one.bytes), Lines(one.unreadable)),
+            )
+            for shelf, one in done
+        )
+        out.table(table("what would be done" if dry_run else "pruned", columns, rows))
+    return 1 if any(one.unreadable for _, one in done) else 0
+
+
+@app.command("create")
+@handled
+def create_snapshot(
+    job_file: JobOption = None,
+    wait: Annotated[float, typer.Option(min=0, max=86_400, help="Seconds to wait for its manifest.")] = 600.0,
+    api_url: Annotated[str | None, typer.Option(help="The rehydrator, with a job file.")] = None,
+    store: StoreOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have the running rehydrator take a snapshot now, and wait until it is in the store, whole.
+
+    Of several rehydrators that share the partitions each has its own: name one with --api-url. One of a standby
+    region (CUTWATER_REPLICA_OF) takes it of the newest arrival: a failover may begin from it (docs/FAILOVER.md).
+    One that stands already stays as it is, damaged or not: 'cutwater snapshots verify' reads it.
+
+    Exit 2: the rehydrator takes no snapshots, or no store is named. 4: it or the store does not answer in time.
+
+    Examples:  cutwater snapshots create  ·  cutwater snapshots create --wait 60 --json
+    ·  cutwater snapshots create job.yaml --api-url http://view-1:8321 --store s3://backups/cutwater
+    """
+    place = _place(job_file, store, data_dir, api_url)
+    answer = _ask("POST", f"{place.api_url}/v1/snapshots", place.settings)
+    token, share = Token.parse(str(answer["token"])), answer.get("share")
+    if share is None:
+        raise UsageError(
+            f"the rehydrator at {place.api_url} took a snapshot of {token}, and does not say where it lies: it is "
+            "of an earlier version than this command. Upgrade the rehydrator, or see 'cutwater snapshots list'"
+        )
+    shelf = place.store.shelf(Names(place.job, str(token.generation), str(share)))
+    with err.status(f"waiting for the snapshot of {token}"):
+        _wait(shelf, token, wait)
+    found = _found(shelf, token.sequence)
+    if found.problem:
+        raise UsageError(
+            f"the snapshot of {token} is in {place.store.place}, and cannot be used: {found.problem}. Has the "
+            "rehydrator the CUTWATER_SNAPSHOT_KEY of this command?"
+        )
+    if as_json:
+        print_json(found.as_object())
+    else:
+        out.print(f"{token}: in {place.store.place}")
+
+
+def _wait(shelf: Shelf, token: Token, wait_s: float) -> None:
+    until = time.monotonic() + wait_s
+    while token.sequence not in shelf.sequences():
+        if time.monotonic() >= until:
+            raise UnavailableError(
+                f"the snapshot of {token} was taken, and is not in {shelf.name} within {wait_s:g} s: look at the "
+                "rehydrator's log, and whether it is told of the same store"
+            )
+        time.sleep(LOOK_S)
+
+
+def _place(job_file: Path | None, store: str | None, data_dir: Path | None, api_url: str | None = None) -> _Place:
+    settings = settings_for(data_dir)
+    place = store or settings.snapshots
+    if job_file is not None:
+        job, url = load_job(job_file).name, api_url or f"http://{settings.host}:{settings.port}"
+    else:
+        stack = running_file.require(settings.data_dir)
+        job, url, place = stack.job, api_url or stack.api_url, store or stack.snapshots or place
+    if not place:
+        raise UsageError("no store of snapshots is named: set CUTWATER_SNAPSHOTS, or give --store")
+    return _Place(job, shelves_at(place, settings), settings, url, cluster_for(settings, None))
+
+
+def _policy(settings: Settings) -> Policy:
+    return Policy(settings.snapshot_keep_last, settings.snapshot_keep_hours, settings.snapshot_keep_days)
+
+
+def _of(shelf: Shelf) -> Iterator[_Found]:
+    return (_found(shelf, one) for one in shelf.sequences())
+
+
+def _found(shelf: Shelf, sequence: int) -> _Found:
+    try:
+        return _Found(shelf, sequence, shelf.manifest(sequence))
+    except Unusable as why:
+        return _Found(shelf, sequence, None, str(why))
+
+
+def _read_all(found: Iterable[_Found], quiet: bool) -> None:
+    """Each file once; what is wrong with it counts for every snapshot that names it."""
+    known: dict[tuple[str, str, int], str] = {}
+    columns = (
+        TextColumn("reading {task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    with err.progress(*columns, TimeRemainingColumn(), quiet=quiet, transient=False) as progress:
+        for one in found:
+            if one.manifest is None:
+                continue
+            task = progress.add_task(printable(one.token), total=one.manifest.size)
+            for file in one.manifest.files:
+                name = (one.shelf.names.folder, file.object, file.size)
+                if name not in known:
+                    known[name] = _problem(one.shelf, file)
+                one.problem = one.problem or known[name]
+                progress.advance(task, file.size)
+
+
+def _problem(shelf: Shelf, file: Any) -> str:
+    try:
+        shelf.require_size(file)
+        for _ in shelf.chunks(file):
+            pass
+    except Unusable as why:
+        return str(why)
+    return ""
+
+
+def _plain(one: _Found) -> dict[str, Any]:
+    return one.as_object()
+
+
+def _row(one: _Found) -> tuple[Any, ...]:
+    if one.manifest is None:
+        return one.token, one.shelf.names.share, "", "", "", one.problem
+    made = one.manifest
+    return one.token, one.shelf.names.share, iso(made.created_ms), len(made.files), decimal(made.size), ""
+
+
+def _ask(method: str, url: str, settings: Settings) -> dict[str, Any]:
+    try:
+        answer = httpx.request(method, url, headers=settings.api_headers, timeout=ASK_S, **straight(url))
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise UnavailableError(f"the rehydrator at {url} does not answer ({error}); see its log") from None
+    if answer.status_code == 401:
+        raise UsageError(f"{url} asks for its token: set CUTWATER_API_TOKEN as it was for 'cutwater up'")
+    if not answer.is_success:
+        kind = UnavailableError if answer.status_code >= 500 else UsageError
+        raise kind(f"{url} answered {answer.status_code}: {answer.text[:500]}")
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def register(root: typer.Typer) -> None:
+    root.add_typer(app, name="snapshots")

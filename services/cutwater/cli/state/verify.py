@@ -1,0 +1,234 @@
+"""`verify`: do changelog, view, Spark's state and output hold the same at one milestone?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.adapters.config.settings import environment
+from cutwater.adapters.topics.candidates import working_for
+from cutwater.cli.options import (
+    BootstrapOption,
+    DataDirOption,
+    JobOption,
+    JsonOption,
+    Place,
+    WideOption,
+    place_of,
+)
+from cutwater.cli.report import err, handled, milestone_json, out, print_json, say, table
+from cutwater.cli.state import verify_regions
+from cutwater.cli.state.comparison import DIFFERENCE, difference_json, difference_row, sum_json
+from cutwater.core.checks.state_comparison import (
+    CHANGELOG,
+    PLACES,
+    STATE,
+    Answer,
+    Verdict,
+    exit_code,
+    next_steps,
+    view_can_be_rebuilt,
+)
+from cutwater.core.errors import UsageError
+from cutwater.core.protocol.generation import Token
+from cutwater.core.util.text_tables import Column, Styled
+from cutwater.local.jars import connectors
+from cutwater.local.spark_runtime import spark_environment
+from cutwater.verify.run import Request, Result
+from cutwater.verify.run import verify as run_verification
+
+DEFAULT_PLACES = tuple(one for one in PLACES if one != STATE)
+"""Spark's state takes a Spark process: whoever wants it says so."""
+_COLOURS = {Verdict.EQUAL: "green", Verdict.DIFFERENT: "red", Verdict.UNKNOWN: "yellow", Verdict.SKIPPED: "dim"}
+
+
+@handled
+def verify(
+    job_file: JobOption = None,
+    at: Annotated[
+        str | None, typer.Option(help="Token of the milestone; else the newest that the places hold.")
+    ] = None,
+    place: Annotated[
+        list[str] | None, typer.Option(help=f"Only this place; may be repeated: {', '.join(PLACES)}.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, max=100_000, help="Differing rows to show.")] = 20,
+    rows_max: Annotated[
+        int, typer.Option(min=1, max=10**9, help="Most rows of one place; they lie on disk meanwhile.")
+    ] = 5_000_000,
+    state: Annotated[
+        bool, typer.Option("--state", help="Spark's own state too: takes a Spark process, 20 s and more.")
+    ] = False,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Where the view differs: say how it is built anew; with --yes do it."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --repair: do it.")] = False,
+    api_url: Annotated[str | None, typer.Option(help="The rehydrator, with --bootstrap-servers.")] = None,
+    region: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare that region's changelog with its copy here; CUTWATER_ORIGIN_* name its brokers."
+        ),
+    ] = None,
+    bytes_per_s: Annotated[
+        int,
+        typer.Option(min=0, help="With --region: bytes read a second, of both sides together; 0: no bound."),
+    ] = 0,
+    every: Annotated[
+        str | None, typer.Option(help="With --region: look again after this time (60s, 5m), until Ctrl-C.")
+    ] = None,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> int:
+    """Compare, at one milestone, what the changelog, the view and the output hold, row by row.
+
+    Nothing is written and nothing is stopped. The changelog is the reference, since milestones prove its rows; of
+    a row that differs, the places that most others contradict are named, and the next step. With --state (or
+    --place state) Spark's state is compared too, which has open windows only. It is read by a Spark process of its
+    own, from the checkpoint that the settings name; that keeps 100 epochs.
+
+    With --repair a view that differs from a proved changelog is built anew: its process ends as by a crash, starts
+    again, removes the folder and reads the changelog, no snapshot. Until then it answers 503. Without --yes it
+    only says so. Afterwards it is compared again, and the exit code is of that.
+
+    With --region the copy here is compared with what it was copied from, at a milestone that has arrived: digests
+    by shard, and rows of the shards that differ.
+
+    Exit 0: all places are equal. 1: a place differs. 2: no stack runs, or the token is not on the stream. 4: a
+    place does not answer or cannot be compared; trying again may work.
+
+    Examples:  cutwater verify  ·  cutwater verify --place changelog --place output --json
+    ·  cutwater verify job.yaml --bootstrap-servers kafka-1:9092 --api-url http://view:8321
+    ·  cutwater verify --at g1-local-00000000:42 --limit 100  ·  cutwater verify job.yaml --region us --every 60s
+    """
+    if region is not None:
+        if place or api_url or data_dir or state or repair:
+            refused = "--place, --state, --repair, --api-url and --data-dir"
+            raise UsageError(f"--region compares changelogs: without {refused}")
+        asked = verify_regions.request(job_file, region, bootstrap_servers, at, limit, rows_max)
+        return verify_regions.run(asked, bytes_per_s, every, as_json)
+    if bytes_per_s or every:
+        raise UsageError("--bytes-per-s and --every are of a comparison between regions: name one with --region")
+    unknown = sorted(set(place or ()) - set(PLACES))
+    if unknown:
+        raise UsageError(f"'{unknown[0]}' is no place; they are: {', '.join(PLACES)}")
+    found = place_of(job_file, bootstrap_servers, data_dir)
+    wanted = {*(place or DEFAULT_PLACES), *([STATE] if state else [])}
+    request = _request(found, api_url, wanted, at, limit, rows_max)
+    result, repaired = _verified(request), None
+    if repair and view_can_be_rebuilt(result.answers):
+        from cutwater.cli.state.repair import (
+            Repair,  # RocksDB and an HTTP client, which a comparison may do without
+        )
+
+        view = Repair.of(found)
+        repaired = view.plan
+        if yes:
+            if not as_json:
+                _show(result)
+            with err.status("building the view anew"):
+                repaired = view.run()
+            result = _verified(replace(request, at=None))
+    if as_json:
+        print_json(as_object(result, repaired))
+    else:
+        _show(result)
+        for line in [repaired] if repaired else next_steps(result.answers):
+            say(line)
+    return exit_code(result.answers)
+
+
+def _verified(request: Request) -> Result:
+    with err.status("verifying") as status:
+        return run_verification(request, lambda where, rows: status.update(f"reading {where}: {rows:,} rows"))
+
+
+def _request(
+    place: Place,
+    api_url: str | None,
+    places: Any,
+    at: str | None,
+    limit: int,
+    rows_max: int,
+) -> Request:
+    cluster, settings = place.cluster, place.settings
+    url = place.stack.api_url if place.stack else f"http://{settings.host}:{settings.port}"
+    token = Token.parse(at) if at else None
+    if token:
+        settings = settings.model_copy(update={"generation": token.generation})
+    job, settings = working_for(place.job, settings)
+
+    def spark_env() -> dict[str, str]:
+        return {
+            **environment(cluster),
+            "CUTWATER_DATA_DIR": str(settings.data_dir),
+            "CUTWATER_SPARK_JARS": settings.spark_jars or ",".join(map(str, connectors(settings.checkpoint))),
+            "CUTWATER_SPARK_MASTER": "local[*]",
+            **spark_environment(),
+        }
+
+    return Request(
+        job=job,
+        job_file=place.job_file,
+        cluster=cluster,
+        generation=settings.generation,
+        places=[one for one in PLACES if one in places or one == CHANGELOG],
+        at=token,
+        limit=limit,
+        rows_max=rows_max,
+        api_url=api_url or url,
+        api_headers=settings.api_headers,
+        spark_env=spark_env,
+    )
+
+
+def as_object(result: Result, repaired: str | None = None) -> dict[str, Any]:
+    """A verification as JSON tells it. `repaired`: what was done about the view, or would be."""
+    return {
+        "milestone": milestone_json(result.milestone),
+        "places": [_answer_json(one) for one in result.answers],
+        "differing_rows": result.differing_rows,
+        "differences": [difference_json(one) for one in result.differences],
+        "next_steps": next_steps(result.answers),
+        "repair": repaired,
+    }
+
+
+def _answer_json(one: Answer) -> dict[str, Any]:
+    plain = asdict(one)
+    for name in ("found", "expected"):
+        plain[name] = sum_json(getattr(one, name))
+    return plain
+
+
+def _show(result: Result) -> None:
+    columns = (
+        *("place", "rows", Column("digest", 2), Column("the changelog's", 1), Column("its digest", 3)),
+        *("verdict", Column("reason", below=True)),
+    )
+    out.table(table(f"verified at {result.milestone.token}", columns, map(_row, result.answers)))
+    if STATE in {one.place for one in result.answers}:
+        out.print("Spark's state has open windows only; what the changelog has of those stands beside it.")
+    if not result.differing_rows:
+        return
+    shown = len(result.differences)
+    title = f"rows that differ: {shown:,} of {result.differing_rows:,}"
+    out.table(table(title, DIFFERENCE, map(difference_row, result.differences)))
+
+
+def _row(one: Answer) -> tuple[str | int | Styled, ...]:
+    verdict = Styled(one.verdict, _COLOURS[one.verdict])
+    wrong = f"{one.differences:,} rows" if one.differences else ""
+    reason = "; ".join(text for text in (wrong, one.reason) if text)
+    if one.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED):
+        return one.place, "", "", "", "", verdict, reason
+    sums = (one.found.rows, f"{one.found.digest:016x}", one.expected.rows, f"{one.expected.digest:016x}")
+    return one.place, *sums, verdict, reason
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(verify)

@@ -1,0 +1,1 @@
+"""A view at one milestone, read from rehydrators."""

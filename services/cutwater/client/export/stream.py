@@ -1,0 +1,110 @@
+"""What a rehydrator holds, read from its export: every row at one milestone, or an error; never a part."""
+
+from __future__ import annotations
+
+import json
+from binascii import a2b_base64
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+from cutwater.adapters.http.client_options import straight
+from cutwater.client.export.read_ahead import Ahead
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.views.store.key_layout import Window
+
+API_TIMEOUT_S = 60.0
+_MISTAKES = (400, 410, 422)
+"""Statuses that say that the question is wrong."""
+
+
+class Exported(NamedTuple):
+    """One rehydrator's answer."""
+
+    milestone: dict[str, Any]
+    partitions: list[int] | None
+    """Those that it holds; None for all."""
+    selection: dict[str, Any] | None
+    """What it holds of them, as `Selection.of_object` reads it; None for all."""
+    replica: bool
+    """Does it hold these for itself, and not as one of those that share all?"""
+    rows: Iterator[tuple[Window, bytes]]
+    """With their values as the changelog has them. Raises UnavailableError where the answer was cut short."""
+    ahead: Callable[[Path, int], None]
+    """Read on without being asked, into a file in this folder, so many bytes. Raises OSError."""
+
+
+@contextmanager
+def exported(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
+    """Its milestone is pinned while the block runs.
+
+    Raises UnavailableError where it does not answer as it should; UsageError where it wants a token.
+    """
+    url = f"{api_url}/v1/export"
+    with ExitStack() as stack:
+        with answering(url):
+            answer = stack.enter_context(
+                httpx.stream("GET", url, headers=dict(headers), timeout=API_TIMEOUT_S, **straight(url))
+            )
+            require_success(answer)
+            ahead = stack.enter_context(closing(Ahead(answer.iter_bytes())))
+            lines = _objects(ahead)
+            head = next(lines)
+            held = head["partitions"], head.get("selection"), head.get("replica", False)
+            found = Exported(head["milestone"], *held, _rows(url, lines), ahead.begin)
+        yield found
+
+
+def _objects(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Those of all lines. Raises ValueError for a line that is none."""
+    rest = b""
+    for chunk in chunks:
+        whole, _, rest = (rest + chunk).rpartition(b"\n")
+        if whole:
+            yield from _parsed(whole)
+    if rest:
+        yield from _parsed(rest)
+
+
+def _parsed(lines: bytes) -> list[dict[str, Any]]:
+    """All at once: the parser takes longer to begin than for a line."""
+    found: list[dict[str, Any]] = json.loads(b"[%b]" % lines.replace(b"\n", b","))
+    if len(found) != lines.count(b"\n") + 1:
+        raise ValueError("a line is not one object")
+    return found
+
+
+def _rows(url: str, lines: Iterator[dict[str, Any]]) -> Iterator[tuple[Window, bytes]]:
+    rows = 0
+    with answering(url):
+        for line in lines:
+            if "rows" in line:
+                if line["rows"] == rows:
+                    return
+                break
+            window = Window(line["key"], line["window_start_ms"], line["window_end_ms"])
+            yield window, a2b_base64(line["value"])
+            rows += 1
+    raise UnavailableError(f"{url}: the answer ends after {rows} rows, before its end")
+
+
+def require_success(answer: httpx.Response) -> None:
+    """Raises UsageError for a question that is wrong, UnavailableError for one that may be asked again."""
+    if answer.status_code == 401:
+        raise UsageError(f"{answer.url} asks for its token: set CUTWATER_API_TOKEN")
+    if not answer.is_success:
+        answer.read()
+        kind = UsageError if answer.status_code in _MISTAKES else UnavailableError
+        raise kind(f"{answer.url} answered {answer.status_code}: {answer.text[:300]}")
+
+
+@contextmanager
+def answering(url: str) -> Iterator[None]:
+    """Whatever an answer lacks, as one error. Around what reads it, not around what is done with it."""
+    try:
+        yield
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, StopIteration) as error:
+        raise UnavailableError(f"the rehydrator at {url} does not answer as it should ({error!r})") from None

@@ -1,0 +1,129 @@
+"""A candidate's way onto the commit stream: its own commit-signal promotes it, once that is asked for and may be.
+
+The stream's transactional id decides between two signallers, and nothing else: a promotion is one record, written
+under that id behind the newest milestone as it was read after the taking over. So whoever is killed or too slow
+leaves one generation or the other, and never both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.adapters.topics.candidates import candidacy, parent_of, promoted, told_parent
+from cutwater.adapters.topics.commit_stream import Tail
+from cutwater.core.errors import FencedError, UnavailableError
+from cutwater.core.generations.candidates import Candidate, Candidates, delayed, forbidden, goes_back_to
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.commit import SignalState, promote
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+
+LOOK_S = 0.5
+
+
+class Promoted(NamedTuple):
+    """The candidate writes the commit stream from now on."""
+
+    state: SignalState
+    writer: TransactionalWriter
+
+
+class Promoting:
+    """Watches what is asked of one candidate, and promotes it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: str,
+        generation: Generation,
+        now_ms: Callable[[], int],
+        log: Any,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._job = job
+        self._generation = generation
+        self._now_ms = now_ms
+        self._log = log
+        self._clock_s = clock_s
+        self._tail = Tail(cluster, topics.candidates(job))
+        self._known = Candidates()
+        self._writer: TransactionalWriter | None = None
+        self._looked_s = float("-inf")
+        self._waits = ""
+
+    def close(self) -> None:
+        self._tail.close()
+
+    def look(self, state: SignalState, at_once: bool) -> Promoted | None:
+        """Promote the candidate where that is asked for and may be. `at_once`: it has a new milestone.
+
+        Raises FencedError where it must never be promoted: it was given up, or came too late.
+        """
+        now = self._clock_s()
+        if not at_once and now - self._looked_s < LOOK_S:
+            return None
+        self._looked_s = now
+        candidate = self._asked()
+        if not candidate.promoting:
+            return None
+        try:
+            return self._promote(state, candidate)
+        except FencedError as error:
+            if self._writer is None:
+                raise  # what forbids it
+            # Another signaller has taken over: the old generation's, or whoever gives this one up. Ask again.
+            self._log.warning("held back", reason=str(error))
+            self._writer = None
+            return None
+
+    def _asked(self) -> Candidate:
+        for record in self._tail.to_end():
+            self._known = self._known.after(candidacy(record))
+        candidate = self._known.require(self._generation)
+        if candidate.withdrawn is not None:
+            raise FencedError(f"{self._generation} was given up: {candidate.withdrawn}")
+        return candidate
+
+    def _promote(self, state: SignalState, candidate: Candidate) -> Promoted | None:
+        last = self._last(state, candidate)
+        if last is None:
+            return None
+        if self._writer is None:
+            self._writer = TransactionalWriter(self._cluster, topics.signal_id(self._job))
+            self._writer.initialise()
+            reach("stream-taken")
+            # What the other wrote meanwhile is final now, and so is whether somebody gave this one up.
+            candidate, last = self._asked(), self._last(state, candidate)
+            if last is None:
+                return None
+        state, first = promote(
+            state, last, goes_back_to(candidate.claim, last), self._now_ms(), protocol_records.hash_of
+        )
+        self._writer.write(topics.milestones(self._job), [protocol_records.encode(first)])
+        reach("promoted")
+        self._log.info("promoted", token=str(first.token), behind=str(last.token), epoch=first.epoch)
+        return Promoted(state, self._writer)
+
+    def _last(self, state: SignalState, candidate: Candidate) -> Milestone | None:
+        """The milestone that the candidate may follow now: the stream's newest, or its parent; None to wait."""
+        last = promoted(self._cluster, self._job)
+        if last and last.generation == self._generation:
+            raise UnavailableError(
+                f"{self._generation} was promoted by an earlier life of this process: it goes on after a restart"
+            )
+        why = forbidden(candidate, parent_of(candidate.claim), last)
+        if why is not None:
+            self._writer = None
+            raise FencedError(why)
+        waits = delayed(state.last, candidate.claim, last) or ""
+        if waits and not self._waits:
+            self._log.info("waiting to be promoted", reason=waits)
+        self._waits = waits
+        return None if waits else (last or told_parent(candidate.claim))

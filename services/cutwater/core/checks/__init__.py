@@ -1,0 +1,1 @@
+"""Doctor, plan, verify: findings from plain values."""

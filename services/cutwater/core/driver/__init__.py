@@ -1,0 +1,1 @@
+"""The writing side: one attempt, one epoch, its proof, its lists."""

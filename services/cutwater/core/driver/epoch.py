@@ -1,0 +1,148 @@
+"""One epoch, step by step: look, clear, write, prove, list, tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cutwater.core.driver.clock_check import LOOK_MS, require_clock
+from cutwater.core.driver.ports import (
+    Barriers,
+    Checkpoint,
+    Clearing,
+    Lists,
+    Past,
+    Plan,
+    Range,
+    Reached,
+    Rows,
+    nowhere,
+)
+from cutwater.core.driver.row_proof import Writer, Written
+from cutwater.core.events.rejection import NO_VALUE, Seen
+from cutwater.core.generations.source_topics import moved_on
+from cutwater.core.generations.start_state import FIRST, Origin
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Barrier
+
+
+class Epochs:
+    """Turns each micro-batch of one attempt into rows on the changelog and a barrier."""
+
+    def __init__(
+        self,
+        job: Job,
+        generation: Generation,
+        attempt: int,
+        past: Past,
+        rows: Rows,
+        barriers: Barriers,
+        checkpoint: Checkpoint,
+        fingerprint: str,
+        now_ms: Callable[[], int],
+        clearing: Clearing | None = None,
+        reached: Reached = nowhere,
+        origin: Origin = FIRST,
+    ) -> None:
+        self._job = job
+        self._writer = Writer(generation, attempt, -1)
+        self._past = past
+        self._rows = rows
+        self._barriers = barriers
+        self._checkpoint = checkpoint
+        self.lists: Lists | None = None
+        """Whoever starts a query with lists of unusable and late events sets them, read as that query reads."""
+        self._fingerprint = fingerprint
+        self._now_ms = now_ms
+        self._clearing = clearing
+        self._reached = reached
+        self._origin = origin
+        self._planned: tuple[int, Plan] | None = None
+        self._clock_looked_ms = 0
+
+    def _require_clock(self, cut: Cut, written: Written, began_ms: int) -> None:
+        """Raise UnavailableError where our clock is not the brokers'. Looked for now and then."""
+        now = self._now_ms()
+        if 0 <= now - self._clock_looked_ms < LOOK_MS or not any(written.rows.values()):
+            return
+        if (told := self._rows.appended(cut, written)) is not None:
+            where, appended_ms = told
+            require_clock(began_ms, now, appended_ms, where)
+            self._clock_looked_ms = now
+
+    @property
+    def newest(self) -> Barrier | None:
+        return self._past.newest
+
+    @property
+    def newest_own(self) -> Barrier | None:
+        """The newest barrier of this attempt."""
+        newest = self._past.newest
+        return newest if newest and newest.attempt == self._writer.attempt else None
+
+    def begun(self) -> int | None:
+        """The epoch of which rows or a barrier were written, by whatever attempt, and which is not committed.
+
+        Asked while no query runs.
+        """
+        epoch = self._checkpoint.newest_committed() + 1
+        told = self.newest is not None and self.newest.epoch >= epoch
+        return epoch if told or self._rows.grown(self._past.before(epoch)) else None
+
+    def write(self, epoch: int, action: Callable[[Writer], Written], look: Callable[[], Seen]) -> None:
+        """One epoch, step by step: look, clear, write, prove, list, tell. `action` writes the rows, once."""
+        started_ms = self._now_ms()
+        me = self._writer._replace(epoch=epoch)
+        before = self._past.before(epoch)  # committed, or its successor would not be asked for
+        plan = self._checkpoint.plan(epoch)
+        self._rows.begin(before, plan.source_cut)
+        buried = self._clearing.collect(me, before) if self._clearing else {}
+        if buried:
+            self._reached("cleared")
+        written = action(me)
+        self._reached("rows-written")
+        proved = self._rows.prove(before, me, written, buried)
+        self._require_clock(proved.changelog_cut, written, started_ms)
+        seen = look()
+        late = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else 0
+        watermark_ms, retention_ms = self._origin.watermark_ms(plan), self._job.retention_ms
+        barrier = Barrier(
+            job=self._job.name,
+            generation=me.generation,
+            attempt=me.attempt,
+            epoch=epoch,
+            source_cut=plan.source_cut,
+            changelog_cut=proved.changelog_cut,
+            watermark_ms=watermark_ms,
+            horizon_ms=self._origin.horizon_at(watermark_ms, retention_ms, before.horizon_ms if before else 0),
+            rows=sum(written.rows.values()),
+            digest=written.digest,
+            events=seen.events,
+            rejected=seen.rejected,
+            no_value=seen.reasons.get(NO_VALUE, 0),
+            late=late,
+            skew_ms=seen.skew_ms,
+            schema_fingerprint=self._fingerprint,
+            definition=self._job.fingerprint,
+            epoch_started_ms=started_ms,
+            written_ms=self._now_ms(),
+            tombstones=sum(buried.values()),
+            collected=self._clearing.collected if self._clearing else (),
+            partition_rows=tuple(written.rows[number] for number in sorted(written.rows)),
+            partition_digests=tuple(written.digests[number] for number in sorted(written.digests)),
+            origin_cut=moved_on(before.origin_cut if before else self._origin.origin_cut, seen.copied),
+            evidence=proved.evidence,
+        )
+        self._reached("rows-proved")
+        self._barriers.write(barrier)
+        self._reached("barrier-written")
+        self._planned = (epoch, plan)
+        self._past = self._past.with_(barrier)
+
+    def _range(self, plan: Plan, epoch: int) -> Range:
+        if epoch == 0:
+            return self._origin.range(plan, None)
+        # Known from that epoch itself, but for the first of an attempt: its file is not read a second time.
+        known = self._planned if self._planned and self._planned[0] == epoch - 1 else None
+        return self._origin.range(plan, known[1] if known else self._checkpoint.plan(epoch - 1))

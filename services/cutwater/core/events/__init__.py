@@ -1,0 +1,1 @@
+"""Events as records: formats, JSON, schemas and their evolution, rejection."""

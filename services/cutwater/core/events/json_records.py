@@ -1,0 +1,239 @@
+"""A record as an event in JSON, by the rules of docs/EVENTS.md: its fields, or the first rule that it breaks.
+
+The driver does the same in SQL, and tests hold the two against each other. This is for whoever looks at a sample
+of events without Spark.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Context, Decimal
+from typing import Any
+
+from cutwater.core.events.formats import JSON, foreign
+from cutwater.core.events.json_events import (
+    EMPTY,
+    HALF_PAIR,
+    MISSING,
+    NO_OBJECT,
+    NOT_UTF8,
+    RULES,
+    SOMETHING_BEHIND,
+    JsonField,
+)
+from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, YEARS_RULE, Flaw, unit_hint
+
+DEPTH_MAX, DIGITS_MAX = 1_000, 1_000
+_BLANKS = " \t\n\r"
+_ESCAPED_BACKSLASH = r"\\"
+_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_TEXT_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]')
+_WHOLE, _DECIMAL = re.compile(r"-?[0-9]+"), re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?")
+_NO_DIGIT = re.compile(r"[^0-9]+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+_WORDS = ("NaN", "Infinity", "-Infinity")
+_BITS = {"int": 31, "long": 63}
+_END = {"float": 2.0**128 - 2.0**103, "double": float("inf")}
+"""From here on a number is rounded to what the type does not hold."""
+_TOKEN_DIGITS = 38
+"""A number of more digits is not kept as it was sent; a text is."""
+_EPOCH_DIGITS = {"timestamp-millis": 15, "timestamp-micros": 18}
+_UNIT = {"timestamp-millis": 1_000, "timestamp-micros": 1}
+"""In microseconds."""
+_ISO = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]((?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])(?:\.([0-9]{1,9}))?"
+    r"(Z|[+-](?:(?:0[0-9]|1[0-7]):[0-5][0-9]|18:00))?"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EXACT = Context(prec=_TOKEN_DIGITS)
+
+
+class _Number(str):
+    """A number as it was sent."""
+
+    __slots__ = ()
+
+
+def read(value: bytes | None, fields: tuple[JsonField, ...]) -> dict[str, Any] | Flaw:
+    """The values of the fields, times in microseconds since 1970."""
+    found = tokens(value)
+    if isinstance(found, Flaw):
+        return found
+    event = {}
+    for one in fields:
+        token = found.get(one.name)
+        made = _default(one) if token is None else _VALUES[one.kind](token, one)
+        if token is not None and made is None:
+            return Flaw(UNDECODABLE, _rule(token, one), one.name)
+        if made is None and not one.nullable:
+            return Flaw(UNDECODABLE, MISSING, one.name)
+        event[one.name] = made
+    return event
+
+
+def _rule(token: Any, field: JsonField) -> str:
+    """What a token does not keep to that is none of the field's values."""
+    if field.kind in _UNIT and isinstance(token, str) and _WHOLE.fullmatch(token):
+        # Python does not read a number of thousands of digits, and no unit makes it a date.
+        return YEARS_RULE + (unit_hint(int(token), field.kind) if len(token) < _TOKEN_DIGITS else "")
+    return f"is not {RULES[field.kind]}"
+
+
+def tokens(value: bytes | None) -> dict[str, Any] | Flaw:
+    """What the object has under its names, numbers as they were sent; of equal names the last one."""
+    if value is None:
+        return Flaw(NO_VALUE, NO_VALUE_RULE)
+    if broken := foreign(JSON, value) if value else EMPTY:
+        return Flaw(UNDECODABLE, broken)
+    try:
+        found = _object(value.decode())
+    except UnicodeDecodeError:
+        found = NOT_UTF8
+    return Flaw(UNDECODABLE, found) if isinstance(found, str) else found
+
+
+def iso_micros(text: str) -> int | None:
+    """Microseconds since 1970, finer parts cut off, of a time as events may have it; None for anything else."""
+    found = _ISO.fullmatch(text)
+    try:
+        moment = datetime.fromisoformat(f"{found[1]}T{found[2]}+00:00") if found else None
+    except ValueError:
+        return None
+    if found is None or moment is None:
+        return None
+    zone = found[4] or "Z"
+    minutes = 0 if zone == "Z" else int(zone[:3]) * 60 + int(zone[0] + zone[4:])
+    since = moment - _EPOCH
+    seconds = since.days * 86_400 + since.seconds - minutes * 60
+    return seconds * 1_000_000 + int((found[3] or "").ljust(6, "0")[:6])
+
+
+def _object(text: str) -> dict[str, Any] | str:
+    """What was parsed, else the rule that is broken."""
+    try:
+        found, end = _DECODER.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
+    except (ValueError, RecursionError):
+        return NO_OBJECT
+    if not isinstance(found, dict) or _depth(text[:end]) > DEPTH_MAX:
+        return NO_OBJECT
+    if text[end:].strip(_BLANKS):
+        return SOMETHING_BEHIND
+    # Escaped backslashes go first: what stands behind one is no escape.
+    escapes = text.replace(_ESCAPED_BACKSLASH, "") if "\\u" in text else ""
+    return HALF_PAIR if _HALF.search(_PAIR.sub("", escapes)) else found
+
+
+def _depth(text: str) -> int:
+    deepest = depth = 0
+    for one in _TEXT_OR_BRACKET.findall(text):
+        depth += 1 if one in "[{" else -(one in "]}")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _number(text: str) -> _Number:
+    # As Spark's parser counts: a zero before the point is none.
+    if len(text) > DIGITS_MAX and len(_NO_DIGIT.sub("", text)) - text.lstrip("-").startswith("0") > DIGITS_MAX:
+        raise ValueError(text)
+    return _Number(text)
+
+
+def _refused(word: str) -> Any:
+    raise ValueError(word)
+
+
+_DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_constant=_refused)
+
+
+def _default(field: JsonField) -> Any:
+    """Avro writes bytes in a schema as text of code points up to 255, and times in their unit."""
+    given = field.default
+    if given is None or field.kind not in ("bytes", "fixed", "decimal", *_UNIT):
+        return given
+    if field.kind in _UNIT:
+        return given * _UNIT[field.kind]
+    raw = given.encode("latin-1")
+    return unscaled(raw, field.scale) if field.kind == "decimal" else raw
+
+
+def unscaled(raw: bytes, scale: int) -> Decimal:
+    """A decimal as Avro writes it."""
+    return Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-scale, Context(prec=len(raw) * 3 + 1))
+
+
+def _boolean(token: Any, _field: JsonField) -> bool | None:
+    return token if isinstance(token, bool) else None
+
+
+def _whole(token: Any, field: JsonField) -> int | None:
+    if not isinstance(token, _Number) or not _WHOLE.fullmatch(token):
+        return None
+    number, end = int(token), 1 << _BITS[field.kind]
+    return number if -end <= number < end else None
+
+
+def _floating(token: Any, field: JsonField) -> float | None:
+    if isinstance(token, _Number):
+        return float(token) if abs(float(token)) < _END[field.kind] else None
+    return float(token) if token in _WORDS else None
+
+
+def _text(token: Any, _field: JsonField) -> str | None:
+    return token if isinstance(token, str) and not isinstance(token, _Number) else None
+
+
+def _symbol(token: Any, field: JsonField) -> str | None:
+    return token if _text(token, field) in field.symbols else None
+
+
+def _bytes(token: Any, field: JsonField) -> bytes | None:
+    text = _text(token, field)
+    if text is None or len(text) % 4 or not _BASE64.fullmatch(text):
+        return None
+    found = base64.b64decode(text)
+    return found if field.kind == "bytes" or len(found) == field.size else None
+
+
+def _decimal(token: Any, field: JsonField) -> Decimal | None:
+    found = _DECIMAL.fullmatch(token) if isinstance(token, str) else None
+    if found is None:
+        return None
+    whole, fraction = found[2], found[3] or ""
+    if isinstance(token, _Number) and max(len((whole + fraction).lstrip("0")), len(fraction)) > _TOKEN_DIGITS:
+        return None
+    whole, fraction = whole.lstrip("0"), fraction.rstrip("0")
+    if len(whole) > field.precision - field.scale or len(fraction) > field.scale:
+        return None
+    digits = whole + fraction.ljust(field.scale, "0")
+    return Decimal(f"{found[1]}{digits or 0}").scaleb(-field.scale, _EXACT)
+
+
+def _time(token: Any, field: JsonField) -> int | None:
+    if not isinstance(token, str):
+        return None
+    unit = _UNIT[field.kind]
+    if _WHOLE.fullmatch(token) and len(token.lstrip("-")) <= _EPOCH_DIGITS[field.kind]:
+        return int(token) * unit
+    micros = None if isinstance(token, _Number) else iso_micros(token)
+    return None if micros is None else micros // unit * unit
+
+
+_VALUES: dict[str, Callable[[Any, JsonField], Any]] = {
+    "boolean": _boolean,
+    "int": _whole,
+    "long": _whole,
+    "float": _floating,
+    "double": _floating,
+    "string": _text,
+    "enum": _symbol,
+    "bytes": _bytes,
+    "fixed": _bytes,
+    "decimal": _decimal,
+    "timestamp-millis": _time,
+    "timestamp-micros": _time,
+}

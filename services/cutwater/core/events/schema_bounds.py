@@ -1,0 +1,177 @@
+"""Schemas by which an event of few bytes cannot keep a reader busy, or take its stack.
+
+Avro's readers go one call deeper for each type within a type, and pass over each item of a list, also one that
+takes no byte. A StackOverflowError ends a Spark job for good, and a list of 2^62 nulls takes five bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from cutwater.core.events.avro_types import Schema
+
+CALLS_MAX = 2_000
+"""Types within each other in an event: half of what the default stack of Java holds, not compiled."""
+TYPES_MAX = 1_000
+"""Types within each other in a schema, by name too; and steps of a value that takes no byte."""
+_CHARACTERS_MAX = 200_000
+"""Of a schema that has been unrolled: it stands in the plan."""
+_TOO_DEEP = "CutwaterTooDeep"
+
+
+def endless(schema: Schema) -> list[str]:
+    """Why the bytes of an event do not bound what it takes to read it, by a schema; empty where they do."""
+    return list(_Bounds(schema).reasons())
+
+
+def holding_themselves(schema: Schema) -> list[str]:
+    """The named types that Spark has no type for, however deep they stand in themselves."""
+    return _Bounds(schema).recursive
+
+
+class Bounded(NamedTuple):
+    """A record's schema of which no type holds itself, and that the same bytes fit, to some depth."""
+
+    types: tuple[dict[str, Any], ...]
+    """They stand before `schema`, which names them: within each other they would be too deep for a parser."""
+    schema: Any
+    levels: int | None
+    """Of types that held themselves: what is deeper is no event. None where none did."""
+
+
+def bounded(schema: Any) -> Bounded:
+    """The types that hold themselves replaced by as many as they may be deep. Raises UsageError for no schema."""
+    read = Schema.of(schema)
+    bounds = _Bounds(read)
+    if not bounds.recursive:
+        return Bounded((), schema, None)
+    depths = {one: bounds.depth(one) for one in read.named}  # in their order, which is no deeper than their text
+    inner = max(depths[one] for one in bounds.recursive)
+    size = len(json.dumps([read.named[one] for one in bounds.recursive]))
+    levels = max(2, min(CALLS_MAX // inner, _CHARACTERS_MAX // size))
+    unrolling = _Unrolling(read, bounds.recursive, levels)
+    types = tuple(unrolling.types())
+    return Bounded(types, unrolling.root(), levels)
+
+
+class _Bounds:
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._depths: dict[str, int] = {}
+        self._steps: dict[str, int] = {}
+        within = {one: self._within(one) for one in schema.named}
+        cycles = {one for one, inner in within.items() if one in inner}
+        passed = {one for name in cycles for one in within[name]}
+        # And what leads from one to another: it has to be as deep.
+        self.recursive = sorted(cycles | {one for one in passed if within[one] & cycles})
+
+    def reasons(self) -> Iterator[str]:
+        named = self._schema.named
+        if any(self.depth(one) > TYPES_MAX for one in named):
+            yield f"it has more than {TYPES_MAX:,} types within each other"
+            return
+        for name, type_ in named.items():
+            if self._empty_steps(name) > TYPES_MAX:
+                yield f"a value of {name} takes no byte and more than {TYPES_MAX:,} steps"
+            for field in type_.get("fields", ()):
+                if any(self._empty_steps(one) for one in _items(field["type"])):
+                    yield f"{field['name']}: an item takes no byte, and a few bytes may say that there are 2^62"
+
+    def depth(self, node: Any) -> int:
+        """Calls within each other for a value; one that is recursive begins again."""
+        if isinstance(node, str) and node in self._schema.named:
+            if node not in self._depths:
+                self._depths[node] = 0  # within itself
+                inner = [self._level(one["type"]) for one in self._schema.named[node].get("fields", ())]
+                self._depths[node] = 1 + max(inner, default=0)
+            return self._depths[node]
+        return int(bool(_inside(node))) + max(map(self._level, _inside(node)), default=0)
+
+    def _level(self, node: Any) -> int:
+        return 0 if isinstance(node, str) and node in self.recursive else self.depth(node)
+
+    def _empty_steps(self, node: Any) -> int:
+        """Steps of a value that takes no byte; 0 where it takes one at least."""
+        if not isinstance(node, str) or node not in self._schema.named:
+            return int(node == "null" or (isinstance(node, dict) and node["type"] == "null"))
+        if node not in self._steps:
+            self._steps[node] = 0  # within itself: it has no end, and with that too many bytes
+            type_ = self._schema.named[node]
+            inner = [self._empty_steps(one["type"]) for one in type_.get("fields", ())]
+            empty = all(inner) and (type_["type"] == "record" or type_.get("size") == 0)
+            self._steps[node] = 1 + sum(inner) if empty else 0
+        return self._steps[node]
+
+    def _within(self, name: str) -> set[str]:
+        """The named types inside of one."""
+        found: set[str] = set()
+        todo: list[Any] = [one["type"] for one in self._schema.named[name].get("fields", ())]
+        while todo:
+            node = todo.pop()
+            if not isinstance(node, str):
+                todo += _inside(node)
+            elif node in self._schema.named and node not in found:
+                found.add(node)
+                todo += [one["type"] for one in self._schema.named[node].get("fields", ())]
+        return found
+
+
+def _inside(node: Any) -> list[Any]:
+    """The types in a type that has no name."""
+    if isinstance(node, list):
+        return node
+    return [node[one] for one in ("items", "values") if one in node] if isinstance(node, dict) else []
+
+
+def _items(node: Any) -> Iterator[Any]:
+    """What a list in a type is of; a map's items have a key, which takes a byte."""
+    if isinstance(node, dict) and "items" in node:
+        yield node["items"]
+    for one in _inside(node):
+        yield from _items(one)
+
+
+class _Unrolling:
+    def __init__(self, schema: Schema, recursive: list[str], levels: int) -> None:
+        self._schema, self._recursive, self._levels = schema, recursive, levels
+        self._told: set[str] = set()
+        """Other named types that stand in the schema already."""
+
+    def types(self) -> Iterator[dict[str, Any]]:
+        # No bytes fit it: whatever comes so deep is damaged.
+        none = {"name": "none", "type": []}
+        yield {"type": "record", "name": _TOO_DEEP, "namespace": "io.cutwater", "fields": [none]}
+        for level in range(self._levels, 0, -1):
+            yield from (
+                self._named(one, level) for one in self._recursive if (one, level) != (self._schema.root, 1)
+            )
+
+    def root(self) -> Any:
+        name = self._schema.root
+        return self._named(name, int(name in self._recursive))
+
+    def of(self, node: Any, level: int) -> Any:
+        if isinstance(node, list):
+            return [self.of(one, level) for one in node]
+        if isinstance(node, dict):
+            return {key: self.of(one, level) if key in ("items", "values") else one for key, one in node.items()}
+        if node in self._recursive:
+            return self._name(node, level + 1) if level < self._levels else f"io.cutwater.{_TOO_DEEP}"
+        if node not in self._schema.named or node in self._told:
+            return node
+        self._told.add(node)
+        return self._named(node, level)
+
+    def _named(self, name: str, level: int) -> dict[str, Any]:
+        made = {key: what for key, what in self._schema.named[name].items() if key != "aliases"}
+        namespace, _, short = (self._name(name, level) if name in self._recursive else name).rpartition(".")
+        made |= {"name": short, "namespace": namespace}
+        if "fields" in made:
+            made["fields"] = [{**one, "type": self.of(one["type"], level)} for one in made["fields"]]
+        return made
+
+    def _name(self, name: str, level: int) -> str:
+        """The first level has the name by which it is read."""
+        return name if level == 1 else f"{name}_at_level_{level}"

@@ -1,0 +1,159 @@
+"""An Avro schema for events in JSON, inferred from samples: flat fields, with what was left out and why.
+
+A sample proves that a value occurs, never that another does not. So whole numbers become long, and every field
+but the key and the event time may be missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cutwater.core.events.json_records import iso_micros, tokens
+from cutwater.core.events.rejection import Flaw
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_TIME_WORDS = re.compile(r"(^|_)(at|ts|time|timestamp|date|datetime|when|created|updated|occurred)($|_)")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+NESTED_SHOWN = 8
+_FINE = re.compile(r"\.[0-9]{4,}")
+LONG_MAX = 2**63 - 1
+_MS = (946_684_800_000, 4_102_444_800_000)
+"""The years 2000 to 2099 in milliseconds."""
+FIELDS_MAX = 500
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """Kinds by field, in the order in which they were first seen, and what is not among them."""
+
+    kinds: Mapping[str, str]
+    always: frozenset[str]
+    """Fields that every sample had, and not null."""
+    left_out: Sequence[tuple[str, str]]
+    """(field, why)."""
+
+    def schema(self, name: str, required: Iterable[str]) -> dict[str, Any]:
+        """The record schema; of `required` fields those that every sample had are not nullable."""
+        firm = frozenset(required) & self.always
+        return {
+            "type": "record",
+            "name": name,
+            "doc": "Inferred from samples by 'cutwater init': check it before you rely on it.",
+            "fields": [_field(one, kind, one in firm) for one, kind in self.kinds.items()],
+        }
+
+
+def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inferred:
+    """Types of the fields of some events. `times`: fields that the user says hold a time."""
+    told = frozenset(times)
+    kinds: dict[str, str] = {}
+    left_out: list[tuple[str, str]] = []
+    names = list(dict.fromkeys(name for event in events for name in event))
+    first = {name.lower(): name for name in reversed(names)}
+    for name in names[:FIELDS_MAX]:
+        values = [event[name] for event in events if event.get(name) is not None]
+        kind, why = _kind(name, values, name in told)
+        if not why and first[name.lower()] != name:
+            why = f"it differs from '{first[name.lower()]}' in case alone, and Spark does not tell them apart"
+        if kind and not why:
+            kinds[name] = kind
+        else:
+            left_out.append((name, why))
+    left_out += [(name, f"beyond the first {FIELDS_MAX} fields") for name in names[FIELDS_MAX:]]
+    always = frozenset(name for name in kinds if all(event.get(name) is not None for event in events))
+    return Inferred(kinds, always, left_out)
+
+
+def _field(name: str, kind: str, firm: bool) -> dict[str, Any]:
+    avro: Any = {"type": "long", "logicalType": kind} if kind.startswith("timestamp") else kind
+    return {"name": name, "type": avro} if firm else {"name": name, "type": ["null", avro], "default": None}
+
+
+def _kind(name: str, values: Sequence[Any], told: bool) -> tuple[str, str]:
+    """(kind, "") or ("", why it is left out)."""
+    seen = {_json_type(one) for one in values}
+    if why := _unfit(name, seen):
+        return "", why + _nested(values)
+    if seen <= {"number", "whole number"}:
+        return _number(name, values, seen, told)
+    return (_text(values) if seen == {"text"} else "boolean"), ""
+
+
+def _unfit(name: str, seen: set[str]) -> str:
+    """Why no type suits what was seen; empty when one does."""
+    if not _NAME.fullmatch(name) or name.startswith("__"):
+        return "its name is none that Avro allows, or begins with two underscores"
+    if not seen:
+        return "it was always null"
+    if seen & {"an object", "a list"}:
+        return f"it is {' or '.join(sorted(seen & {'an object', 'a list'}))}: events are flat"
+    if len(seen) > 1 and not seen <= {"number", "whole number"}:
+        return f"it is sometimes {' and sometimes '.join(sorted(seen))}"
+    return ""
+
+
+def _nested(values: Sequence[Any]) -> str:
+    """The fields of objects among these values, which are left out with them."""
+    names = list(dict.fromkeys(one for value in values if isinstance(value, dict) for one in value))
+    if not names:
+        return ""
+    more = f" and {len(names) - NESTED_SHOWN} more" if len(names) > NESTED_SHOWN else ""
+    return f"; it has {', '.join(names[:NESTED_SHOWN])}{more}"
+
+
+def alike_but_for_case(names: Iterable[str]) -> list[str]:
+    """Those of some names that another one of them differs from in case alone, in their order."""
+    every = list(names)
+    count = Counter(one.lower() for one in every)
+    return [one for one in every if count[one.lower()] > 1]
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    names = {int: "whole number", float: "number", str: "text", dict: "an object", list: "a list"}
+    return names[type(value)]
+
+
+def _number(name: str, values: Sequence[Any], seen: set[str], told: bool) -> tuple[str, str]:
+    if "number" in seen:
+        return "double", ""
+    if any(abs(one) > LONG_MAX for one in values):
+        return "", "it exceeds 64 bits"
+    if told or sounds_like_time(name):
+        for kind, unit in (("timestamp-millis", 1), ("timestamp-micros", 1_000)):
+            if all(_MS[0] * unit <= one < _MS[1] * unit for one in values):
+                return kind, ""
+    return "long", ""
+
+
+def _text(values: Sequence[str]) -> str:
+    if any(iso_micros(one) is None for one in values):
+        return "string"
+    return "timestamp-micros" if any(_FINE.search(one) for one in values) else "timestamp-millis"
+
+
+def sounds_like_time(name: str) -> bool:
+    """Does a field's name speak of a time?"""
+    return bool(_TIME_WORDS.search(_CAMEL.sub("_", name).lower()))
+
+
+def time_ms(value: Any, kind: str) -> int | None:
+    """An event's time in ms since 1970: ISO 8601, or a number in the unit of `kind`; None for others."""
+    if isinstance(value, str):
+        micros = iso_micros(value)
+        return None if micros is None else micros // 1_000
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value // 1_000 if kind == "timestamp-micros" else value
+    return None
+
+
+def parse_event(value: bytes | None) -> dict[str, Any] | Flaw:
+    """What is in a JSON object, as Python has it, or why the driver takes it for none."""
+    found = tokens(value)
+    return found if isinstance(found, Flaw) or value is None else dict(json.loads(value))

@@ -1,0 +1,1 @@
+"""Failover, forks, exact loss, the return of a region."""

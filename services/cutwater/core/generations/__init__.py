@@ -1,0 +1,1 @@
+"""Life of a generation: claim, start state, catch-up, removal."""

@@ -1,0 +1,1 @@
+"""What a job is: file, measures, windows, shards, decoding."""

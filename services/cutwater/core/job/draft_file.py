@@ -1,0 +1,115 @@
+"""A job file's text, with comments that say where each value comes from."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cutwater.core.events.rejection import MAX_BEHIND_MS
+from cutwater.core.job.draft_proposal import MAX_AHEAD_DEFAULT, Proposal, duration
+from cutwater.core.job.usable_events import Rejected
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+"""What YAML takes for something else than text."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Everything the file says beside the proposal."""
+
+    job: str
+    topic: str
+    schema_file: str
+    format: str
+    samples: int
+    unreadable: int
+    partitions: int
+    left_out: Sequence[tuple[str, str]]
+    proposal: Proposal
+    rejected: Sequence[Rejected] = ()
+
+
+def told(one: Rejected) -> str:
+    """A flaw of the sample: how often, and which."""
+    field = f"{json.dumps(one.flaw.field)} " if one.flaw.field else ""
+    return f"{one.records:,} as '{one.flaw.reason}': {field}{one.flaw.rule}"
+
+
+def render(draft: Draft) -> str:
+    """The YAML text."""
+    return "\n".join([*_head(draft), *_body(draft)]) + "\n"
+
+
+def _head(draft: Draft) -> list[str]:
+    lines = [f"# Drafted by 'cutwater init' from {draft.samples:,} records of {draft.topic}: read it before use."]
+    if draft.unreadable:
+        lines.append(f"# {draft.unreadable:,} further records could not be read in this format.")
+    lines += [f"# Would be rejected, {told(one)}." for one in draft.rejected[:50]]
+    lines += [f"# Left out of the schema: {json.dumps(name)}: {why}." for name, why in draft.left_out[:50]]
+    return lines
+
+
+def _body(draft: Draft) -> list[str]:
+    one = draft.proposal
+    format_line = [] if draft.format == "avro" else [f"  format: {draft.format}"]
+    if draft.format == "confluent":
+        format_line.append("  # registry: URL   # or CUTWATER_REGISTRY_URL")
+    bounds = (("max_ahead", one.max_ahead_ms, MAX_AHEAD_DEFAULT), ("max_behind", one.max_behind_ms, MAX_BEHIND_MS))
+    seen = [_line(name, ms, "as seen") for name, ms, default in bounds if ms != default]
+    return [
+        f"job: {text(draft.job)}",
+        "source:",
+        f"  topic: {text(draft.topic)}",
+        *format_line,
+        f"  schema: {text(draft.schema_file)}   # beside this file",
+        f"  key: {text(one.key)}   # {one.key_why}",
+        f"  event_time: {text(one.event_time)}   # {one.event_time_why}",
+        "window:",
+        "  kind: tumbling",
+        f"  size: {duration(one.window_ms)}   # {one.window_why}",
+        "# A first run over a backlog reads partitions unevenly in time: it may need more than this.",
+        _line("lateness", one.lateness_ms, one.lateness_why),
+        _line("retention", one.retention_ms, "how long a window can be read after its end"),
+        *seen,
+        f"partitions: {draft.partitions}   # of the changelog: as many as the source has",
+        "measures:   # docs/JOBFILE.md lists all kinds",
+        *(_measure(name, kind, field) for name, (kind, field) in one.measures.items()),
+    ]
+
+
+def _line(name: str, ms: int, why: str) -> str:
+    return f"{name}: {duration(ms)}   # {why}"
+
+
+def _measure(name: str, kind: str, field: str | None) -> str:
+    over = f", field: {text(field)}" if field else ""
+    return f"  {text(name)}: {{measure: {kind}{over}}}"
+
+
+def text(value: str) -> str:
+    """A string that YAML reads as that string."""
+    plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
+    return value if plain else f'"{"".join(map(_escaped, value))}"'
+
+
+def _escaped(one: str) -> str:
+    """A character in YAML's double quotes."""
+    if one in '"\\':
+        return f"\\{one}"
+    return one if " " <= one <= "~" else f"\\U{ord(one):08x}"
+
+
+def job_name(topic: str) -> str:
+    """A job's name from its topic's: `Orders.v1.events` is `orders-v1`."""
+    cut = re.sub(r"[._-]?events?$", "", topic, flags=re.IGNORECASE) or topic
+    plain = re.sub(r"[^a-z0-9]+", "-", cut.lower()).strip("-")
+    named = plain if plain[:1].isalpha() else f"job-{plain}"
+    return named[:60].strip("-")
+
+
+def schema_name(job: str) -> str:
+    """A record's name for a job: `orders-v1` is `OrdersV1Event`."""
+    return "".join(part.capitalize() for part in job.split("-")) + "Event"

@@ -1,0 +1,279 @@
+"""What to aggregate, proposed from sampled events: key, event time, window and so on, each with a reason."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cutwater.core.errors import UsageError
+from cutwater.core.events.rejection import MAX_BEHIND_MS, NO_DATE_MS, YEARS, unit_hint
+from cutwater.core.events.schema_inference import sounds_like_time, time_ms
+from cutwater.core.job.measures import NUMBERS, TIMES
+
+SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+_ROUND = [10 * SECOND, 30 * SECOND, *(n * MINUTE for n in (1, 2, 5, 10, 30)), *(n * HOUR for n in (1, 2, 6, 12))]
+_ROUND += [n * DAY for n in (1, 2, 4, 7, 14, 30, 60, 90, 180, 365, 1_000, 3_650, 36_500)]
+_WINDOWS = [MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 6 * HOUR, DAY]
+EVENTS_PER_WINDOW = 10
+QUANTILE = 0.999
+SAFETY = 2
+RETENTION_MIN = 7 * DAY
+MAX_AHEAD_DEFAULT = DAY
+BOUND_SHARE = 0.99
+"""Bounds on event times hold so much of the sample: one wild time must not move them."""
+_KEYISH = re.compile(r"(^|_)(id|key|code|user|customer|device|account|sensor|host|symbol|airport|country)($|_)")
+_EVENTISH = re.compile(r"(^|_)(event|occurred|scheduled|at|timestamp|ts)($|_)")
+_NOT_EVENTISH = re.compile(r"(^|_)(ingest|ingested|processed|received|updated|modified|inserted|loaded)($|_)")
+_MEASURED_MAX = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """One decoded event and where it stood."""
+
+    event: Mapping[str, Any]
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: str | None
+    """The record's key as text, where it is text."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    key: str
+    key_why: str
+    event_time: str
+    event_time_why: str
+    window_ms: int
+    window_why: str
+    lateness_ms: int
+    lateness_why: str
+    retention_ms: int
+    max_ahead_ms: int
+    max_behind_ms: int
+    measures: Mapping[str, tuple[str, str | None]]
+    """Name to (measure, field)."""
+
+
+def propose(
+    rows: Sequence[Row], kinds: Mapping[str, str], key: str | None = None, event_time: str | None = None
+) -> Proposal:
+    """What suits these events; `key` and `event_time` where the user has said.
+
+    Raises UsageError when no field can be one of the two, or the one that was named cannot.
+    """
+    time_field, time_why = _event_time(rows, kinds, event_time)
+    key_field, key_why = _key(rows, kinds, key)
+    timed = _timed(rows, time_field, kinds[time_field])
+    if not timed:
+        raise UsageError(
+            f"no sample has an event time in '{time_field}' that can be taken: it is missing, outside the years "
+            "200 to 9799, or in another unit than the schema says; name another field with --event-time, or have "
+            "the producers write that unit"
+        )
+    written = [(row.timestamp_ms, at) for row, at in timed if row.timestamp_ms is not None]
+    ahead = _bound([at - when for when, at in written], MAX_AHEAD_DEFAULT)
+    behind = _bound([when - at for when, at in written if when < NO_DATE_MS], MAX_BEHIND_MS)
+    timed = [(row, at) for row, at in timed if _within(row, at, ahead, behind)]
+    window, window_why = _window(timed, key_field)
+    lateness, lateness_why = _lateness(timed)
+    return Proposal(
+        key=key_field,
+        key_why=key_why,
+        event_time=time_field,
+        event_time_why=time_why,
+        window_ms=window,
+        window_why=window_why,
+        lateness_ms=lateness,
+        lateness_why=lateness_why,
+        retention_ms=max(RETENTION_MIN, _rounded(2 * (lateness + window))),
+        max_ahead_ms=ahead,
+        max_behind_ms=behind,
+        measures=_measures(rows, kinds, {key_field, time_field}),
+    )
+
+
+def _event_time(rows: Sequence[Row], kinds: Mapping[str, str], said: str | None) -> tuple[str, str]:
+    able = [name for name, kind in kinds.items() if kind in TIMES]
+    if said is not None:
+        _require(said, kinds, able, "event time", "a timestamp in milliseconds or microseconds, or ISO 8601 text")
+        return said, "as you said"
+    if not able:
+        raise UsageError(
+            f"no field holds a time in milliseconds, microseconds or ISO 8601 "
+            f"(fields: {', '.join(kinds) or 'none'}); name one with --event-time, or have the producers write one"
+        )
+    best = max(able, key=lambda name: (_time_score(rows, name, kinds[name]), -able.index(name)))
+    return best, f"present in {_share(rows, best):.0%} of the samples{_beside(able, best)}"
+
+
+def _time_score(rows: Sequence[Row], name: str, kind: str) -> float:
+    plain = _snake(name)
+    score = len(_timed(rows, name, kind)) / max(1, len(rows)) * 10 + (2 if sounds_like_time(name) else 0)
+    return score + (2 if _EVENTISH.search(plain) else 0) - (5 if _NOT_EVENTISH.search(plain) else 0)
+
+
+def _is_debezium(rows: Sequence[Row]) -> bool:
+    """Are most of these what Debezium makes of a change? Its `op` names the kind of change, and never a thing."""
+    wrapped = sum(
+        isinstance(row.event.get("op"), str) and {"before", "after"} <= row.event.keys() and "source" in row.event
+        for row in rows
+    )
+    return wrapped * 2 > len(rows)
+
+
+def _key(rows: Sequence[Row], kinds: Mapping[str, str], said: str | None) -> tuple[str, str]:
+    able = [name for name, kind in kinds.items() if kind in ("string", "int", "long")]
+    if said is None and _is_debezium(rows):
+        raise UsageError(
+            "these are changes of a database as Debezium wraps them: the key is inside of 'after', and events are "
+            "flat. Have its connector unwrap them (transforms: ExtractNewRecordState), or name a field of the "
+            "wrapping itself with --key"
+        )
+    if said is not None:
+        _require(said, kinds, able, "key", "a string or a whole number")
+        return said, f"as you said; {_distinct_text(rows, said)}"
+    if not able:
+        raise UsageError(f"no field can be the key: of {', '.join(kinds) or 'none'} none is text or whole number")
+    best = max(able, key=lambda name: (_key_score(rows, kinds, name), -able.index(name)))
+    same = ", and equal to the record's key" if _equals_record_key(rows, best) else ""
+    return best, f"{_distinct_text(rows, best)}{same}{_beside(able, best)}"
+
+
+def _key_score(rows: Sequence[Row], kinds: Mapping[str, str], name: str) -> float:
+    """Higher is likelier. A key repeats, is always there, and is often the record's key."""
+    distinct, present = _distinct(rows, name), _share(rows, name)
+    unique = distinct / max(1, round(present * len(rows)))
+    score = 20 * present + 10 * (1 - unique)
+    score += 100 if _equals_record_key(rows, name) else 0
+    hinted = bool(_KEYISH.search(_snake(name)))
+    score += 10 if hinted else (0 if kinds[name] == "string" else -10)
+    # One value says nothing, and a value of its own for each event names the event.
+    return score - (20 if distinct <= 1 else 0) - (40 if unique > 0.9 and len(rows) >= 20 else 0)
+
+
+def _equals_record_key(rows: Sequence[Row], name: str) -> bool:
+    keyed = [row for row in rows if row.key is not None and row.event.get(name) is not None]
+    return len(keyed) >= 0.9 * len(rows) > 0 and all(row.key == str(row.event[name]) for row in keyed)
+
+
+def _timed(rows: Sequence[Row], name: str, kind: str) -> list[tuple[Row, int]]:
+    """The rows with an event time that some bounds let through: none of another unit, none outside all years."""
+    found = []
+    for row in rows:
+        at = time_ms(row.event.get(name), kind)
+        if at is None or not YEARS[0] <= at * 1_000 <= YEARS[1]:
+            continue
+        written = row.timestamp_ms
+        number = at * 1_000 if kind == "timestamp-micros" else at
+        if written is None or at >= written - MAX_BEHIND_MS or not unit_hint(number, kind):
+            found.append((row, at))
+    return found
+
+
+def _bound(distances: Sequence[int], default: int) -> int:
+    """Twice what most of the samples keep, of few all but one; at least the default."""
+    most = sorted(distances)[int((len(distances) - 1) * BOUND_SHARE)] if distances else 0
+    return default if most <= default else _rounded(most * SAFETY)
+
+
+def _within(row: Row, at: int, ahead: int, behind: int) -> bool:
+    written = row.timestamp_ms
+    return written is None or (at <= written + ahead and (written >= NO_DATE_MS or at >= written - behind))
+
+
+def _window(timed: Sequence[tuple[Row, int]], key: str) -> tuple[int, str]:
+    known = [at for _, at in timed]
+    spread = max(known) - min(known) if known else 0
+    keys = max(1, _distinct([row for row, _ in timed], key))
+    if spread <= 0:
+        return MINUTE, "the samples span no time: choose what suits you"
+    per_ms = len(known) / keys / spread
+    for size in _WINDOWS:
+        if per_ms * size >= EVENTS_PER_WINDOW:
+            return size, f"about {per_ms * size:,.0f} events of one key in each, by the samples"
+    return HOUR, f"about {per_ms * HOUR:.2g} events of one key in each, by the samples"
+
+
+def _lateness(timed: Sequence[tuple[Row, int]]) -> tuple[int, str]:
+    """How far events came behind newer ones: in each partition by offset, in all by record timestamp."""
+    by_log = sorted(timed, key=lambda one: (one[0].partition, one[0].offset))
+    by_time = sorted(timed, key=lambda one: (one[0].timestamp_ms or 0, one[0].partition, one[0].offset))
+    behind = sorted([*_behind(by_log, apart=True), *_behind(by_time, apart=False)])
+    if not behind:
+        return MINUTE, "no sample has a time: choose what suits you"
+    rank = min(len(behind) - 1, math.ceil(QUANTILE * len(behind)) - 1)
+    seen = behind[rank]
+    chosen = _rounded(max(seen * SAFETY, 10 * SECOND))
+    return (
+        chosen,
+        f"{QUANTILE:.1%} of the samples came at most {seen / 1_000:,.10g} s behind; twice that",
+    )
+
+
+def _behind(rows: Sequence[tuple[Row, int]], apart: bool) -> Iterator[int]:
+    newest: dict[int, int] = {}
+    for row, at in rows:
+        place = row.partition if apart else 0
+        newest[place] = max(at, newest.get(place, at))
+        yield newest[place] - at
+
+
+def _measures(rows: Sequence[Row], kinds: Mapping[str, str], taken: set[str]) -> dict[str, tuple[str, str | None]]:
+    """A count; sum and largest of some numbers; how many different values of one text."""
+    made: dict[str, tuple[str, str | None]] = {"events": ("count", None)}
+    free = [name for name in kinds if name not in taken and len(name) <= 50]
+    numbers = [name for name in free if kinds[name] in NUMBERS and not _KEYISH.search(_snake(name))]
+    for name in numbers[:_MEASURED_MAX]:
+        made |= {f"total_{name}": ("sum", name), f"max_{name}": ("max", name)}
+    texts = [name for name in free if kinds[name] == "string" and 2 <= _distinct(rows, name) <= len(rows) / 2]
+    for name in texts[:1]:
+        made[f"distinct_{name}"] = ("distinct", name)
+    # Spark does not tell names apart by case.
+    first = {name.lower(): name for name in reversed(list(made))}
+    return {name: one for name, one in made.items() if first[name.lower()] == name}
+
+
+def _require(name: str, kinds: Mapping[str, str], able: Sequence[str], what: str, needed: str) -> None:
+    if name not in kinds:
+        raise UsageError(f"no sampled event has a usable field '{name}'; there are: {', '.join(kinds)}")
+    if name not in able:
+        raise UsageError(f"'{name}' is {kinds[name]} and cannot be the {what}: that is {needed}")
+
+
+def _share(rows: Sequence[Row], name: str) -> float:
+    return sum(row.event.get(name) is not None for row in rows) / max(1, len(rows))
+
+
+def _distinct(rows: Sequence[Row], name: str) -> int:
+    return len({row.event[name] for row in rows if row.event.get(name) is not None})
+
+
+def _distinct_text(rows: Sequence[Row], name: str) -> str:
+    return f"{_distinct(rows, name):,} different values in {len(rows):,} samples"
+
+
+def _beside(able: Sequence[str], chosen: str) -> str:
+    others = [name for name in able if name != chosen][:5]
+    return f"; also possible: {', '.join(others)}" if others else ""
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _rounded(ms: int) -> int:
+    """The next duration that a person would write."""
+    return next((one for one in _ROUND if one >= ms), _ROUND[-1])
+
+
+def duration(ms: int) -> str:
+    """As a job file has it."""
+    for unit, size in (("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", SECOND)):
+        if ms % size == 0:
+            return f"{ms // size}{unit}"
+    return f"{ms}ms"

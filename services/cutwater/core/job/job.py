@@ -1,0 +1,199 @@
+"""A job: one windowed aggregation, as checked values. `cutwater.adapters.job_files.loader` reads it from YAML."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from cutwater.core.events.formats import AVRO, EventFormat, RegistryUse
+from cutwater.core.events.rejection import MAX_BEHIND_MS
+from cutwater.core.job.measures import Measure
+from cutwater.core.job.shards import ShardMap
+from cutwater.core.job.windows import WindowSpec
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the publisher makes of a job's state, for plain consumers."""
+
+    mode: str = "updates"
+    """`updates`: each changed row of each milestone; `final`: each window once, when it is closed; `none`."""
+    format: str = "avro"
+    """`avro` (single objects), `confluent` or `json`."""
+    retention_ms: int = 7 * 86_400_000
+
+    @property
+    def form(self) -> str:
+        """What may not change while there is an output: its readers rely on it."""
+        return f"{self.mode} {self.format}"
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A user's own query: the columns that name a row. Every measure is one column more."""
+
+    key: str
+    window: str
+
+
+@dataclass(frozen=True)
+class Job:
+    name: str
+    topic: str
+    """The source topic."""
+    event_schema: dict[str, Any]
+    """The Avro schema of the events."""
+    key_field: str
+    time_field: str
+    time_micros: bool
+    """Is the event time in microseconds (else milliseconds)?"""
+    window: WindowSpec
+    lateness_ms: int
+    retention_ms: int
+    shards: ShardMap
+    measures: tuple[Measure, ...]
+    max_ahead_ms: int
+    """An event time further ahead of its Kafka record timestamp is rejected, and moves no watermark."""
+    max_event_bytes: int
+    """An event whose value is larger is rejected."""
+    max_events_per_epoch: int
+    shuffle_partitions: int
+    output: Output = Output()
+    format: EventFormat = field(default_factory=EventFormat)
+    """How the events stand on their topic."""
+    changelog_format: str = AVRO
+    """How the changelog's values are framed: `avro` or `confluent`. May change between two attempts."""
+    registry: RegistryUse = field(default_factory=RegistryUse)
+    max_behind_ms: int = MAX_BEHIND_MS
+    """An event time further behind its Kafka record's timestamp is rejected: seconds taken for milliseconds."""
+    repeated_names: str = "last"
+    """What becomes of a JSON event that has a name twice: `last` or `reject`."""
+    lists_retention_ms: int | None = None
+    """How long dead letters and late events are kept; None: for ever."""
+    max_jump_ms: int | None = None
+    """An event time further ahead of all others is rejected, and moves no watermark. None: however far."""
+    held_ms: int | None = None
+    """From which event time on events are held for that, as the driver has decided; never of a job file."""
+    max_bytes: int | None = None
+    """Of keys and values that one view may hold: above it the oldest closed windows are evicted. None: all."""
+    attached: Attached | None = None
+    """Set where the aggregation is the user's own query: then there is no source topic, and no list."""
+
+    @property
+    def definition(self) -> str:
+        """What may not change within a generation, as JSON: rows of two definitions would mix."""
+        fixed = {
+            **self._rows,
+            "topic": self.topic,
+            "partitions": self.shards.partitions,
+            "shuffle_partitions": self.shuffle_partitions,
+        }
+        return json.dumps(fixed, sort_keys=True)
+
+    @property
+    def meaning(self) -> str:
+        """What a row says, as JSON: regions whose jobs differ in it have rows that do not merge."""
+        return json.dumps(self._rows, sort_keys=True)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of `meaning`: SHA-256, 16 hex digits of it. Every milestone carries that of its generation's job."""
+        return sha256(self.meaning.encode()).hexdigest()[:16]
+
+    @property
+    def _rows(self) -> dict[str, Any]:
+        measures = {
+            one.name: [one.kind, *(partial.defined or partial.over_events for partial in one.partials)]
+            for one in self.measures
+        }
+        return {
+            "key": self.key_field,
+            "event_time": self.time_field,
+            "window_size_ms": self.window.size_ms,
+            "window_slide_ms": self.window.slide_ms,
+            "shards": self.shards.shards,
+            "measures": measures,
+            "state_schema": self.state_schema,
+        }
+
+    @property
+    def state_schema(self) -> dict[str, Any]:
+        """The Avro schema of a changelog value: every partial, each nullable."""
+        return {
+            "type": "record",
+            "name": "State",
+            "namespace": f"io.cutwater.jobs.{self.name.replace('-', '_')}",
+            "fields": [
+                {"name": partial.column, "type": ["null", partial.avro], "default": None}
+                for measure in self.measures
+                for partial in measure.partials
+            ],
+        }
+
+    @property
+    def output_schema(self) -> dict[str, Any]:
+        """The Avro schema of an output record.
+
+        `key` to the last measure stand in the order in which changelog key and value have them: where every
+        measure is plain, the bytes of an output record are those of the changelog's record behind each other.
+        """
+        measures = [
+            {"name": measure.name, "type": ["null", measure.output], "default": None} for measure in self.measures
+        ]
+        kinds = {"type": "enum", "name": "Kind", "symbols": list(KINDS)}
+        return {
+            "type": "record",
+            "name": "Output",
+            "namespace": f"io.cutwater.jobs.{self.name.replace('-', '_')}",
+            "fields": [
+                {"name": "sequence", "type": "long", "doc": "The milestone that this record belongs to."},
+                {"name": "kind", "type": kinds},
+                *WINDOW_KEY_SCHEMA["fields"],
+                *measures,
+            ],
+        }
+
+
+def differences(kept: str, wanted: str) -> str:
+    """What `wanted` says otherwise than `kept`: two definitions, or a definition and a meaning."""
+    try:
+        before, after = json.loads(kept), json.loads(wanted)
+    except json.JSONDecodeError:
+        return "the definition beside the checkpoint is damaged"
+    changed = [name for name in after if before.get(name) != after[name]]
+    return "; ".join(f"{name} was {before.get(name)} and is {after[name]}" for name in changed)
+
+
+UPDATE, FINAL, CORRECTION, TOMBSTONE = "update", "final", "correction", "tombstone"
+KINDS = (UPDATE, FINAL, CORRECTION, TOMBSTONE)
+"""What an output record is: a changed row; a closed window's last word; after a rewind or a hand-over of
+generations a row that contradicts what was said before, or the word that there is no such row any more."""
+
+TAKEN_COLUMNS = frozenset({"key", "window", "window_start", "window_end", "sequence", "kind"})
+"""Columns that a row of the state or of the output has anyway."""
+
+_TIME = {"type": "long", "logicalType": "timestamp-millis"}
+
+WINDOW_KEY_SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "WindowKey",
+    "namespace": "io.cutwater",
+    "doc": "The key of a changelog record. Frozen: compaction compares its bytes.",
+    "fields": [
+        {"name": "key", "type": "string"},
+        {"name": "window_start", "type": _TIME},
+        {"name": "window_end", "type": _TIME},
+    ],
+}
+
+PLAIN_KEY_SCHEMA: dict[str, Any] = {
+    **WINDOW_KEY_SCHEMA,
+    "fields": [
+        {"name": "key", "type": "string"},
+        {"name": "window_start", "type": "long"},
+        {"name": "window_end", "type": "long"},
+    ],
+}
+"""The same bytes with the window as numbers: as datetimes they would cost time, and lose far-away years."""

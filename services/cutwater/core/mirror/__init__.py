@@ -1,0 +1,1 @@
+"""How far copies have come, and what has arrived."""

@@ -1,0 +1,126 @@
+"""How far a replica is behind its origin: in milestones, records, bytes and time; and when it has caught up."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from cutwater.core.generations.retention import left_behind
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.mirror_records import Arrival, Mirrored
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.topics import generation_of
+
+PACE_MS = 60_000
+"""The pace is that of the last minute."""
+SAMPLES_MAX = 10_000
+
+
+@dataclass(frozen=True)
+class SafeTime:
+    """A replica at a moment; None for what is not known."""
+
+    origin: str
+    token: str | None
+    """The newest milestone that has arrived."""
+    watermark_ms: int | None
+    age_ms: int | None
+    """Since the origin wrote it."""
+    milestones: int | None
+    """Copied and not arrived yet."""
+    lag_ms: int | None
+    """Between it and the newest milestone that is copied."""
+    records: int | None
+    """In the origin and not copied; what was aborted there counts too."""
+    size: int | None
+    """Bytes of them, as large as those before."""
+    skew_ms: int
+    """By how much the slowest partition of a topic stands behind the fastest, in the origin's time."""
+    records_per_s: float
+    catch_up_s: float | None
+    """At that pace; nothing new counted."""
+
+
+class Pace:
+    """Records copied of late, over all partitions. Bounded; positions may come again."""
+
+    def __init__(self) -> None:
+        self._known: dict[TopicPartition, int] = {}
+        self._lately: deque[tuple[int, int]] = deque(maxlen=SAMPLES_MAX)
+
+    def take(self, one: Mirrored) -> None:
+        place = TopicPartition(one.topic, one.partition)
+        more = one.records - self._known.get(place, one.records)
+        self._known[place] = one.records
+        if more > 0:
+            self._lately.append((one.at_ms, more))
+
+    def per_second(self, now_ms: int) -> float:
+        while self._lately and self._lately[0][0] < now_ms - PACE_MS:
+            self._lately.popleft()
+        if not self._lately:
+            return 0.0
+        over_ms = max(1_000, now_ms - self._lately[0][0])
+        return 1_000 * sum(records for _, records in self._lately) / over_ms
+
+
+def awaited(copies: Iterable[Mirrored], arrived: Arrival | None) -> list[Mirrored]:
+    """Those that a coming arrival may wait for. Not the changelog of a generation before that of the newest one:
+    its region may have removed it, and then nobody would know how far anything is behind."""
+    if arrived is None:
+        return list(copies)
+    return [one for one in copies if not left_behind(generation_of(one.job, one.topic), arrived.generation)]
+
+
+def safe_time(
+    origin: str,
+    copies: Collection[Mirrored],
+    arrived: Arrival | None,
+    newest: Milestone | None,
+    ends: Mapping[TopicPartition, int] | None,
+    records_per_s: float,
+    now_ms: int,
+) -> SafeTime:
+    """`newest`: of the copied milestones. `ends`: of the origin's partitions; None where it does not answer."""
+    behind = None if ends is None else {_place(one): max(0, ends.get(_place(one), 0) - one.next) for one in copies}
+    records = None if behind is None else sum(behind.values())
+    size = None if behind is None else round(sum(behind[_place(one)] * _mean(one) for one in copies))
+    before = arrived.sequence if arrived else 0
+    return SafeTime(
+        origin=origin,
+        token=str(arrived.token) if arrived else None,
+        watermark_ms=arrived.watermark_ms if arrived else None,
+        age_ms=max(0, now_ms - arrived.committed_ms) if arrived else None,
+        milestones=max(0, newest.sequence - before) if newest else None,
+        lag_ms=max(0, newest.committed_ms - arrived.committed_ms) if newest and arrived else None,
+        records=records,
+        size=size,
+        skew_ms=_skew_ms(copies, behind or {}),
+        records_per_s=records_per_s,
+        catch_up_s=_catch_up_s(records, records_per_s),
+    )
+
+
+def _place(one: Mirrored) -> TopicPartition:
+    return TopicPartition(one.topic, one.partition)
+
+
+def _mean(one: Mirrored) -> float:
+    return one.size / one.records if one.records else 0.0
+
+
+def _catch_up_s(records: int | None, records_per_s: float) -> float | None:
+    if records is None or (records and not records_per_s):
+        return None
+    return records / records_per_s if records else 0.0
+
+
+def _skew_ms(copies: Collection[Mirrored], behind: Mapping[TopicPartition, int]) -> int:
+    """A partition that is not behind has no skew, however old its newest record is."""
+    found = 0
+    for topic in {one.topic for one in copies}:
+        times = [one.source_ms for one in copies if one.topic == topic and one.records]
+        late = [one.source_ms for one in copies if one.topic == topic and one.records and behind.get(_place(one))]
+        found = max([found, *(max(times) - one for one in late)])
+    return found

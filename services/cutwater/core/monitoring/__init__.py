@@ -1,0 +1,1 @@
+"""Job status and alert rules."""

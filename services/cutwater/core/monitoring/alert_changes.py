@@ -1,0 +1,61 @@
+"""Which alert records to write at a moment: from the verdicts on a job, and from what is on already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from cutwater.core.monitoring import alerts
+from cutwater.core.monitoring.alert_rules import JUDGES, Limits, Verdict
+from cutwater.core.monitoring.alerts import TEXT_MAX, Alert, Key
+from cutwater.core.monitoring.job_status import Watched, progress_ms
+
+TOLD_BY = "watch"
+
+
+def decide(state: Watched, limits: Limits, now_ms: int) -> list[Alert]:
+    """The records to write now: of alerts raised, and of alerts resolved. Taken, they are not decided again."""
+    return [*_own(state, limits, now_ms), *_told(state, limits, now_ms)]
+
+
+def _own(state: Watched, limits: Limits, now_ms: int) -> Iterator[Alert]:
+    for key, judge in JUDGES.items():
+        before = state.alerts.get(key)
+        is_on = before if before and before.on else None
+        verdict = judge(state, limits, now_ms, is_on)
+        if verdict and verdict.on and not is_on:
+            yield _raised(state, key, verdict, alerts.next_raised_ms(before, now_ms))
+        elif verdict and not verdict.on and is_on:
+            yield _resolved(state, is_on, now_ms, verdict.text)
+
+
+def _told(state: Watched, limits: Limits, now_ms: int) -> Iterator[Alert]:
+    """Alerts that services told before they left: over once the part has moved on, or a while later."""
+    for one in alerts.on(state.alerts):
+        if one.key in JUDGES:
+            continue
+        if one.kind == alerts.FENCED_WRITER:
+            if now_ms - one.raised_ms >= limits.window_ms:
+                yield _resolved(state, one, now_ms, "it has left, and was not seen again")
+        elif progress_ms(state, one.part) > one.raised_ms:
+            yield _resolved(state, one, now_ms, f"{one.part} has moved on")
+
+
+def _raised(state: Watched, key: Key, verdict: Verdict, now_ms: int) -> Alert:
+    return Alert(
+        job=state.job,
+        generation=state.generation,
+        kind=key[0],
+        part=key[1],
+        told_by=TOLD_BY,
+        raised_ms=now_ms,
+        resolved_ms=None,
+        sequence=state.sequence,
+        value=verdict.value,
+        text=verdict.text[:TEXT_MAX],
+    )
+
+
+def _resolved(state: Watched, alert: Alert, now_ms: int, text: str) -> Alert:
+    ended = alerts.resolved(alert, now_ms, text, state.sequence, TOLD_BY)
+    return replace(ended, generation=state.generation)

@@ -1,0 +1,148 @@
+"""What *watch* knows of a job: a fold over the records of its topics, kept in `job_status`.
+
+Theory of operation. `take_*` give the next state for one record read at an offset; what was read before changes
+nothing, so a topic may be read again from any earlier point. The times in the state are those of the records, not
+of the reading: a watch that was away knows the same as one that was not. `observe_*` take what is no record: the
+source's end and the view's position. What follows from a state at a moment is in `alert_rules` and
+`alert_changes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutwater.core.monitoring import alerts
+from cutwater.core.monitoring.alerts import Alert
+from cutwater.core.monitoring.job_status import NONE, Bucket, Reader, Sample, Watched, drift
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.records import Barrier, Heartbeat, Milestone, Signal, Start, StreamRecord
+
+BUCKETS_MAX = 12
+SAMPLES_MAX = 10
+
+
+def take_signal(state: Watched, topic: str, offset: int, signal: Signal) -> Watched:
+    """One record of the barriers topic."""
+    if (read := _read(state, topic, offset)) is None:
+        return state
+    if signal.generation != state.generation:
+        return read  # the topic is shared by all generations of a job
+    at_ms = signal.written_ms if isinstance(signal, Barrier) else signal.at_ms
+    if signal.attempt < state.attempt:
+        return replace(read, foreign_ms=max(at_ms, state.foreign_ms), foreign_attempt=signal.attempt)
+    told = replace(read, attempt=signal.attempt, spoke_ms=max(at_ms, state.spoke_ms))
+    if isinstance(signal, Start):
+        return replace(told, idle=False)
+    if isinstance(signal, Barrier):
+        # Spark runs an epoch only once the commit log holds the one before.
+        told = _confirm(told, signal.epoch - 1, at_ms)
+        return replace(told, processed=signal, idle=False)
+    return replace(_confirm(told, signal.epoch, at_ms), idle=isinstance(signal, Heartbeat))
+
+
+def take_stream(state: Watched, topic: str, offset: int, record: StreamRecord) -> Watched:
+    """One record of the commit stream. A heartbeat there says nothing that the barriers topic has not said."""
+    if (read := _read(state, topic, offset)) is None:
+        return state
+    if not isinstance(record, Milestone):
+        return read
+    if record.generation != state.generation:
+        later = record.generation.number > state.generation.number
+        return replace(read, successor=record.generation) if later else read
+    owed = record.epoch < read.confirmed
+    return replace(
+        read,
+        committed=record,
+        confirmed=max(read.confirmed, record.epoch),
+        owed_ms=max(read.owed_ms, record.committed_ms) if owed else 0,
+        buckets=_counted(state.buckets, record, state.bucket_ms),
+        publisher=_passed(state.publisher, record),
+        view=_passed(state.view, record) if state.view else None,
+    )
+
+
+def take_published(state: Watched, topic: str, offset: int, sequence: int, at_ms: int) -> Watched:
+    """The publisher's position: the milestone that the output holds whole, and when it was written."""
+    if (read := _read(state, topic, offset)) is None:
+        return state
+    return replace(read, publisher=_moved(state.publisher, sequence, at_ms))
+
+
+def take_alert(state: Watched, topic: str, offset: int | None, alert: Alert) -> Watched:
+    """A record of the alerts topic; `offset` None for one that this watch wrote itself."""
+    reads = {**state.reads, topic: offset + 1} if offset is not None else state.reads
+    return replace(state, reads=reads, alerts=alerts.take(state.alerts, alert))
+
+
+def take_unreadable(state: Watched, topic: str, offset: int) -> Watched:
+    """A record that does not belong there, or of a newer version."""
+    read = _read(state, topic, offset)
+    return state if read is None else replace(read, unreadable=read.unreadable + 1)
+
+
+def observe_view(state: Watched, sequence: int, now_ms: int) -> Watched:
+    """What the view shows; the sequence is 0 where it shows nothing."""
+    before = state.view or Reader(moved_ms=now_ms)
+    return replace(state, view=_moved(before, sequence, now_ms) if sequence > before.sequence else before)
+
+
+def observe_end(state: Watched, end: Cut, now_ms: int, sample_ms: int) -> Watched:
+    """The source's end; keeps a sample of the drift every `sample_ms`."""
+    waiting = max(0, end.records_since(state.processed.source_cut if state.processed else Cut()))
+    since = state.waiting_ms if waiting and state.waiting else now_ms
+    return _sampled(replace(state, waiting=waiting, waiting_ms=since), now_ms, sample_ms)
+
+
+def observe_nothing(state: Watched, now_ms: int, sample_ms: int) -> Watched:
+    """The source's end could not be had."""
+    return _sampled(replace(state, waiting=None), now_ms, sample_ms)
+
+
+def _sampled(state: Watched, now_ms: int, sample_ms: int) -> Watched:
+    newest = state.samples[-1].at_ms if state.samples else None
+    if newest is not None and 0 <= now_ms - newest < sample_ms:
+        return state
+    # After a clock was set back, older samples say nothing about what grew.
+    kept = state.samples if newest is None or now_ms > newest else ()
+    one = Sample(now_ms, drift(state).epochs, state.waiting)
+    return replace(state, samples=(*kept, one)[-SAMPLES_MAX:])
+
+
+def _read(state: Watched, topic: str, offset: int) -> Watched | None:
+    """The state that has read this offset; None where it had before."""
+    if offset < state.reads.get(topic, 0):
+        return None
+    return replace(state, reads={**state.reads, topic: offset + 1})
+
+
+def _confirm(state: Watched, epoch: int, at_ms: int) -> Watched:
+    if epoch <= state.confirmed:
+        return state
+    committed = state.committed.epoch if state.committed else NONE
+    owed_ms = state.owed_ms or at_ms if epoch > committed else 0
+    return replace(state, confirmed=epoch, owed_ms=owed_ms)
+
+
+def _counted(buckets: tuple[Bucket, ...], one: Milestone, bucket_ms: int) -> tuple[Bucket, ...]:
+    begin = one.committed_ms - one.committed_ms % bucket_ms
+    before = next((each for each in buckets if each.begin_ms == begin), Bucket(begin))
+    now = Bucket(
+        begin,
+        before.rejected + one.rejected - one.no_value,
+        max(before.skew_ms, one.skew_ms),
+        before.usable + one.events - one.rejected,
+        before.late + one.late,
+    )
+    others = [each for each in buckets if each.begin_ms != begin]
+    return tuple(sorted((*others, now), key=lambda each: each.begin_ms))[-BUCKETS_MAX:]
+
+
+def _passed(reader: Reader, newest: Milestone) -> Reader:
+    """A reader that had everything is behind from the next milestone on."""
+    caught_up = reader.sequence == newest.sequence - 1
+    return replace(reader, behind_ms=newest.committed_ms) if caught_up else reader
+
+
+def _moved(reader: Reader, sequence: int, at_ms: int) -> Reader:
+    # Where it is behind still, the time that counts begins anew: it moves.
+    return Reader(sequence, at_ms) if sequence != reader.sequence else reader

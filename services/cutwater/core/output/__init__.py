@@ -1,0 +1,1 @@
+"""The published output: position, assembly, hand-over."""

@@ -1,0 +1,53 @@
+"""The commit stream's chain: contiguous sequences, each milestone holding the hash of the one before."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from cutwater.core.protocol.records import Milestone
+
+ROOT_HASH = bytes(32)
+FIRST_SEQUENCE = 1
+
+
+def link(record: bytes) -> bytes:
+    """The hash of a milestone as written: any reader in any language can compute it from the bytes."""
+    return hashlib.sha256(record).digest()
+
+
+class Break(NamedTuple):
+    """A place where the stream contradicts itself, in words a person can act on."""
+
+    sequence: int
+    reason: str
+
+
+def breaks(stream: Iterable[tuple[Milestone, bytes]]) -> Iterator[Break]:
+    """Every gap, fork and backward step in (milestone, its bytes as written), read in log order."""
+    before: tuple[Milestone, bytes] | None = None
+    for milestone, record in stream:
+        yield from _against(milestone, before)
+        before = (milestone, record)
+
+
+def _against(milestone: Milestone, before: tuple[Milestone, bytes] | None) -> Iterator[Break]:
+    number = milestone.sequence
+    if before is None:
+        # A pruned stream begins later; its oldest kept hash is the root.
+        if number == FIRST_SEQUENCE and milestone.parent_hash != ROOT_HASH:
+            yield Break(number, "the first milestone names a parent")
+        return
+    previous, record = before
+    if number != previous.sequence + 1:
+        yield Break(number, f"gap: sequence {number} follows {previous.sequence}")
+    if milestone.parent_hash != link(record):
+        yield Break(number, f"fork: the parent hash is not the hash of sequence {previous.sequence}")
+    if milestone.generation == previous.generation:
+        if milestone.epoch != previous.epoch + 1:
+            yield Break(number, f"epoch {milestone.epoch} follows {previous.epoch}")
+        if not milestone.source_cut.covers(previous.source_cut):
+            yield Break(number, "the source cut went back")
+        if not milestone.changelog_cut.covers(previous.changelog_cut):
+            yield Break(number, "the changelog cut went back")

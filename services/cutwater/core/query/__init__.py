@@ -1,0 +1,1 @@
+"""Pure parts of serving: peers, global merge, top-N, change buffer."""

@@ -1,0 +1,64 @@
+"""Whose events a state counts, read off its milestone: two states may be merged where none counts in both.
+
+A generation reads its region's own source, and copies of other regions' ones; its milestones name them all, and
+how far each was read. What came with the state that it went on from is named too: as a source that is read on
+here, or, of a region whose copies are not, in the origin cut alone
+(`core.generations.source_topics.origin_cut_at`). So the partitions that a milestone names, each by the region
+whose producers write it, are those of every event in its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from typing import NamedTuple
+
+from cutwater.core.generations.source_topics import copied_region
+from cutwater.core.protocol.records import Milestone
+
+PARTITIONS_TOLD = 8
+
+
+class Source(NamedTuple):
+    """A partition of a source topic, in the region whose producers write to it."""
+
+    region: str
+    topic: str
+    partition: int
+
+
+def counted(milestone: Milestone, source: str) -> frozenset[Source]:
+    """The partitions whose events are in a milestone's state. `source`: the job's source topic.
+
+    Of one that was read nowhere behind its beginning there are none.
+    """
+    own, found = milestone.generation.region, set()
+    for place, offset in (*milestone.source_cut, *milestone.origin_cut):
+        if offset > 0:
+            region = copied_region(source, place.topic)
+            found.add(Source(region or own, source if region else place.topic, place.partition))
+    return frozenset(found)
+
+
+def counted_twice(states: Mapping[str, frozenset[Source]]) -> dict[str, str]:
+    """Of each state that counts events which another one counts too: which, and who; by the states' names."""
+    found: dict[str, list[str]] = {}
+    for one, other in combinations(sorted(states), 2):
+        if both := states[one] & states[other]:
+            found.setdefault(one, []).append(f"{other} ({told(both)})")
+            found.setdefault(other, []).append(f"{one} ({told(both)})")
+    return {
+        name: f"its events would count twice, since they are also in {', '.join(of)}" for name, of in found.items()
+    }
+
+
+def told(sources: Iterable[Source]) -> str:
+    """For people: the topics, their regions, and the first few of the partitions."""
+    of: dict[tuple[str, str], list[int]] = {}
+    for region, topic, partition in sorted(sources):
+        of.setdefault((region, topic), []).append(partition)
+    return "; ".join(
+        f"region {region}'s {topic}/{','.join(map(str, numbers[:PARTITIONS_TOLD]))}"
+        f"{',…' if len(numbers) > PARTITIONS_TOLD else ''}"
+        for (region, topic), numbers in of.items()
+    )

@@ -1,0 +1,1 @@
+"""How a reader turns the changelog into a state; snapshots."""

@@ -1,0 +1,280 @@
+"""What a reader of the commit stream (a view, a publisher, a client) does next: which milestone to apply, how, and
+whether what it read can be whole.
+
+Two ways lead to a milestone. A *step* applies one milestone's own rows onto the milestone before it, and proves
+them by count and digest. A *jump* takes the newest record per key up to a later milestone's cut: it is how an
+empty reader starts, and how one that was away for longer than compaction waits goes on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cutwater.core.errors import DivergenceError, FencedError, UnavailableError
+from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.lineage import UNKNOWN, Lineage
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.topics import MIN_COMPACTION_LAG_MS
+from cutwater.core.state.partition_share import Partitions, proof_of
+from cutwater.core.state.reader_names import VIEW, Reader
+
+MARGIN_MS = 3_600_000
+"""Allowance for the difference between a broker's clock and ours, and for the time a read takes."""
+
+PENDING_MAX = 1_000
+
+
+class Entry(NamedTuple):
+    """A milestone as it stands on the commit stream."""
+
+    milestone: Milestone
+    record: bytes
+    """Its bytes as written: what the next milestone's parent hash is taken of."""
+    offset: int
+    """Its offset on the commit stream."""
+    arrived: int | None = None
+    """Of another region's milestone: where its arrival stands, whose changelog cut it has instead of its own."""
+
+
+class Missed(NamedTuple):
+    """A milestone of another region that has not arrived here, and will not: a later one has."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True)
+class Step:
+    """Apply the rows of this milestone's own epoch and attempt."""
+
+    to: Entry
+
+
+@dataclass(frozen=True)
+class Jump:
+    """Apply the newest record per key up to this milestone's cut."""
+
+    to: Entry
+
+
+class Backlog:
+    """The milestones that a reader has read and not applied yet. Bounded; checks the chain as they come.
+
+    `floor` is the sequence of a milestone whose application was broken off: the store may hold rows of it, so
+    nothing below it may be shown.
+
+    `lineage`: of the stream up to the milestone that is applied.
+    `hands_over`: another generation's promotion is the end of this one and no error: `over` says when.
+    """
+
+    def __init__(
+        self,
+        generation: Generation,
+        applied: Entry | None = None,
+        floor: int = 0,
+        pending_max: int = PENDING_MAX,
+        reader: Reader = VIEW,
+        lineage: Lineage = UNKNOWN,
+        hands_over: bool = False,
+    ) -> None:
+        self.lineage = lineage
+        """The generations up to this one, as far as the stream was read."""
+        self.successor: Milestone | None = None
+        """The first milestone of the generation that takes over from this one."""
+        self._hands_over = hands_over
+        self._generation = generation
+        self._applied = applied
+        self._floor = floor
+        self._pending_max = pending_max
+        self._reader = reader
+        self._pending: deque[Entry] = deque()
+        self._last: Entry | None = None
+        self._gap = False
+        self._complete = False
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    @property
+    def full(self) -> bool:
+        """Should reading pause until something is applied? Never before the stream's end was seen once."""
+        return self._complete and len(self._pending) >= self._pending_max
+
+    @property
+    def position(self) -> int | None:
+        """Where to read the stream from: at the last milestone known, which must stand there again."""
+        return self.known.offset if self.known else None
+
+    @property
+    def known(self) -> Entry | None:
+        """The last milestone known."""
+        return self._last or self._applied
+
+    def add(self, entry: Entry) -> None:
+        """Take the next milestone of the stream, or the last one again after a pause.
+
+        Raises DivergenceError for a broken chain or a stream that is not the reader's; FencedError when a newer
+        generation was promoted, where that is not handed over to. Then nothing has changed.
+        """
+        if self._last and entry.offset == self._last.offset:
+            return self._check_same(entry, self._last)
+        if self.successor:
+            return None  # what follows is for its reader
+        self._check(entry)
+        milestone = entry.milestone
+        if milestone.generation.number > self._generation.number:
+            self.successor = milestone
+            return None
+        self._last = entry
+        self.lineage = self.lineage.after(milestone)
+        if milestone.generation != self._generation or milestone.sequence <= self._sequence:
+            return None
+        if self._applied and not self._pending and milestone.sequence != self._sequence + 1:
+            self._gap = True  # the stream was pruned past the reader
+        self._pending.append(entry)
+        if len(self._pending) > self._pending_max:
+            self._pending = deque([entry])
+            self._gap = True
+        return None
+
+    def missed(self, entry: Entry) -> None:
+        """The next milestone of the stream, which cannot be read here. Only a jump leads past it.
+
+        Raises as `add` does.
+        """
+        if self._last and entry.offset == self._last.offset:
+            return self._check_same(entry, self._last)
+        if self.successor:
+            return None
+        self._check(entry)
+        self._last = entry
+        milestone = entry.milestone
+        if milestone.generation.number <= self._generation.number:
+            self.lineage = self.lineage.after(milestone)
+        self._gap |= milestone.generation == self._generation and milestone.sequence > self._sequence
+        return None
+
+    def end_of_stream(self) -> None:
+        """The stream was read to its end. Raises DivergenceError when it ends before the reader's milestone."""
+        self._complete = True
+        read = self._last.milestone.sequence if self._last else 0
+        if read < self._sequence:
+            raise DivergenceError(
+                f"the commit stream ends at sequence {read}, and {self._reader.name} has got to {self._sequence}: "
+                f"the topic was replaced or cut. Find out why; then {self._reader.anew}."
+            )
+
+    def plan(self, now_ms: int) -> Step | Jump | None:
+        """What to apply next; None when there is nothing, or not enough is known yet.
+
+        Raises UnavailableError where our clock is behind that of who commits.
+        """
+        if not self._pending or self.over(now_ms):
+            return None
+        self._require_clock(now_ms)
+        if not self._must_jump(now_ms):
+            return Step(self._pending[0])
+        newest = self._pending[-1]
+        if not self._complete or newest.milestone.sequence < self._floor:
+            return None
+        return Jump(newest)
+
+    def _require_clock(self, now_ms: int) -> None:
+        """By a clock that is far behind, a milestone is young that compaction has overtaken."""
+        newest = self._pending[-1].milestone
+        if newest.committed_ms - now_ms > MARGIN_MS:
+            minutes = (newest.committed_ms - now_ms) // 60_000
+            raise UnavailableError(
+                f"milestone {newest.token} was committed {minutes:,} minutes from now, by this machine's clock: "
+                "it is behind that of commit-signal's machine. Set both by NTP. Until they agree, nobody here "
+                "knows what compaction has taken"
+            )
+
+    def over(self, now_ms: int) -> bool:
+        """Has another generation taken over, and is nothing left but what only a jump could bring?
+
+        A jump takes as long as beginning with the other one, and its changelog may be gone by then.
+        """
+        return self.successor is not None and (not self._pending or self._must_jump(now_ms))
+
+    def done(self, entry: Entry) -> None:
+        """This milestone is applied, whole."""
+        self._applied = entry
+        self._floor = 0
+        self._gap = False
+        while self._pending and self._pending[0].milestone.sequence <= entry.milestone.sequence:
+            self._pending.popleft()
+
+    def overtaken(self, entry: Entry, looked: bool) -> None:
+        """Compaction may have taken values of this milestone: only a jump can be whole.
+
+        To a later one where somebody `looked` above the cut, else to this one or a later one: it got too old while
+        it was read, and an idle job may write no other. Rows above the applied milestone may be in the store by
+        now, so it may not be shown again either.
+        """
+        least = entry.milestone.sequence + looked
+        self._gap = True
+        self._floor = max(self._floor, least)
+        while self._pending and self._pending[0].milestone.sequence < least:
+            self._pending.popleft()
+
+    @property
+    def _sequence(self) -> int:
+        return self._applied.milestone.sequence if self._applied else 0
+
+    def _must_jump(self, now_ms: int) -> bool:
+        first = self._pending[0].milestone
+        away = self._applied is None or self._gap or self._floor > first.sequence
+        return away or not fresh(first, now_ms)
+
+    def _check(self, entry: Entry) -> None:
+        milestone = entry.milestone
+        # The milestone of the reader itself is read first, or was pruned: its hash is known either way.
+        known = self._applied if milestone.sequence == self._sequence + 1 else None
+        pair = [one for one in (self._last or known, entry) if one is not None]
+        for found in breaks((one.milestone, one.record) for one in pair):
+            if found.sequence == milestone.sequence:
+                raise DivergenceError(f"the commit stream is broken at sequence {found.sequence}: {found.reason}")
+        if milestone.generation.number > self._generation.number and not self._hands_over:
+            raise FencedError(
+                f"generation {milestone.generation} was promoted at sequence {milestone.sequence}; "
+                f"{self._reader.name} follows {self._generation}. Start it with the promoted generation."
+            )
+        if self._applied and milestone.sequence == self._sequence:
+            self._check_same(entry, self._applied)
+
+    def _check_same(self, entry: Entry, known: Entry) -> None:
+        if entry.record != known.record:
+            raise DivergenceError(
+                f"at offset {entry.offset} of the commit stream {known.milestone.token} is not as "
+                f"{self._reader.name} knows it: the topic was replaced. Find out why; then {self._reader.anew}."
+            )
+
+
+def fresh(milestone: Milestone, now_ms: int, lag_ms: int = MIN_COMPACTION_LAG_MS) -> bool:
+    """Is everything above this milestone's cut too young to be compacted? It was written after its barrier."""
+    return now_ms - milestone.written_ms < lag_ms - MARGIN_MS
+
+
+def contained(first_above_ms: Iterable[int | None], now_ms: int, lag_ms: int = MIN_COMPACTION_LAG_MS) -> bool:
+    """Can compaction have spared every value below a cut? Asked when a reader passes the cut.
+
+    `first_above_ms` is per partition the log time of the first record above the cut, None where nothing
+    follows it. Compaction only removes a value for the sake of a record that is older than the lag.
+    """
+    return all(time is None or now_ms - time < lag_ms - MARGIN_MS for time in first_above_ms)
+
+
+def mismatch(milestone: Milestone, rows: int, digest: int, partitions: Partitions | None = None) -> str | None:
+    """What is wrong with the rows read for a milestone (`digest` signed), or None. `partitions`: None for all."""
+    proof = proof_of(milestone, partitions)
+    if (rows, digest) == proof:
+        return None
+    says = f"says {proof.rows} rows with digest {proof.digest}"
+    of = f"epoch {milestone.epoch}, attempt {milestone.attempt}"
+    if partitions is not None:
+        of += f", partitions {', '.join(map(str, sorted(partitions)))}"
+    return f"milestone {milestone.token} ({of}) {says}, and the changelog holds {rows} with digest {digest}"

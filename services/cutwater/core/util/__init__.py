@@ -1,0 +1,1 @@
+"""Small pure helpers: time, rate limits, text, log throttling."""

@@ -1,0 +1,135 @@
+"""The demonstration's late list, checked against the events alone: each pair is real, and listed once.
+
+`check` is pure. What is known of an event's place on the topic is found by reading the topic, not from the list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.avro.protocol_records import millis
+from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.rejected_events import late_pairs
+from cutwater.core.driver.rejected_events import LatePair
+from cutwater.core.errors import UsageError
+from cutwater.core.job.job import Job
+from cutwater.core.job.windows import WindowSpec
+from cutwater.demo import oracle
+from cutwater.demo.flights import CLOSING_AIRPORT
+
+FAULTS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Is every pair counted or listed, once?"""
+
+    lines: list[str]
+    """For people."""
+    wrong: bool
+
+    def __bool__(self) -> bool:
+        return self.wrong
+
+
+class Stored(NamedTuple):
+    """An event as the source topic holds it."""
+
+    place: tuple[int, int]
+    """(partition, offset)"""
+    event: Mapping[str, Any]
+
+
+class Checked(NamedTuple):
+    """Late pairs by the event's place in production order, and what is wrong with the list."""
+
+    pairs: pd.DataFrame
+    """Columns `produced` and `window_start_ms`."""
+    faults: list[str]
+
+
+def listed(cluster: Cluster, job: Job, events: pd.DataFrame) -> Checked:
+    """The job's late list, checked."""
+    found = late_pairs(cluster, job.name)
+    where = places(events, stored(cluster, job)) if found.entries else {}
+    checked = check(found.entries, events, where, job.window)
+    return checked._replace(faults=[*found.problems, *checked.faults])
+
+
+def lost(events: pd.DataFrame, window: WindowSpec, late: Checked, counted: int) -> Lost:
+    """Whether `counted` pairs in the rows and the late ones are all pairs, and the list is sound in itself."""
+    pairs = oracle.pairs(events, window.size_ms, window.slide_ms)
+    left = pairs - counted - len(late.pairs)
+    sums = f"{counted:,} counted and {len(late.pairs):,} late, of {pairs:,} (event, window) pairs: {left} lost"
+    faults = [f"the late list is wrong: {one}" for one in late.faults[:FAULTS_SHOWN]]
+    return Lost([sums, *faults], bool(late.faults) or left != 0)
+
+
+def stored(cluster: Cluster, job: Job) -> Iterator[Stored]:
+    """Every event of the source topic but the closing one, a partition after the other."""
+    codec = Codec(job.event_schema)
+    consumer = make_consumer(cluster)
+    try:
+        for partition in range(partition_count(cluster, job.topic)):
+            low, high = bounds(consumer, job.topic, partition)
+            for message in read_range(consumer, job.topic, partition, low) if low < high else ():
+                event = codec.decode(message.value())
+                if event["airport"] != CLOSING_AIRPORT:
+                    yield Stored((partition, message.offset()), event)
+    finally:
+        consumer.close()
+
+
+def places(events: pd.DataFrame, topic: Iterable[Stored]) -> dict[tuple[int, int], int]:
+    """The place in production order of each event on the topic.
+
+    The events of one airport lie in one partition, in the order in which they were produced. Raises UsageError
+    when the topic does not hold exactly the events.
+    """
+    columns = zip(events["airport"], events["scheduled_at"], events["flight"], events["kind"], strict=True)
+    waiting: dict[str, Iterator[tuple[int, tuple[Any, ...]]]] = {}
+    by_airport: dict[str, list[tuple[int, tuple[Any, ...]]]] = defaultdict(list)
+    for produced, (airport, *rest) in enumerate(columns):
+        by_airport[airport].append((produced, tuple(rest)))
+    waiting = {airport: iter(rows) for airport, rows in by_airport.items()}
+    found: dict[tuple[int, int], int] = {}
+    for one in topic:
+        event = one.event
+        produced, wanted = next(waiting.get(event["airport"], iter(())), (-1, ()))
+        if wanted != (millis(event["scheduled_at"]), event["flight"], event["kind"]):
+            raise UsageError(
+                f"{one.place[0]}@{one.place[1]} of the source is not the event that was produced there"
+            )
+        found[one.place] = produced
+    if len(found) != len(events):
+        raise UsageError(f"the source topic holds {len(found)} of {len(events)} events")
+    return found
+
+
+def check(
+    pairs: Sequence[LatePair], events: pd.DataFrame, where: Mapping[tuple[int, int], int], window: WindowSpec
+) -> Checked:
+    """Each pair names an event that exists, a window that holds its time, and a watermark that had closed it."""
+    airports, times = events["airport"].tolist(), events["scheduled_at"].tolist()
+    faults: list[str] = []
+    rows: list[tuple[int, int]] = []
+    for one in pairs:
+        produced = where.get((one.event.partition, one.event.offset))
+        if produced is None:
+            faults.append(f"{one.event} is no event")
+            continue
+        rows.append((produced, one.window_start_ms))
+        real = (airports[produced], times[produced]) == (one.key, one.event_time_ms)
+        holds = one.window_start_ms in window.starts(one.event_time_ms)
+        closed = one.window_end_ms == one.window_start_ms + window.size_ms <= one.watermark_ms
+        if not (real and holds and closed):
+            faults.append(f"{one.event} is not late for {one.key}'s window from {one.window_start_ms}")
+    faults += [f"{pair} is listed {times_} times" for pair, times_ in Counter(rows).items() if times_ > 1]
+    return Checked(pd.DataFrame(rows, columns=["produced", "window_start_ms"], dtype="int64"), faults)

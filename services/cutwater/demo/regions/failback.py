@@ -1,0 +1,104 @@
+"""The region returns: the rest of its events, the exact loss, and the way home."""
+
+from __future__ import annotations
+
+from cutwater.core.protocol.generation import Token
+from cutwater.core.protocol.records import Milestone
+from cutwater.demo.regions import EU, US, loss
+from cutwater.demo.regions.failover import GoneOn, claimed, copied_all, take_all, take_over
+from cutwater.demo.regions.oracle import Held, Late, held
+from cutwater.demo.regions.scenario import Scene
+from cutwater.local.region import Region
+from cutwater.operations.regions.forks import Forking
+
+
+def come_back(scene: Scene, seen: Milestone, gone: GoneOn) -> Held:
+    """us's broker starts on its data, and eu takes the rest of its events. Returns what us held.
+
+    `seen`: the newest milestone of us before it died.
+    """
+    us, eu, job = scene.us, scene.eu, scene.job
+    with scene.telling.step("us returns: its broker starts on its data, and the mirror goes on"):
+        scene.started(us.start_broker(scene.stop))
+        stood = held(us.cluster, job, US, [])
+        loss.tell(scene, seen, gone, stood)
+        _leave(scene)
+        scene.started(eu.start([eu.mirror(us)], scene.stop))
+        scene.until(lambda: copied_all(scene, eu, us), "the rest of us's events to reach eu")
+        scene.telling.say("every event of us is in eu now")
+        return stood
+
+
+def _leave(scene: Scene) -> None:
+    """us's driver and commit-signal, started again as a service manager would, ask eu first."""
+    us, eu = scene.us, scene.eu
+    before = scene.newest(us)
+    members = us.writers(beside=eu)
+    scene.started(us.start(members, scene.stop))
+    scene.until(lambda: all(one.finished for one in members), "us's driver and commit-signal to leave")
+    after = scene.newest(us)
+    scene.telling.check(
+        "us's driver and commit-signal leave: eu has the job",
+        after == before,
+        f"the newest milestone of us is {after.token if after else 'none'}, as before",
+    )
+
+
+def taken(scene: Scene, gone: GoneOn, stood: Held) -> list[Late]:
+    """eu's generation takes the rest in: in its rows, or on its late list. Returns that list."""
+    with scene.telling.step("eu takes in what us still had"):
+        late = take_all(scene, scene.eu, [])
+        lost = stood.events.keys() - gone.copied
+        listed = {one.event for one in late} & lost
+        counted = len(lost) - len(listed)
+        scene.telling.fact("lost_counted", counted)
+        scene.telling.fact("lost_late", len(listed))
+        scene.telling.say(
+            f"of the {len(lost):,} lost events {counted:,} are counted now, and {len(listed):,} came too late "
+            "for their windows: they are on the late list"
+        )
+        _, exact = Forking(scene.eu.cluster, scene.job, US, scene.us.cluster).loss()
+        scene.telling.check(
+            "'cutwater forks loss' says the same",
+            exact.exact and (exact.events, exact.late.events, exact.absent) == (len(lost), len(listed), 0),
+            f"{exact.events:,} events were not here, {exact.late.events:,} came too late, {exact.absent} are away",
+        )
+        return late
+
+
+def fail_back(scene: Scene, late: list[Late]) -> None:
+    """eu releases the job, and us goes on from its last milestone: nothing is lost."""
+    us, eu = scene.us, scene.eu
+    with scene.telling.step("failback: 'cutwater switchover' in us, from eu's last milestone"):
+        scene.started(us.start([us.mirror(eu)], scene.stop))
+        scene.until(lambda: copied_all(scene, us, eu), "eu's events to reach us")
+        scene.until(lambda: scene.arrival_in(us, EU), "a milestone of eu to arrive in us")
+        with us.verb("switchover", "--origin", EU, beside=eu) as verb:
+            claim = claimed(scene, us, verb)
+            told = take_over(scene, us, claim, verb)
+        scene.telling.check(
+            "nothing is lost on the way home", told["planned"], f"us goes on from {told['parent']}"
+        )
+        scene.feeder.into(US, us.cluster)
+        scene.feeder.up_to(len(scene.events))
+        scene.until(lambda: scene.feeder.done, "the last flights to be acknowledged by us")
+        take_all(scene, us, late)
+        last = scene.until(lambda: scene.newest(us), "the newest milestone of us")
+        scene.until(lambda: _arrived(scene, eu, US, last.token), f"{last.token} to arrive in eu")
+        _replica(scene, last)
+
+
+def _replica(scene: Scene, last: Milestone) -> None:
+    """Whether eu's copy of us's changelog is the same, row by row, at a milestone that holds every flight."""
+    found = scene.verify(scene.job, scene.us, scene.eu)
+    scene.telling.fact("differing_rows", found.differing_rows)
+    scene.telling.check(
+        "eu is a replica of us again, by 'verify --region'",
+        found.replicates(last.token),
+        f"{found.token}: {found.rows:,} rows in eu, {found.differing_rows:,} differ",
+    )
+
+
+def _arrived(scene: Scene, here: Region, origin: str, token: Token) -> bool:
+    found = scene.arrival_in(here, origin)
+    return found is not None and found.generation == token.generation and found.sequence >= token.sequence

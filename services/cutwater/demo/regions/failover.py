@@ -1,0 +1,115 @@
+"""Going on in another region: the failover, and the same back again."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cutwater.adapters.topics import commit_stream, mirror_topics
+from cutwater.adapters.topics.candidates import told_parent
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.records import Claim, Milestone
+from cutwater.demo.regions import EU, US
+from cutwater.demo.regions.oracle import Late, Name, held, listed
+from cutwater.demo.regions.outage import slots_of
+from cutwater.demo.regions.output_readers import emitted
+from cutwater.demo.regions.scenario import Scene
+from cutwater.demo.regions.verdict import compared, publishes, shows
+from cutwater.local.processes.verb_process import Verb
+from cutwater.local.region import Region
+
+
+class GoneOn(NamedTuple):
+    """How eu went on."""
+
+    claim: Claim
+    behind: Milestone
+    """The milestone of us that it went on from."""
+    copied: set[Name]
+    """The events of us that eu held then, by the oracle's own reading."""
+    lost_milestones: int
+    """As the verb knew them then, like the next."""
+    lost_events: int
+
+
+def fail_over(scene: Scene) -> GoneOn:
+    """eu goes on from the newest arrival; the flights that us did not take go there."""
+    eu = scene.eu
+    with (
+        scene.telling.step("failover: 'cutwater failover --force' in eu, from the newest arrival"),
+        # By force, since us was heard of just now: it was killed before our eyes.
+        eu.verb("failover", "--origin", US, "--force", beside=scene.us) as verb,
+    ):
+        claim = claimed(scene, eu, verb)
+        # The mirror is fenced, and leaves by itself as soon as it writes: with us away it may not for a while.
+        eu.end(*(eu.mirror(scene.us, slots).child.name for slots in slots_of(scene)))
+        copied = held(eu.cluster, scene.job, EU, [US]).of(US)
+        scene.feeder.into(EU, eu.cluster)
+        loss = take_over(scene, eu, claim, verb)["loss"]
+        scene.telling.fact("lost_at_least", loss)
+        scene.telling.say(
+            f"lost at least {loss['milestones']} milestones and {loss['offsets']:,} events, "
+            f"as of {loss['as_of']}: behind {told_parent(claim).token}, the newest heard of is {loss['newest']}"
+        )
+        return GoneOn(claim, told_parent(claim), copied, loss["milestones"], loss["offsets"])
+
+
+def go_on(scene: Scene) -> None:
+    """Flights into eu alone; its view is right while us is away."""
+    with scene.telling.step("flights into eu alone, until its view holds them all"):
+        scene.until(lambda: scene.feeder.waiting, "the flights to be acknowledged by eu")
+        scene.telling.say(f"eu has acknowledged {len(scene.feeder.delivered[EU]):,} flights")
+        take_all(scene, scene.eu, [])
+
+
+def claimed(scene: Scene, here: Region, verb: Verb) -> Claim:
+    """The generation that a verb has claimed in a region, while it is at work."""
+    return scene.until(lambda: here.claimed(scene.job.name, verb), f"a claim in {here.name}")
+
+
+def take_over(scene: Scene, here: Region, claim: Claim, verb: Verb) -> dict[str, Any]:
+    """The processes of a claimed generation, its promotion, and its readers. Returns what the verb told."""
+    telling = scene.telling
+    scene.started(here.start(here.writers(claim.generation), scene.stop))
+    telling.say(f"claimed {claim.generation}; its driver and commit-signal start in {here.name}")
+    told = scene.until(verb.told, f"the promotion of {claim.generation}")
+    telling.say(f"promoted with {told['first']}: {here.name} goes on")
+    telling.say(", ".join(f"{step} {took:.1f} s" for step, took in told["steps"].items()))
+    telling.fact(f"{here.name}_goes_on_with", told["first"])
+    scene.started(here.start([here.rehydrator(), here.publisher()], scene.stop))
+    return told
+
+
+def take_all(scene: Scene, here: Region, before: list[Late]) -> list[Late]:
+    """Wait until `here` has read all that it holds, and compare its view. Returns what was listed as late there.
+
+    `before`: what generations of the other region had listed, which this one's line goes on from.
+    """
+    job, others = scene.job, [one for one in (US, EU) if one != here.name]
+    milestone = scene.until(
+        lambda: _all_read(scene, here), f"a milestone of {here.name} that holds all its events"
+    )
+    token = milestone.token
+    scene.until(lambda: shows(here, token), f"the view of {here.name} to show {token}")
+    scene.until(lambda: publishes(here, job, token), f"the output of {here.name} to hold {token}")
+    scene.telling.say(f"{token} holds all events of {here.name}; its view shows it, and its output holds it")
+    there = held(here.cluster, job, here.name, others)
+    late = listed(here.cluster, job, there)
+    compared(scene.telling, here, job, there, [*before, *late], emitted(here, job, token))
+    return late
+
+
+def _all_read(scene: Scene, here: Region) -> Milestone | None:
+    """The newest milestone, if it holds all that was sent and all that is copied."""
+    newest = scene.newest(here)
+    if newest is None:
+        return None
+    read = {place.topic for place, _ in newest.source_cut}
+    ends = (commit_stream.source_end(here.cluster, topic) for topic in read)
+    return newest if all(newest.source_cut.covers(end) for end in ends) else None
+
+
+def copied_all(scene: Scene, here: Region, origin: Region) -> bool:
+    """Does a mirror in `here` hold all events of the origin?"""
+    copies = mirror_topics.positions(here.cluster, scene.job.name).copies.get(origin.name, {})
+    at = Cut.of({place: one.next for place, one in copies.items() if place.topic == scene.job.topic})
+    return at.covers(commit_stream.source_end(origin.cluster, scene.job.topic))

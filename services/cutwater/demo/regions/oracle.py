@@ -1,0 +1,120 @@
+"""The events that a region holds, read from its topics by their bytes, and what DuckDB makes of exactly these.
+
+An event is named by where it stood in the region that it was sent to: that name is the same in both regions, and
+by it `first` and `last` are ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.avro.protocol_records import millis
+from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.rejected_events import late_pairs
+from cutwater.core.driver.rejected_events import LatePair, Place
+from cutwater.core.errors import DivergenceError
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, from_origin
+
+COLUMNS = ("airport", "scheduled_at", "delay_minutes", "carrier", "flight", "distance_miles")
+
+
+class Name(NamedTuple):
+    """Where an event stood in the region that it was sent to. Names sort as `first` and `last` do."""
+
+    region: str
+    partition: int
+    offset: int
+
+
+class Late(NamedTuple):
+    """A listed pair, by the event's name."""
+
+    event: Name
+    window_start_ms: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """What one region holds."""
+
+    events: Mapping[Name, Mapping[str, Any]]
+    by_place: Mapping[Place, Name]
+    """By where it stands here."""
+
+    def of(self, region: str) -> set[Name]:
+        """Those that were sent to one region."""
+        return {one for one in self.events if one.region == region}
+
+    def frame(self) -> pd.DataFrame:
+        """As the oracle wants them, in the order of their names."""
+        found = [self.events[name] for name in sorted(self.events)]
+        made = pd.DataFrame([[one[column] for column in COLUMNS] for one in found], columns=list(COLUMNS))
+        return made.assign(
+            scheduled_at=[millis(one["scheduled_at"]) for one in found],
+            delay_minutes=made["delay_minutes"].astype("Int64"),
+        )
+
+    def late_frame(self, late: Iterable[Late]) -> pd.DataFrame:
+        """The pairs to leave out, by the event's row in `frame`."""
+        rows = {name: number for number, name in enumerate(sorted(self.events))}
+        pairs = [(rows[one.event], one.window_start_ms) for one in late if one.event in rows]
+        return pd.DataFrame(pairs, columns=["produced", "window_start_ms"], dtype="int64")
+
+    def named(self, pairs: Sequence[LatePair]) -> list[Late]:
+        """Pairs of this region's late list. Raises DivergenceError for one of an event that is not here."""
+        for one in pairs:
+            if one.event not in self.by_place:
+                raise DivergenceError(
+                    f"{one.event} is listed as late and is no event: the list is of another topic"
+                )
+        return [Late(self.by_place[one.event], one.window_start_ms) for one in pairs]
+
+
+def held(cluster: Cluster, job: Job, region: str, others: Sequence[str]) -> Held:
+    """The own source of a region and the copies of the others', as far as they are there."""
+    every = {job.topic: region, **{from_origin(job.topic, other): other for other in others}}
+    topics = {one: every[one] for one in described(cluster, list(every))}
+    codec = Codec(job.event_schema)
+    events: dict[Name, Mapping[str, Any]] = {}
+    by_place: dict[Place, Name] = {}
+    for topic, origin in topics.items():
+        for place, there, value in _records(cluster, topic, origin != region):
+            name = Name(origin, place.partition, there)
+            if name in events:
+                raise DivergenceError(f"{place} is a second copy of {name}")
+            events[name], by_place[place] = codec.decode(value), name
+    return Held(events, by_place)
+
+
+def listed(cluster: Cluster, job: Job, here: Held) -> list[Late]:
+    """What a region's own generations have listed as late.
+
+    What another region listed stands there, and the list says so; whether all pairs are there, the sums say.
+    """
+    return here.named(late_pairs(cluster, job.name).entries)
+
+
+def _records(cluster: Cluster, topic: str, copied: bool) -> Iterator[tuple[Place, int, bytes]]:
+    """Place here, offset in the region it was sent to, and value of every record."""
+    consumer = make_consumer(cluster)
+    try:
+        for partition in range(partition_count(cluster, topic)):
+            low, high = bounds(consumer, topic, partition)
+            for message in read_range(consumer, topic, partition, low) if low < high else ():
+                there = _source_offset(message.headers()) if copied else message.offset()
+                yield Place(topic, partition, message.offset()), there, message.value()
+    finally:
+        consumer.close()
+
+
+def _source_offset(headers: Sequence[tuple[str, bytes]] | None) -> int:
+    found = [value for name, value in headers or () if name == SOURCE_OFFSET]
+    return int(found[-1])

@@ -1,0 +1,108 @@
+"""What all steps share: two regions, the flights, and waiting that looks after both."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import pandas as pd
+
+from cutwater.adapters.topics import mirror_topics
+from cutwater.adapters.topics.candidates import promoted
+from cutwater.core.errors import UnavailableError
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.generation import Token
+from cutwater.core.protocol.mirror_records import Arrival
+from cutwater.core.protocol.records import Milestone
+from cutwater.demo.regions import US
+from cutwater.demo.regions.feeder import Feeder
+from cutwater.demo.regions.report import Telling
+from cutwater.local.region import Region
+
+T = TypeVar("T")
+HOMEWARD = 400
+"""So many flights are kept for the failback."""
+PATIENCE_S = 600.0
+"""On a machine that is busy a driver takes minutes to its first milestone."""
+LOOK_S = 0.2
+
+
+class InterruptedStory(Exception):
+    """Ctrl-C or SIGTERM came."""
+
+
+class Verified(NamedTuple):
+    """What `verify --region` finds of the newest milestone that two regions have in common."""
+
+    token: Token
+    rows: int
+    """Of the copy."""
+    differing_rows: int
+    equal: bool
+
+    def replicates(self, least: Token) -> bool:
+        """Is the copy the same, and not empty, at that milestone or a later one?"""
+        newer = (self.token.generation, self.token.sequence) >= (least.generation, least.sequence)
+        return newer and self.equal and self.rows > 0
+
+
+Verify = Callable[[Job, Region, Region], Verified]
+"""Of a job: the region that wrote, and the one that has the copy."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The stage and its people."""
+
+    job: Job
+    events: pd.DataFrame
+    """In production order."""
+    us: Region
+    eu: Region
+    feeder: Feeder
+    telling: Telling
+    verify: Verify
+    stop: threading.Event
+
+    @property
+    def flights(self) -> int:
+        """How many events there are before the failback."""
+        return max(0, len(self.events) - HOMEWARD)
+
+    def until(self, done: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
+        """The first true answer, while both regions are looked after.
+
+        Raises UnavailableError with `what` when none comes in time, and what ended a process or the flights.
+        """
+        deadline = time.monotonic() + patience_s
+        while not (answer := done()):
+            for region in (self.us, self.eu):
+                region.check()
+            self.feeder.raise_error()
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"waited {patience_s:.0f} s in vain for {what}")
+            if self.stop.wait(LOOK_S):
+                raise InterruptedStory
+        return answer
+
+    def started(self, going: bool) -> None:
+        """Whether a start came to its end."""
+        if not going:
+            raise InterruptedStory
+
+    def newest(self, region: Region) -> Milestone | None:
+        """The newest milestone of a region's own stream."""
+        return promoted(region.cluster, self.job.name)
+
+    def arrival(self) -> Arrival | None:
+        """The newest arrival in eu, of us."""
+        return self.arrival_in(self.eu, US)
+
+    def arrival_in(self, region: Region, origin: str) -> Arrival | None:
+        """The newest arrival in a region; None while no mirror has run there."""
+        if not mirror_topics.has_mirror(region.cluster, self.job.name):
+            return None
+        return mirror_topics.last_arrival(region.cluster, self.job.name, origin)

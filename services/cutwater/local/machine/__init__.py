@@ -1,0 +1,1 @@
+"""What the stack needs of this machine: ports, disk, caches."""

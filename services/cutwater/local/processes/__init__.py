@@ -1,0 +1,1 @@
+"""Child processes: start, supervision, restarts, exits."""

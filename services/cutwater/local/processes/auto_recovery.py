@@ -1,0 +1,95 @@
+"""Whether a stack goes on where a driver or commit-signal has ended for good, and by whom.
+
+Where foreign rows or a lost checkpoint have ended the promoted generation, the next one is started and promoted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.candidates import candidates, promoted
+from cutwater.core.checks.replication import Replication
+from cutwater.core.errors import CutwaterError, ForeignRowsError
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+from cutwater.local.processes.exit_policy import Ended, Fate, Stage, fate
+from cutwater.operations.generations.claims import Claims
+
+RENEWALS_MAX = 3
+"""So often in the life of a stack: whoever writes foreign rows all the time must be found by a person."""
+
+
+class Renewals:
+    """Asked at each end; keeps in mind which generations' drivers have left their place to a successor."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: str,
+        claims: Claims,
+        copies: Callable[[], Replication],
+        made: Callable[[], Collection[Generation]],
+        report: Callable[[str], None],
+    ) -> None:
+        """`made`: the generations whose processes this stack has started beside those that it began with."""
+        self._cluster = cluster
+        self._job = job
+        self._claims = claims
+        self._copies = copies
+        self._made = made
+        self._report = report
+        self._forsaken: set[Generation] = set()
+        self._stage = Stage(None, ())
+        self._begun = 0
+
+    def why_without(self, ended: Ended) -> str | None:
+        """Why the others go on without a process that may not be restarted; None where they cannot."""
+        found = fate(ended, self._look())
+        if found is Fate.ENDS or (found is Fate.RENEW and not self._renew(ended)):
+            return None
+        return str(found.value)
+
+    def _look(self) -> Stage:
+        """Where no broker answers, the last that was known: it is asked again at the next start of the stack."""
+        try:
+            last = promoted(self._cluster, self._job)
+            if last is not None:
+                forsaken = last.generation in self._forsaken
+                successor = self._successor(last) if forsaken else None
+                self._stage = Stage(last.generation, self._made(), forsaken, successor)
+        except CutwaterError as error:
+            self._report(f"which generation is promoted cannot be asked: {error}")
+        return self._stage
+
+    def _successor(self, last: Milestone) -> Generation | None:
+        asked = candidates(self._cluster, self._job).promoting_behind(last)
+        return asked.claim.generation if asked else None
+
+    def _renew(self, ended: Ended) -> bool:
+        """Start and promote the next generation, unless that was begun. False where it cannot be, or is enough."""
+        why = "foreign rows have ended" if ended.exit_code == ForeignRowsError.exit_code else "no checkpoint fits"
+        try:
+            last = promoted(self._cluster, self._job)
+            if last is None:
+                return False
+            successor = self._successor(last)
+            if successor is None or successor == ended.generation:
+                if self._begun >= RENEWALS_MAX:
+                    self._report(f"{RENEWALS_MAX} generations were started by this stack itself: that is enough")
+                    return False
+                self._begun += 1
+                successor = self._follow(last, ended.generation, f"{why} {ended.generation}")
+        except CutwaterError as error:
+            self._report(f"no generation follows by itself: {error}")
+            return False
+        self._forsaken.add(last.generation)
+        self._report(f"{why} {ended.generation}: {successor} follows from {last.token}")
+        return True
+
+    def _follow(self, last: Milestone, ended: Generation, reason: str) -> Generation:
+        if ended != last.generation:
+            self._claims.abort(ended, reason)  # a candidate: as long as it is to be promoted no other one may be
+        generation = self._claims.start(None, None, False, reason, self._copies()).generation
+        self._claims.promote(generation)
+        return generation

@@ -1,0 +1,96 @@
+"""The driver and commit-signal of each candidate that is claimed while a stack runs: it starts and ends them.
+
+Those of the generation before leave by themselves once another is promoted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.kafka_client_log import QUIET
+from cutwater.adapters.topics.candidates import candidacy, promoted
+from cutwater.adapters.topics.commit_stream import Tail
+from cutwater.core.errors import UnavailableError
+from cutwater.core.generations.candidates import Candidates
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.local.processes.supervisor import Supervised
+
+LOOK_S = 1.0
+CANDIDATES_MAX = 2
+"""So many at a time: each is a Spark of its own."""
+
+Make = Callable[[Generation], Sequence[Supervised]]
+
+
+class Successors:
+    """Asked again and again for the members that are to be started; `make` makes those of a generation."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: str,
+        make: Make,
+        report: Callable[[str], None],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._job = job
+        self._make = make
+        self._report = report
+        self._clock_s = clock_s
+        self._tail: Tail | None = None
+        self._known = Candidates()
+        self._made: set[Generation] = set()
+        self._refused: set[Generation] = set()
+        self._looked_s = float("-inf")
+
+    def __call__(self) -> list[Supervised]:
+        """New members; none most of the time."""
+        if self._clock_s() - self._looked_s < LOOK_S:
+            return []
+        self._looked_s = self._clock_s()
+        try:
+            return self._look()
+        except UnavailableError:
+            return []  # the others say that the brokers are away
+
+    def close(self) -> None:
+        if self._tail is not None:
+            self._tail.close()
+
+    @property
+    def made(self) -> frozenset[Generation]:
+        """Those whose members it has handed out."""
+        return frozenset(self._made)
+
+    def _look(self) -> list[Supervised]:
+        if self._tail is None:
+            # Quiet: it outlives the stack's own broker, and would tell of that as it is closed.
+            self._tail = Tail(self._cluster, topics.candidates(self._job), **QUIET)
+        for record in self._tail.poll():
+            self._known = self._known.after(candidacy(record))
+        fresh = [one for one, at in self._known.by_id.items() if at.open and one not in self._made]
+        if not fresh:
+            return []
+        last = promoted(self._cluster, self._job)
+        above = last.generation.number if last else 0
+        found: list[Supervised] = []
+        for generation in fresh:
+            if generation.number > above:
+                found += self._taken(generation, above)
+        return found
+
+    def _taken(self, generation: Generation, above: int) -> Sequence[Supervised]:
+        waiting = [one for one in self._made if one.number > above and self._known.by_id[one].open]
+        if len(waiting) >= CANDIDATES_MAX:
+            if generation not in self._refused:
+                self._report(f"{generation} waits: {CANDIDATES_MAX} candidates run already")
+            self._refused.add(generation)
+            return []
+        self._refused.discard(generation)
+        self._made.add(generation)
+        self._report(f"starting the driver and commit-signal of {generation}")
+        return self._make(generation)

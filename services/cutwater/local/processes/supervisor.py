@@ -1,0 +1,220 @@
+"""Several children as one: started in order, restarted within bounds, ended in reverse order."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType, TracebackType
+
+from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import Finished, GiveUp, decide, error_for
+
+TICK_SECONDS = 0.1
+SILENT_SECONDS_MAX = 2.0
+"""Of a start that takes longer it is said that it is under way, and in the end how long it took."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _always_ready() -> bool:
+    return True
+
+
+def _needed(_exit_code: int) -> str | None:
+    return None
+
+
+@dataclass
+class Supervised:
+    """A child, when it counts as ready, and how long starting and ending may take (seconds)."""
+
+    child: Child
+    ready: Callable[[], bool] = _always_ready
+    ready_seconds_max: float = 60.0
+    grace_seconds: float = 15.0
+    essential: bool = True
+    """Does its end for good end the others?"""
+    without: Callable[[int], str | None] = _needed
+    """Given its exit code: why the others go on without it; None: they end. Asked when it may not be restarted."""
+    restarts: list[float] = field(default_factory=list, init=False)
+    restart_at: float | None = field(default=None, init=False)
+    finished: bool = field(default=False, init=False)
+
+
+class Supervisor:
+    """Owns its children: leaving the `with` block ends all of them, whatever happened inside.
+
+    `report` receives one line for a person about each restart. `failed` is told each end that is no success: the
+    child's name, its exit code and its last words. `clock` gives seconds that never go back.
+    `more` is asked at each look for members that are to be started then.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Supervised],
+        *,
+        report: Callable[[str], None] = lambda line: None,
+        failed: Callable[[str, int, str], None] = lambda _name, _exit_code, _said: None,
+        clock: Callable[[], float] = time.monotonic,
+        more: Callable[[], Sequence[Supervised]] = tuple,
+    ) -> None:
+        self._members = list(members)
+        self._more = more
+        self._report = report
+        self._failed = failed
+        self._clock = clock
+
+    @property
+    def members(self) -> tuple[Supervised, ...]:
+        return tuple(self._members)
+
+    def __enter__(self) -> Supervisor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self, stop: threading.Event) -> bool:
+        """Start the children in order, each once the one before it is ready.
+
+        Returns False when `stop` was set meanwhile. A failed start ends all that was started and raises a
+        CutwaterError that shows where the child's log is and how it ends.
+        """
+        try:
+            for member in self._members:
+                member.child.start()
+                if not self._wait_until_ready(member, stop):
+                    self.stop()
+                    return False
+        except BaseException:
+            self.stop()
+            raise
+        return True
+
+    def run(self, stop: threading.Event) -> None:
+        """Watch and restart the children until `stop` is set or all have finished; then end them.
+
+        Raises a CutwaterError, after ending all, when a child may not be restarted.
+        """
+        try:
+            while not all(member.finished for member in self._members) and not stop.is_set():
+                self.check()
+                stop.wait(TICK_SECONDS)
+        finally:
+            self.stop()
+
+    def check(self) -> None:
+        """Look at every child once: note ends, begin the restarts that are due; start what has come to them."""
+        for member in self._more():
+            self._members.append(member)
+            member.child.start()
+        for member in self._members:
+            if member.finished:
+                continue
+            member.child.bound_log()
+            if member.restart_at is not None:
+                self._restart_when_due(member)
+            else:
+                self._note_end(member)
+
+    def stop(self) -> None:
+        """End all children, last started first. Every one is tried; the first error is raised at the end."""
+        errors: list[CutwaterError] = []
+        for member in reversed(self._members):
+            try:
+                member.child.stop(member.grace_seconds)
+            except CutwaterError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _wait_until_ready(self, member: Supervised, stop: threading.Event) -> bool:
+        child, began = member.child, self._clock()
+        deadline, told = began + member.ready_seconds_max, False
+        while not member.ready():
+            exit_code = child.poll()
+            if exit_code is not None and (why := member.without(exit_code)):
+                self._go_on(member, exit_code, why)
+                return not stop.is_set()
+            if exit_code is not None:
+                raise error_for(
+                    exit_code,
+                    f"{child.name} ended with exit code {exit_code} before it was ready. {child.describe_end()}",
+                )
+            if self._clock() > deadline:
+                raise UnavailableError(
+                    f"{child.name} was not ready within {member.ready_seconds_max:g} s. {child.describe_end()}"
+                )
+            if not told and self._clock() - began >= SILENT_SECONDS_MAX:
+                told = True
+                self._report(f"starting {child.name} …")
+            if stop.wait(TICK_SECONDS / 2):
+                return False
+        if told:
+            self._report(f"{child.name} is ready after {self._clock() - began:.1f} s")
+        return not stop.is_set()
+
+    def _note_end(self, member: Supervised) -> None:
+        child, exit_code = member.child, member.child.poll()
+        if exit_code is None:
+            return
+        # Not only its leader: what is left of it could still write while the next one starts.
+        child.kill()
+        if exit_code:
+            self._failed(child.name, exit_code, child.last_words())
+        decision = decide(child.restart, exit_code, member.restarts, self._clock())
+        if isinstance(decision, Finished):
+            member.finished = True
+        elif isinstance(decision, GiveUp) and (why := member.without(exit_code)):
+            self._go_on(member, exit_code, why)
+        elif isinstance(decision, GiveUp) and not member.essential:
+            self._go_on(member, exit_code, decision.reason)
+        elif isinstance(decision, GiveUp):
+            raise error_for(
+                exit_code,
+                f"{child.name} ended with exit code {exit_code} and is not restarted: {decision.reason}. "
+                f"{child.describe_end()}",
+            )
+        else:
+            member.restart_at = self._clock() + decision.delay_seconds
+            self._report(
+                f"{child.name} ended with exit code {exit_code}; restarting in {decision.delay_seconds:g} s "
+                f"(log: {child.log_path})"
+            )
+
+    def _go_on(self, member: Supervised, exit_code: int, why: str) -> None:
+        member.finished = True
+        self._report(
+            f"{member.child.name} ended with exit code {exit_code} and is not restarted: {why}; the others go on "
+            f"without it (log: {member.child.log_path})"
+        )
+
+    def _restart_when_due(self, member: Supervised) -> None:
+        if member.restart_at is not None and self._clock() >= member.restart_at:
+            member.restart_at = None
+            member.restarts.append(self._clock())
+            member.child.start()
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C, SIGTERM and a closed terminal set. Main thread only; old handlers come back."""
+    stop = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    # What the caller ignores stays ignored: `nohup` must go on protecting from a closed terminal.
+    wanted = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in wanted}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,201 @@
+"""A region on this machine: a broker of its own, and processes of one job that are started on it bit by bit.
+
+Its owner looks after it in a loop of his own (`check`): nothing of a region that shall be dead is started again
+behind his back.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from cutwater.adapters.config.settings import Settings, environment
+from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.candidates import candidates
+from cutwater.core.errors import FencedError, UnavailableError
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Claim
+from cutwater.local import job_topics
+from cutwater.local.broker import Broker
+from cutwater.local.jars import connectors, jars
+from cutwater.local.java import find_java
+from cutwater.local.machine.ports import free_ports
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import RestartPolicy
+from cutwater.local.processes.supervisor import Supervised, Supervisor
+from cutwater.local.processes.verb_process import Verb, running
+from cutwater.local.spark_runtime import spark_environment
+from cutwater.local.stack import api_answers
+
+HEAP_MB = 512
+_PORTS = [f"CUTWATER_{of}_PORT" for of in ("DRIVER", "SIGNAL", "MIRROR", "PUBLISHER", "SPARK_UI")]
+API_SECONDS_MAX = 120.0
+_PATIENT = RestartPolicy(restarts_max=10, window_seconds=300.0)
+
+
+class Region:
+    """One region of one job. Raises MachineError where Java, jars, ports or the folder cannot be had."""
+
+    def __init__(
+        self, name: str, folder: Path, job_file: Path, settings: Settings, report: Callable[[str], None]
+    ) -> None:
+        """`settings`: those of the user that are no region's own, such as the API's token."""
+        self.name = name
+        self.folder = folder.resolve()
+        self._job_file = job_file.resolve()
+        self._report = report
+        java = find_java()
+        logs = self.folder / "logs"
+        self.broker = Broker(
+            self.folder / "broker", java, jars("kafka"), log_path=logs / "broker.log", heap_mb=HEAP_MB
+        )
+        self._groups: list[Supervisor] = []
+        (self._api_port,) = free_ports(1)
+        self.api_url = f"http://{settings.host}:{self._api_port}"
+        self.api_headers = settings.api_headers
+        self._env = {
+            **environment(self.cluster),
+            "CUTWATER_REGION": name,
+            "CUTWATER_DATA_DIR": str(self.folder),
+            "CUTWATER_SNAPSHOTS": "",
+            "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
+            "CUTWATER_PORT": str(self._api_port),
+            "CUTWATER_SPARK_JARS": ",".join(map(str, connectors(None))),
+            **spark_environment(java),
+            # Two of each run on this machine: a port of the user's could belong to one of them only.
+            **dict.fromkeys(_PORTS, "0"),
+        }
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.broker.cluster
+
+    @property
+    def first(self) -> Generation:
+        """The generation that would be the job's first one here."""
+        return Generation(1, self.name)
+
+    def start_broker(self, stop: threading.Event) -> bool:
+        """On the data that it has. False when `stop` was set meanwhile; CutwaterError where it does not start."""
+        return self.start([self.broker.supervised()], stop)
+
+    def create_topics(self, job: Job) -> None:
+        """Those of a job whose first generation is here, its source among them."""
+        job_topics.create_embedded(self.cluster, job, self.first)
+
+    def start(self, members: Sequence[Supervised], stop: threading.Event) -> bool:
+        """Start processes, each once the one before it is ready. False when `stop` was set meanwhile."""
+        group = Supervisor(members, report=lambda line: self._report(f"{self.name}: {line}"))
+        self._groups.append(group)
+        return group.start(stop)
+
+    def writers(self, generation: Generation | None = None, beside: Region | None = None) -> list[Supervised]:
+        """commit-signal and driver, of the first generation here or of a claimed one. Fenced, they leave.
+
+        `beside`: the region that they ask whether it has gone on with the job.
+        """
+        of = "" if generation is None else f"-{generation}"
+        env = {} if generation is None else {"CUTWATER_GENERATION": str(generation)}
+        env |= beside.named_as_origin() if beside else {}
+        return [
+            self._service(f"commit-signal{of}", "cutwater.commit_signal", env),
+            self._service(f"driver{of}", "cutwater_spark.driver", env, leader_only=True),
+        ]
+
+    def rehydrator(self) -> Supervised:
+        """Ready once its API answers."""
+        made = self._service("rehydrator", "cutwater.rehydrator", {})
+        return replace(made, ready=lambda: api_answers(self.api_url), ready_seconds_max=API_SECONDS_MAX)
+
+    def publisher(self) -> Supervised:
+        """Writes what is promoted here to this region's own output."""
+        return self._service("publisher", "cutwater.publisher", {})
+
+    def verb(self, name: str, *words: str, beside: Region | None = None) -> AbstractContextManager[Verb]:
+        """A command about the job, as an operator gives it in this region.
+
+        `beside`: the region that its `CUTWATER_ORIGIN_*` name.
+        """
+        env = {**self._env, **(beside.named_as_origin() if beside else {})}
+        return running([name, str(self._job_file), *words], env, self.folder / "logs")
+
+    def claimed(self, job: str, verb: Verb) -> Claim | None:
+        """The first claim of this region, by a verb that is at work; None while there is none.
+
+        Raises UnavailableError where the verb has ended without one, and as `Verb.told` does.
+        """
+        working = verb.working()
+        if not described(self.cluster, [topics.candidates(job)]):
+            return None
+        known = candidates(self.cluster, job).by_id.values()
+        made = next((one.claim for one in known if one.claim.generation.region == self.name), None)
+        if made is None and not working:
+            raise UnavailableError("the verb has ended, and has claimed nothing")
+        return made
+
+    def mirror(self, origin: Region, slots: Sequence[int] = ()) -> Supervised:
+        """Copies another region here, or just some slots of it, until it is fenced."""
+        env = {**origin.named_as_origin(), "CUTWATER_MIRROR_SLOTS": ",".join(map(str, slots))}
+        name = "-".join(["mirror-of", origin.name, *map(str, slots)])
+        return self._service(name, "cutwater.mirror", env)
+
+    def named_as_origin(self) -> dict[str, str]:
+        """The settings by which processes of the other region reach this one."""
+        here = environment(self.cluster)
+        env = {name.replace("CUTWATER_", "CUTWATER_ORIGIN_", 1): value for name, value in here.items()}
+        return {**env, "CUTWATER_ORIGIN_REGION": self.name}
+
+    def check(self) -> None:
+        """Look at every process once; raises CutwaterError where one ended that may not be started again."""
+        for group in self._groups:
+            group.check()
+
+    def end(self, *names: str) -> None:
+        """kill -9 of some processes; they are not started again. Raises MachineError where one does not die."""
+        for member in (one for group in self._groups for one in group.members):
+            if member.child.name in names:
+                member.finished = True
+                member.child.kill()
+
+    def kill(self) -> list[int]:
+        """kill -9 of every process, the broker's first; returns which these were. None of them comes back.
+
+        Raises MachineError where one does not die, UnavailableError where the broker was none of them.
+        """
+        children = [member.child for group in self._groups for member in group.members]
+        broker = [pid for child in children if child.name == "broker" for pid in child.pids()]
+        if not broker or not self.broker.ready():
+            raise UnavailableError(f"the broker of {self.name} does not run, so it cannot be killed")
+        self._groups = []
+        killed: list[int] = []
+        for child in children:
+            killed += child.pids()
+            child.kill()
+        return killed
+
+    def stop(self) -> None:
+        """End every process, the last started first."""
+        while self._groups:
+            self._groups.pop().stop()
+
+    def _service(self, name: str, module: str, env: Mapping[str, str], leader_only: bool = False) -> Supervised:
+        child = Child(
+            name,
+            [sys.executable, "-m", module, str(self._job_file)],
+            {**self._env, **env},
+            self.folder / "logs" / f"{name}.log",
+            _PATIENT,
+            terminate_leader_only=leader_only,
+        )
+        return Supervised(child, without=_fenced)
+
+
+def _fenced(exit_code: int) -> str | None:
+    return "another one has its place" if exit_code == FencedError.exit_code else None

@@ -1,0 +1,176 @@
+"""What runs: the file by which `status`, `get` or `down` find an embedded stack."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from cutwater.adapters.config.settings import load_settings
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.errors import CutwaterError, MachineError, UnavailableError, UsageError
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.util.timestamps import iso
+from cutwater.local.processes.restart_policy import Failure
+
+FILE = "stack.json"
+STOP_SECONDS_MAX = 90.0
+AT_WORK = ("driver", "commit-signal")
+"""Each generation has its own."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RunningStack:
+    pid: int
+    started: float
+    """The process's creation time, so that a reused pid is not mistaken for it."""
+    ready: bool
+    """Does everything answer?"""
+    job_file: str
+    job: str
+    generation: str
+    """The one that it began with; another may have been promoted since."""
+    bootstrap_servers: str
+    api_url: str
+    spark_ui_url: str
+    data_dir: str
+    logs: dict[str, str]
+    security_protocol: str = "PLAINTEXT"
+    """How its brokers are spoken to. Who is let in stands in no file: see `cluster`."""
+    watch_url: str = ""
+    """The watch's Prometheus metrics."""
+    snapshots: str = ""
+    """Where the view's snapshots go; empty where none are taken."""
+    program: dict[str, str] = field(default_factory=dict)
+    """Of an attached job: the variables with which the user's own program runs, without any secret."""
+
+    metrics: dict[str, str] = field(default_factory=dict)
+    """Prometheus metrics that are on, by service; of a generation that was started since as `driver-g2-…`."""
+    spark_uis: dict[str, str] = field(default_factory=dict)
+    """Of generations that were started since, by their ids: each has ports of its own."""
+    failures: dict[str, Failure] = field(default_factory=dict)
+    """By process: how it ended last, where that was no success."""
+    ended: str = ""
+    """When, and by which error; empty while it runs."""
+
+    def of(self, generation: str) -> RunningStack:
+        """With the promoted generation's log, metrics and Spark UI in the place of those that it has replaced.
+
+        Those of candidates stay as they are.
+        """
+        own = {
+            "logs": _live(self.logs, generation),
+            "metrics": _live(self.metrics, generation),
+            "spark_ui_url": self.spark_uis.get(generation, self.spark_ui_url),
+            "failures": _live(self.failures, generation),
+        }
+        return replace(self, generation=generation, **own)  # type: ignore[arg-type]
+
+    def write(self) -> None:
+        """Whole or not at all."""
+        path = Path(self.data_dir) / FILE
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
+
+    def leave(self, why: CutwaterError | None, now_ms: int) -> None:
+        """It runs no more. Where an error has ended it, the file goes on to say which, without lines of logs."""
+        with suppress(OSError):  # a full disk may be what has ended it
+            if why is None:
+                (Path(self.data_dir) / FILE).unlink(missing_ok=True)
+            else:
+                text = str(why).partition("\n  | ")[0]
+                replace(self, ready=False, ended=f"{iso(now_ms)}: {text}").write()
+
+    @property
+    def cluster(self) -> Cluster:
+        """How to reach its brokers; user, password and certificates are those of this process's environment.
+
+        Raises UsageError when the environment speaks another protocol than the stack.
+        """
+        if self.security_protocol == "PLAINTEXT":
+            return Cluster(self.bootstrap_servers)
+        security = load_settings().cluster.security
+        if security.protocol != self.security_protocol:
+            raise UsageError(
+                f"the stack's brokers speak {self.security_protocol} and CUTWATER_KAFKA_SECURITY_PROTOCOL is "
+                f"{security.protocol}: set the variables CUTWATER_KAFKA_* as they were for 'cutwater up'"
+            )
+        return Cluster(self.bootstrap_servers, security)
+
+    @property
+    def alive(self) -> bool:
+        try:
+            process = psutil.Process(self.pid)
+            return abs(process.create_time() - self.started) < 1 and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.Error:
+            return False
+
+    def stop(self) -> None:
+        """SIGTERM, then wait until the stack has ended; raises MachineError when it does not."""
+        deadline = time.monotonic() + STOP_SECONDS_MAX
+        if self.alive:
+            os.kill(self.pid, signal.SIGTERM)
+        while self.alive:
+            if time.monotonic() > deadline:
+                raise MachineError(f"the stack (process {self.pid}) does not end; look into {self.data_dir}/logs")
+            time.sleep(0.1)
+
+
+def _live(by_service: Mapping[str, T], generation: str) -> dict[str, T]:
+    """What runs for a generation under the names of services, and what runs for later ones under its own."""
+    number = Generation.parse(generation).number
+    live = dict(by_service)
+    for name, where in by_service.items():
+        service, _, later = name.partition("-g")
+        if not later or service not in AT_WORK:
+            continue
+        found = Generation.parse(f"g{later}")
+        if found.number <= number:
+            del live[name]
+        if str(found) == generation:
+            live[service] = where
+    return live
+
+
+def find(data_dir: Path) -> RunningStack | None:
+    """The stack that runs on a data folder; None when there is none."""
+    stack = _read(data_dir)
+    return stack if stack and not stack.ended and stack.alive else None
+
+
+def _read(data_dir: Path) -> RunningStack | None:
+    try:
+        kept = json.loads((data_dir / FILE).read_text(encoding="utf-8"))
+        failures = {name: Failure(**one) for name, one in kept.pop("failures", {}).items()}
+        return RunningStack(**kept, failures=failures)
+    except (OSError, json.JSONDecodeError, TypeError, AttributeError):
+        return None
+
+
+def require(data_dir: Path) -> RunningStack:
+    """The stack that runs; raises UsageError that says how to start one, and what ended the last one."""
+    found = find(data_dir)
+    if found is None:
+        last = _read(data_dir)
+        why = f". An error has ended the last one, at {last.ended}" if last and last.ended else ""
+        raise UsageError(
+            f"no stack runs on {data_dir}; start one with 'cutwater up', or set CUTWATER_DATA_DIR{why}"
+        )
+    if not found.ready:
+        raise UnavailableError(f"the stack on {data_dir} is starting; try again soon (logs: {data_dir}/logs)")
+    return found
+
+
+def describe_self() -> tuple[int, float]:
+    """(pid, creation time) of this process."""
+    return os.getpid(), psutil.Process().create_time()

@@ -1,0 +1,213 @@
+"""Says which milestones have arrived: follows the copied milestones and the positions here, and writes arrivals.
+
+It reads its own region only, so it goes on while the origin is away. Of several processes of one mirror the one
+that holds slot 0 writes; the others only learn here which generations there are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.client import TransactionalWriter, bounds
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.long_lived_consumer import LongRead
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.adapters.topics.mirror_topics import Positions, last_arrival
+from cutwater.adapters.topics.own_writes import OwnLog
+from cutwater.core.errors import FencedError, LostRecordsError, UnavailableError, UsageError
+from cutwater.core.mirror.arrivals import Ledger
+from cutwater.core.mirror.copy_progress import copied_so_far
+from cutwater.core.mirror.resync_guard import require_settled
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.log_evidence import Evidence, lost, of_topics
+from cutwater.core.protocol.mirror_records import Arrival, Mirrored, place_of
+from cutwater.core.state.backlog import Entry
+from cutwater.core.state.reader_names import MIRROR
+from cutwater.mirror.metrics import Metrics
+from cutwater.views.follow.commit_feed import MilestoneFeed
+
+
+class Arriving:
+    """The arrivals of one origin."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: str,
+        source: str,
+        region: str,
+        now_ms: Callable[[], int],
+        log: Any,
+        metrics: Metrics,
+        writes: bool = True,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """`source`: the origin's source topic, empty where the job has none."""
+        self._cluster, self._job, self._source, self._region = cluster, job, source, region
+        self._now_ms, self._log, self._metrics = now_ms, log, metrics
+        self._topic, self._witness = mirror_records.arrivals(job, region), Witness(cluster)
+        self._seen: tuple[Evidence, Cut] = (), Cut()
+        """Of the copies at the last announcement, and where they ended."""
+        self._writer = TransactionalWriter(cluster, mirror_records.arrivals_id(job, region)) if writes else None
+        self._own_log = OwnLog(cluster, [TopicPartition(self._topic, 0)], "the mirror", sleep)
+        self._fold = Positions()
+        self._feed: MilestoneFeed | None = None
+        self._positions: LongRead | None = None
+        self._until = 1
+        self.ledger = Ledger(job, region, self._target, self._copied)
+        self.began_behind: Arrival | None = None
+        """The newest arrival at the start, whoever announced it."""
+        self.generations: set[Generation] = set()
+        """Those that the copied milestones name, from where they are read on."""
+
+    def open(self) -> None:
+        """Fence an older writer, and go on behind the last arrival.
+
+        Raises UnavailableError where arrivals have lost the end of a transaction: it hides what is behind it.
+        """
+        if self._writer:
+            self._writer.initialise()
+            self._own_log.begin()
+        # First: behind a renewal that has ended by now there are other arrivals than before it.
+        self._until = Ends(self._cluster).of(mirror_records.positions(self._job), 1)[0]
+        self.began_behind = last = last_arrival(self._cluster, self._job, self._region)
+        if last is not None:
+            self._seen = last.evidence, last.source_cut.and_(last.changelog_cut)
+        # Who announces nothing knows nothing of what has arrived since.
+        arrived = last if self._writer else None
+        self.ledger = Ledger(self._job, self._region, self._target, self._copied, arrived)
+        place = mirror_records.milestones_from(self._job, self._region)
+        self._feed = MilestoneFeed(self._cluster, place, last.stream_offset if last else None, MIRROR)
+        topic = mirror_records.positions(self._job)
+        self._positions = LongRead(self._cluster, topic)
+        low, _ = bounds(self._positions.consumer, topic, 0)
+        self._positions.begin({0: low})
+
+    def require_own(self) -> None:
+        """Raise FencedError where another mirror announces arrivals now."""
+        if self._writer:
+            self._writer.require_own(mirror_records.positions(self._job))
+
+    def close(self) -> None:
+        if self._feed:
+            self._feed.close()
+        if self._positions:
+            self._positions.close()
+
+    def listen(self) -> None:
+        """Take what slots and operators have said since.
+
+        Raises FencedError where somebody has begun to make a copy of the origin anew: this process is the next
+        that he fences, and announces nothing meanwhile.
+        """
+        self._take_positions()
+        if self._knows:
+            self._require_settled()
+        self._metrics.stands(self.ledger)
+
+    def step(self) -> None:
+        """Announce what has arrived since. Raises DivergenceError where the copied stream is broken."""
+        for one in self._feed.poll(0.0) if self._feed else ():
+            if isinstance(one, Entry):
+                self._require_origins(one.milestone.generation)
+                self.generations.add(one.milestone.generation)
+                if self._writer:
+                    self.ledger.milestone_copied(one)
+        now = self._now_ms()
+        if self._writer and self._knows:
+            self._announce(self._writer, self._witnessed(list(self.ledger.arrivals(now))))
+
+    def _require_settled(self) -> None:
+        try:
+            require_settled(self._region, self._fold.renewed(self._region))
+        except UnavailableError as error:
+            raise FencedError(f"{error}; this mirror leaves") from None
+
+    def _take_positions(self) -> None:
+        for message in self._positions.read(0.0) if self._positions else ():
+            if message.offset() >= self._until:
+                self._require_settled()  # also where a renewal came to its end before this process has heard of it
+            self._take_position(bytes(message.key() or b""), message.value())
+
+    def _take_position(self, key: bytes, value: bytes | None) -> None:
+        one = self._fold.take(key, value)
+        if isinstance(one, Mirrored) and one.origin == self._region:
+            self.ledger.copy_moved(one)
+        elif one is None and place_of(key)[0] == self._region:
+            self.ledger.copy_forgotten(place_of(key)[1])
+
+    @property
+    def _knows(self) -> bool:
+        """Are the positions read that stood there at the start? Older ones may be of a copy given up since."""
+        return self._positions is not None and self._positions.next(0) >= self._until
+
+    @property
+    def paused(self) -> bool:
+        """Does an operator want nothing to be copied, or is that not known yet?"""
+        said = self._fold.steering.get(self._region)
+        return not self._knows or (said is not None and said.paused)
+
+    def _witnessed(self, arrivals: list[Arrival]) -> list[Arrival]:
+        """With the evidence of their topics here, and only what lies below the ends of now.
+
+        Raises LostRecordsError where a copy has lost its end already, or what it held once it was copied or at
+        the last announcement: then other records may stand in their place.
+        """
+        if not arrivals:
+            return []
+        cuts = [one.source_cut.and_(one.changelog_cut) for one in arrivals]
+        cut = reduce(Cut.and_, cuts)
+        look = self._witness.look(place for place, _ in cut)
+        short = lost(cut, {place: one.end for place, one in look.standings.items()})
+        copies = self._fold.copies.get(self._region, {}).values()
+        for evidence, before in (self._seen, copied_so_far(copies, self._target)):
+            below = Cut(tuple(entry for entry in before if entry[0] in look.standings))
+            short = short or self._witness.lost(evidence, below, look)
+        if short:
+            raise LostRecordsError(
+                f"the copy of region {self._region}: {'; '.join(short)}. Begin the copies that are named anew, "
+                "while the region lives: 'cutwater mirror resync'"
+            )
+        self._seen = look.evidence, look.cut
+        named = [{place.topic for place, _ in one} for one in cuts]
+        return [
+            replace(one, evidence=of_topics(look.evidence, its)) for one, its in zip(arrivals, named, strict=True)
+        ]
+
+    def _announce(self, writer: TransactionalWriter, arrivals: list[Arrival]) -> None:
+        if arrivals:
+            reach("arrival-due")
+            writer.write(self._topic, [protocol_records.encode(one) for one in arrivals])
+            reach("arrival-written")
+        else:
+            writer.listen()
+        for one in arrivals:
+            self._metrics.arrived(one)
+            self._log.info("arrival", token=str(one.token))
+        for passed in self.ledger.passed:
+            self._metrics.passed()
+            self._log.info("no arrival", token=str(passed.milestone.token), reason=passed.reason)
+        self.ledger.passed.clear()
+
+    def _target(self, topic: str) -> str:
+        return mirror_records.target(self._job, topic, self._region)
+
+    def _copied(self, topic: str) -> bool:
+        return topic == self._source or topic.startswith(topics.changelog_prefix(self._job))
+
+    def _require_origins(self, generation: Generation) -> None:
+        """A changelog keeps its name when it is copied: one of this region must never be written here."""
+        if generation.region != self._region:
+            raise UsageError(
+                f"the origin's commit stream names generation {generation}, and CUTWATER_ORIGIN_REGION is "
+                f"{self._region}: name the region that the origin's generations have"
+            )

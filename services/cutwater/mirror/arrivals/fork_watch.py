@@ -1,0 +1,144 @@
+"""Has the origin gone on behind a milestone that this region went on from, too? Told without being asked.
+
+When two regions meet again after a failover the mirror is the first to see it: the milestones that it copies
+contradict those of this region. Looked at in a thread, every few seconds; nothing is read while nothing is new.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.client import TIMEOUT_S
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.topic_ids import Identities
+from cutwater.adapters.topics import commit_stream
+from cutwater.core.errors import CutwaterError
+from cutwater.core.failover.forks import Growing, Told, undecided
+from cutwater.core.generations.candidates import PARENT_DIGITS
+from cutwater.core.generations.start_state import claimed
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.chain import link
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.util.log_throttle import Rarely
+from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.topics.background import asked
+from cutwater.operations.regions.forks import Forking
+
+LOOK_S = 10.0
+AGAIN_S = 3600.0
+"""Between two lines that say the same."""
+
+
+class _Seen(NamedTuple):
+    """How far a topic was read, and which it was: one that was made anew is read from its start."""
+
+    topic_id: str
+    end: int
+
+
+_NOTHING = _Seen("", 0)
+
+
+class Contradicting:
+    """The forks of one job with one origin, as far as its milestones are copied."""
+
+    def __init__(
+        self,
+        own: Cluster,
+        job: Job,
+        region: str,
+        log: Any,
+        metrics: Metrics,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`region`: the origin's name."""
+        self._own, self._region, self._log, self._metrics, self._clock_s = own, region, log, metrics, clock_s
+        self._forking, self._identities, self._ends = Forking(own, job), Identities(own), Ends(own)
+        self._claims, self._stream = topics.candidates(job.name), mirror_records.milestones_from(job.name, region)
+        self._looked_s = clock_s() - LOOK_S
+        self._answer: Future[int] | None = None
+        self._rarely = Rarely(AGAIN_S)
+        self._claims_seen = self._stream_seen = _NOTHING
+        self._parents: dict[bytes, Generation] = {}
+        self._growing = Growing((), self._from_elsewhere)
+        self._known: dict[Generation, bool] = {}
+
+    def look(self) -> None:
+        """Tell what was found since. Waits for nothing."""
+        if self._answer is None and self._clock_s() - self._looked_s >= LOOK_S:
+            self._looked_s = self._clock_s()
+            self._answer = asked("forks", self._milestones)
+        if self._answer is None or not self._answer.done():
+            return
+        answer, self._answer = self._answer, None
+        try:
+            found = answer.result(TIMEOUT_S)  # it is done
+        except CutwaterError as error:
+            self._metrics.contradicted(None)
+            self._say("whether there is a fork is not known", reason=str(error))
+            return
+        self._metrics.contradicted(found)
+        if found:
+            claims = ", ".join(map(str, self._parents.values()))
+            self._say(
+                "fork",
+                milestones=found,
+                reason=f"{self._region} has gone on behind what {claims} of this region began with. "
+                "'cutwater forks list' shows both lines, 'cutwater forks decide' says which one counts",
+            )
+
+    def _say(self, what: str, **told: Any) -> None:
+        if self._rarely.take(what, self._clock_s()) is not None:
+            self._log.warning(what, **told)
+
+    # From here on: in a thread, one at a time.
+
+    def _milestones(self) -> int:
+        """How many contradict, of all forks that nobody has decided."""
+        ids = {name: one.topic_id for name, one in self._identities.of([self._claims, self._stream]).items()}
+        if len(ids) < 2:
+            return 0  # nothing was claimed here, or nothing is copied
+        ends = self._ends.committed([TopicPartition(self._claims, 0), TopicPartition(self._stream, 0)])
+        self._read_claims(_Seen(ids[self._claims], ends[TopicPartition(self._claims, 0)]))
+        if self._parents:
+            self._read_stream(_Seen(ids[self._stream], ends[TopicPartition(self._stream, 0)]))
+        return self._growing.milestones
+
+    def _read_claims(self, now: _Seen) -> None:
+        if now == self._claims_seen:
+            return
+        parents = undecided(self._forking.standing(), self._region)
+        if parents != self._parents:
+            self._begin(parents)
+        self._claims_seen = now
+
+    def _begin(self, parents: dict[bytes, Generation]) -> None:
+        self._parents, self._growing = parents, Growing(parents, self._from_elsewhere)
+        self._stream_seen = _NOTHING
+        self._known.clear()
+
+    def _read_stream(self, now: _Seen) -> None:
+        if now.topic_id != self._stream_seen.topic_id:
+            self._begin(self._parents)
+        first, self._stream_seen = self._stream_seen.end, _NOTHING  # broken off, it is counted anew
+        for value in commit_stream.values(self._own, self._stream, first, now.end):
+            record = protocol_records.decode(value)
+            if isinstance(record, Milestone):
+                self._growing.take(Told(record, link(value)))
+        self._stream_seen = now
+
+    def _from_elsewhere(self, generation: Generation) -> bool:
+        """Seldom asked: the whole stream is read for it."""
+        if generation not in self._known:
+            hashes = (link(value).hex() for _, value in commit_stream.milestones_in(self._own, self._stream))
+            own = not claimed(generation) or any(one[:PARENT_DIGITS] == generation.parent for one in hashes)
+            self._known[generation] = not own
+        return self._known[generation]

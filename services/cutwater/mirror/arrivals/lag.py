@@ -1,0 +1,57 @@
+"""How far the mirror is behind, for its metrics: asked of the origin every few seconds, beside the copying."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from cutwater.core.errors import CutwaterError
+from cutwater.core.mirror.arrivals import Ledger
+from cutwater.core.mirror.replica_lag import Pace, SafeTime, awaited, safe_time
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.mirror.topics.background import asked
+from cutwater.mirror.topics.origin import Origin
+
+ASK_S = 5.0
+
+
+class Standing:
+    """Looks once in a while; while the origin does not answer, its part is not known."""
+
+    def __init__(
+        self,
+        origin: Origin,
+        region: str,
+        now_ms: Callable[[], int],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._origin, self._region = origin, region
+        self._now_ms, self._clock_s = now_ms, clock_s
+        self._asked_s = clock_s() - ASK_S
+        self._pace = Pace()
+        self._answer: Future[dict[TopicPartition, int] | None] | None = None
+
+    def look(self, ledger: Ledger) -> SafeTime | None:
+        """How the replica stands; None where nothing is known anew. Waits for nothing."""
+        if self._answer is None and self._clock_s() - self._asked_s >= ASK_S:
+            self._asked_s = self._clock_s()
+            copies = awaited(ledger.copies(), ledger.arrived)
+            places = [TopicPartition(one.topic, one.partition) for one in copies]
+            self._answer = asked("ends", lambda: self._ends(places))
+        if self._answer is None or not self._answer.done():
+            return None
+        answer, self._answer = self._answer, None
+        copies, now = awaited(ledger.copies(), ledger.arrived), self._now_ms()
+        for one in copies:
+            self._pace.take(one)
+        pace, ends = self._pace.per_second(now), answer.result(ASK_S)  # it is done
+        return safe_time(self._region, copies, ledger.arrived, ledger.newest, ends, pace, now)
+
+    # From here on: in a thread.
+
+    def _ends(self, places: list[TopicPartition]) -> dict[TopicPartition, int] | None:
+        try:
+            return self._origin.ends(places)
+        except CutwaterError:
+            return None

@@ -1,0 +1,1 @@
+"""A copy that is begun again."""

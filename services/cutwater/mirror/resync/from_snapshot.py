@@ -1,0 +1,350 @@
+"""A copied changelog begun anew from a snapshot of the origin's view: what repairs a log that has lost rows.
+
+Everything that can be refused is refused before anything is given up: the snapshot is chosen, fetched, checked and
+opened first. Then the copy is given up as by `resync`, and the snapshot's rows are written in its place, with the
+positions last. Until then no mirror works here; whoever broke this off runs it again.
+
+Where views share the partitions, a snapshot is several: one of each, of the same milestone.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.avro.codec import crc64
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.copy_writer import CopyingWriter
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.topic_ids import Identity
+from cutwater.adapters.topics.commit_stream import newest_milestone
+from cutwater.core.checks.replication import UNREPLICATED, Replication
+from cutwater.core.errors import ProtocolError, UnavailableError, UsageError
+from cutwater.core.job.job import Job
+from cutwater.core.job.shards import ShardMap
+from cutwater.core.mirror.gaps import in_origin
+from cutwater.core.mirror.topic_config_sync import copy_of
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.topic_settings import FoundTopic
+from cutwater.core.state.backlog import Entry
+from cutwater.core.state.partition_share import Partitions
+from cutwater.core.state.resync_snapshot_set import cuts_of, generation_of, together, unfit
+from cutwater.core.state.snapshot_manifest import File, Manifest, Unusable, share_name
+from cutwater.mirror.resync.resync import Standing, given_up, require_apart, standing
+from cutwater.mirror.resync.snapshot_writer import Seed, SnapshotRows
+from cutwater.mirror.topics.origin import Origin, ensure
+from cutwater.views.query.pages import Part
+from cutwater.views.query.view import View
+from cutwater.views.snapshots.object_store_tier import Shelf
+from cutwater.views.snapshots.repositories import Shelves
+from cutwater.views.snapshots.restore import Restorer, stands_on
+from cutwater.views.store.store import Store
+
+SNAPSHOTS_MAX = 200
+"""Looked at, the newest first."""
+SHOWN_MAX = 5
+
+Kept = Mapping[int, tuple[int, int]]
+"""First offset and end of each partition of the origin's log."""
+
+
+class Share(NamedTuple):
+    """One of the snapshots that together are the state."""
+
+    shelf: Shelf
+    manifest: Manifest
+    taken: Partitions
+    """The partitions whose rows are taken of it."""
+
+
+class Plan(NamedTuple):
+    """What is to be done, or was."""
+
+    standing: Standing
+    """What is given up."""
+    found: FoundTopic
+    """The origin's topic, as it is now."""
+    kept: Kept
+    parts: list[Share]
+    """The snapshot; several where views share the partitions."""
+    seed: Seed
+    passed_over: dict[int, str]
+    """Newer snapshots, by sequence, and why they do not fit."""
+
+    @property
+    def files(self) -> int:
+        return sum(len(one.manifest.files) for one in self.parts)
+
+    @property
+    def size(self) -> int:
+        return sum(one.manifest.size for one in self.parts)
+
+
+class _Unfit(Exception):
+    """Why the snapshots of a milestone cannot stand for the log."""
+
+
+class _Only:
+    """One snapshot of a shelf. Implements `views.snapshots.restore.Tier`."""
+
+    def __init__(self, shelf: Shelf, manifest: Manifest) -> None:
+        self.name = shelf.name
+        self._shelf, self._manifest = shelf, manifest
+
+    def sequences(self) -> list[int]:
+        return [self._manifest.sequence]
+
+    def manifest(self, sequence: int) -> Manifest:
+        return self._manifest
+
+    def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None:
+        self._shelf.fetch(manifest, one, to, stopping)
+
+
+class Seeding:
+    """Of one changelog."""
+
+    def __init__(
+        self,
+        own: Cluster,
+        origin: Cluster,
+        job: Job,
+        region: str,
+        topic: str,
+        shelves: Shelves,
+        data_dir: Path,
+        now_ms: Callable[[], int],
+        log: Any,
+        replication: Replication = UNREPLICATED,
+    ) -> None:
+        """`region`: the origin's name. `data_dir`: the snapshot's files lie below it until this is done.
+
+        Raises UsageError for a topic that no snapshot is of.
+        """
+        generation = generation_of(job.name, topic, region)
+        if generation is None:
+            raise UsageError(
+                f"{topic} is no changelog, and a snapshot holds a state: leave out --from-snapshot, and it is "
+                "copied from the start of its log. Nothing was deleted"
+            )
+        self._generation = generation
+        self._own, self._origin, self._there = own, origin, Origin(origin)
+        self._job, self._region, self._topic = job, region, topic
+        self._shelves = shelves
+        self._schema = crc64(job.state_schema).hex()
+        self._folder = data_dir / "resync" / job.name / str(generation)
+        self._now_ms, self._log, self._replication = now_ms, log, replication
+        self._on_stream = stands_on(origin, job)
+
+    def plan(self) -> Plan:
+        """Look, and change nothing.
+
+        Raises UsageError where no snapshot fits, with the reasons; UnavailableError where brokers or the store do
+        not answer.
+        """
+        return next(self._plans())
+
+    def run(self, say: Callable[[str], Any], rows: Callable[[int], Any]) -> Plan:
+        """Give the copy up, and begin it from the newest snapshot that fits and is whole; what was done.
+
+        `rows` hears how many more rows are written. May be broken off anywhere and run again. Raises as `plan`
+        does; FencedError where a generation is claimed meanwhile, or somebody else begins a copy anew.
+        """
+        for plan in self._plans():
+            with ExitStack() as held:
+                try:
+                    views = [held.enter_context(closing(self._opened(plan, part))) for part in plan.parts]
+                    self._require_fit(plan, views)
+                except _Unfit as why:
+                    plan.passed_over[plan.seed.milestone.sequence] = str(why)
+                    continue
+                say(f"the snapshot of {plan.seed.milestone.token} is here and whole")
+                with given_up(self._own, self._job.name, self._region, plan.standing, self._now_ms, say) as writer:
+                    copy = copy_of(plan.found, self._topic, self._job.name, self._region)
+                    ensure(self._own, copy, self._replication)
+                    self._write(writer, plan, views, rows)
+            break
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return plan
+
+    def _plans(self) -> Iterator[Plan]:
+        """The newest first. Raises UsageError behind the last; whoever asks for more adds why one did not do."""
+        require_apart(self._own, self._origin, self._topic)
+        copy = standing(self._own, self._job.name, self._region, self._topic)
+        found, identity = self._asked(copy)
+        kept, horizon_ms = self._kept(identity), self._horizon_ms()
+        passed_over: dict[int, str] = {}
+        for sequence, shelves in self._offered():
+            try:
+                parts = self._parts(sequence, shelves, kept, horizon_ms)
+                milestone = _milestone(parts[0].manifest)
+                entry = Entry(milestone, parts[0].manifest.record, parts[0].manifest.offset)
+                if not self._on_stream(entry, lambda: False):
+                    raise _Unfit(f"its milestone does not stand on the commit stream of {self._region}")
+            except (_Unfit, Unusable) as why:
+                passed_over[sequence] = str(why)
+                continue
+            seed = Seed(self._topic, identity, milestone, cuts_of(milestone, self._topic, identity.partitions))
+            yield Plan(copy, found, kept, parts, seed, passed_over)
+        raise UsageError(self._none(passed_over))
+
+    def _asked(self, copy: Standing) -> tuple[FoundTopic, Identity]:
+        found = self._there.described(self._topic)
+        identity = self._there.identities([self._topic]).get(self._topic)
+        if found is None or identity is None:
+            raise UsageError(
+                f"{self._region} has no topic {self._topic}, whose log is copied on behind a snapshot. Nothing "
+                "was deleted"
+            )
+        if (gap := in_origin(self._topic, *identity, copy.known, None)) is not None:
+            raise UsageError(f"{gap.text}. A snapshot's cut means nothing in it; nothing was deleted")
+        return found, identity
+
+    def _kept(self, identity: Identity) -> Kept:
+        return self._there.kept(self._topic, range(identity.partitions))
+
+    def _horizon_ms(self) -> int | None:
+        newest = newest_milestone(self._origin, self._job.name, self._generation)
+        return newest.horizon_ms if newest else None
+
+    def _offered(self) -> list[tuple[int, list[Shelf]]]:
+        """Of which milestones there are snapshots, the newest first, and on which shelves."""
+        found: dict[int, list[Shelf]] = {}
+        for shelf in self._shelves.below(self._job.name, str(self._generation)):
+            for sequence in shelf.sequences()[:SNAPSHOTS_MAX]:
+                found.setdefault(sequence, []).append(shelf)
+        return sorted(found.items(), reverse=True)[:SNAPSHOTS_MAX]
+
+    def _parts(self, sequence: int, shelves: list[Shelf], kept: Kept, horizon_ms: int | None) -> list[Share]:
+        """The snapshots of one sequence that together hold every partition. Raises _Unfit."""
+        usable: dict[int, tuple[Shelf, Manifest]] = {}
+        reasons = []
+        for shelf in shelves:
+            try:
+                manifest = shelf.manifest(sequence)
+                self._require_mine(shelf, manifest)
+                if reason := unfit(_milestone(manifest), manifest.lower_ms, self._topic, kept, horizon_ms):
+                    raise _Unfit(reason)
+                usable[id(manifest)] = shelf, manifest
+            except (_Unfit, Unusable) as why:
+                reasons.append(f"{shelf.names.share}: {why}" if len(shelves) > 1 else str(why))
+        taken, left = together((manifest for _, manifest in usable.values()), len(kept))
+        if left and not usable:
+            raise _Unfit("; ".join(reasons))
+        if left:
+            nobody = f"nobody's snapshot of it holds partition {', '.join(map(str, sorted(left)))}"
+            raise _Unfit("; ".join([nobody, *reasons]))
+        return [Share(usable[id(one)][0], one, partitions) for one, partitions in taken]
+
+    def _require_mine(self, shelf: Shelf, manifest: Manifest) -> None:
+        mine = (self._job.name, self._generation, shelf.names.share)
+        if (manifest.job, manifest.generation, share_name(manifest.partitions)) != mine:
+            raise _Unfit("it is of another view")
+        if manifest.schema != self._schema:
+            raise _Unfit(
+                f"its rows are of schema {manifest.schema}, and the job file's measures say {self._schema}"
+            )
+
+    def _none(self, passed_over: dict[int, str]) -> str:
+        place = f"{self._shelves.place} (below {self._job.name}/{self._generation})"
+        if not passed_over:
+            return (
+                f"there is no snapshot of {self._generation} in {place}: name the store of {self._region}'s "
+                "rehydrator with --store. Nothing was deleted"
+            )
+        first = sorted(passed_over.items(), reverse=True)
+        reasons = "; ".join(f"{self._generation}:{one}: {why}" for one, why in first[:SHOWN_MAX])
+        more = f"; and {len(first) - SHOWN_MAX} more" if len(first) > SHOWN_MAX else ""
+        return (
+            f"no snapshot in {place} can stand for the log. {reasons}{more}. Take a newer one in {self._region} "
+            "('cutwater snapshots create'), or start a new generation there. Nothing was deleted"
+        )
+
+    def _opened(self, plan: Plan, part: Share) -> View:
+        """The snapshot as a view that can be read. An earlier try may have left it, whole.
+
+        Raises _Unfit where its files are damaged.
+        """
+        folder, partitions = self._folder / part.shelf.names.share, part.manifest.partitions
+        store = Store(folder, self._job, self._generation, partitions=partitions)
+        if store.applied is not None and store.applied.milestone != plan.seed.milestone:
+            store.close()
+            shutil.rmtree(folder)
+            store = Store(folder, self._job, self._generation, partitions=partitions)
+        try:
+            if store.applied is None:
+                self._fetch(store, part)
+            return View(store, self._job)
+        except BaseException:
+            store.close()
+            raise
+
+    def _fetch(self, store: Store, part: Share) -> None:
+        watched, tier = _Watched(), _Only(part.shelf, part.manifest)
+        mine = (self._job, self._generation, part.manifest.partitions)
+        restorer = Restorer(*mine, (tier,), self._on_stream, watched, self._log)
+        if restorer.restore(store, lambda: False, part.manifest.sequence) is not None:
+            return
+        if watched.damaged and not watched.away:
+            raise _Unfit(
+                f"{part.shelf.names.share} is not whole: 'cutwater snapshots verify' names what is damaged"
+            )
+        raise UnavailableError(
+            f"{self._shelves.place}, or the brokers of {self._region}, did not answer. Nothing was deleted: run "
+            "this again"
+        )
+
+    def _require_fit(self, plan: Plan, views: list[View]) -> None:
+        """Once more: fetching takes its time; and an older version's manifest does not say what was evicted."""
+        milestone, kept = plan.seed.milestone, self._kept(plan.seed.identity)
+        for view in views:
+            at, _ = view.stored()
+            if at != milestone:
+                raise _Unfit(f"its files are a view at {at.token}")
+            if reason := unfit(milestone, view.lower_ms(milestone), self._topic, kept):
+                raise _Unfit(reason)
+
+    def _write(self, writer: CopyingWriter, plan: Plan, views: list[View], rows: Callable[[int], Any]) -> None:
+        shards = self._job.shards.shards
+        writing = SnapshotRows(
+            writer, Ends(self._own), self._job.name, self._region, shards, plan.seed, self._now_ms
+        )
+        place = ShardMap(shards, plan.seed.identity.partitions)
+        for view, part in zip(views, plan.parts, strict=True):
+            # Of a partition that two of them hold, one is taken.
+            taken = frozenset(shard for partition in part.taken for shard in place.owned(partition))
+            _, stored = view.stored(Part(shards=taken))
+            for window, value in stored:
+                if written := writing.take(window, value):
+                    rows(written)
+        rows(writing.finish())
+
+
+class _Watched:
+    """Remembers what `Restorer` met."""
+
+    def __init__(self) -> None:
+        self.away = self.damaged = False
+
+    def restored(self, manifest: Manifest, seconds: float) -> None: ...
+
+    def unusable(self, _reason: str) -> None:
+        self.damaged = True
+
+    def answers(self, well: bool) -> None:
+        self.away = self.away or not well
+
+
+def _milestone(manifest: Manifest) -> Milestone:
+    """Raises Unusable."""
+    try:
+        found = protocol_records.decode(manifest.record)
+    except (ProtocolError, UsageError) as error:
+        raise Unusable(str(error)) from None
+    if not isinstance(found, Milestone):
+        raise Unusable("its record is no milestone")
+    return found

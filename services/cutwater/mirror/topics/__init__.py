@@ -1,0 +1,1 @@
+"""The topics that are copied: found, watched, kept alike."""

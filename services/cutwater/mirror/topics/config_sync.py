@@ -1,0 +1,235 @@
+"""Changes of the origin's topic settings, taken over by the copies here: `core.mirror.topic_config_sync` says
+which.
+
+A topic is looked at before it is copied, and then once in a while, beside the copying. What cannot be changed
+here, or is an operator's to change, is said, and holds nothing up: a copy with another retention is a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, NamedTuple
+
+from cutwater.adapters.kafka.admin import describe_topics, set_configs
+from cutwater.adapters.kafka.client import TIMEOUT_S
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.topic_ids import Identity
+from cutwater.core.errors import CutwaterError, UsageError
+from cutwater.core.mirror.compaction_lag import HELD_S
+from cutwater.core.mirror.copy_progress import NEVER_MS
+from cutwater.core.mirror.topic_config_sync import copy_of, lag_ms, largest_of
+from cutwater.core.protocol.topic_settings import Difference, FoundTopic
+from cutwater.core.util.log_throttle import Rarely
+from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.topics.background import asked
+from cutwater.mirror.topics.origin import Origin
+from cutwater.mirror.topics.topic_copy import Followed
+
+LOOK_S = 10.0
+"""How often. Shorter than a log cleaner rests (15 s): it may begin to take more, and the mirror must know."""
+
+
+class _Copied(NamedTuple):
+    """A topic of the origin as it was when its copying began."""
+
+    target: str
+    topic_id: str
+    partitions: int
+
+
+class TakingOver:
+    """Of one process of a mirror. Several do the same twice, which changes nothing."""
+
+    def __init__(
+        self,
+        own: Cluster,
+        origin: Origin,
+        job: str,
+        region: str,
+        log: Any,
+        metrics: Metrics,
+        kept: Collection[str] = (),
+        clock_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`region`: the origin's. `kept`: settings that this region decides by itself."""
+        self._own, self._origin, self._job, self._region = own, origin, job, region
+        self._log, self._metrics = log, metrics
+        self._kept, self._clock_s = frozenset(kept), clock_s
+        self._looked_s = clock_s()
+        self._answer: Future[dict[str, FoundTopic]] | None = None
+        self._taking: Future[None] | None = None
+        self._waiting = Rarely(HELD_S)
+        self._failed: dict[str, str] = {}
+        """By topic here, why it could not be changed: said once."""
+        self._unseen: dict[str, str] = {}
+        """By topic, there or here, why its settings are not known; of all of them under no name. Said once."""
+        self._left: dict[str, str] = {}
+        """By topic here, what is left to an operator: said once."""
+        self._shortest_ms: dict[str, int] = {}
+        """By topic there, the shortest lag of its compaction since this process began."""
+
+    def look(self, followed: Mapping[str, Followed]) -> None:
+        """Have the copies follow, where it is time. Waits for nothing. To be called in a pause, too."""
+        if self._answer is not None and self._answer.done():
+            answer, self._answer = self._answer, None
+            found = answer.result(TIMEOUT_S)  # it is done
+            self._heed(found, followed, self._looked_s)
+            self._have_taken({followed[name].target: one for name, one in found.items() if name in followed})
+        if self._answer is None and followed and self._clock_s() - self._looked_s >= LOOK_S:
+            self._looked_s = self._clock_s()
+            copied = {name: _Copied(one.target, one.topic_id, one.partitions) for name, one in followed.items()}
+            self._answer = asked("settings", lambda: self._look(copied))
+
+    def _heed(self, found: Mapping[str, FoundTopic], followed: Mapping[str, Followed], asked_s: float) -> None:
+        for name, one in found.items():
+            lag = self.lag_ms(one)
+            if name in followed and followed[name].spared.told(lag, asked_s):
+                self._log.warning("compaction may take more", topic=name, region=self._region, lag_ms=lag)
+
+    def _have_taken(self, found: Mapping[str, FoundTopic]) -> None:
+        """By topic here. By itself: brokers here that are slow keep nobody from hearing of a shorter lag there."""
+        if self._taking is None or self._taking.done():
+            if self._taking is not None:
+                self._taking.result(TIMEOUT_S)  # it is done
+            self._taking = asked("taking over", lambda: self._take_all(found))
+
+    def holds(self, one: Followed, came_s: float | None) -> bool:
+        """Has what has come of a topic to wait, as its compaction may have taken more before? Says so.
+
+        `came_s`: as `Spared.holds` takes it.
+        """
+        now_s = self._clock_s()
+        held = one.spared.holds(came_s, now_s)
+        if came_s is not None and (held or one.spared.unknown):
+            self._say_unknown(one, held, now_s)
+        return held
+
+    def _say_unknown(self, one: Followed, held: bool, now_s: float) -> None:
+        if self._waiting.take(f"{one.name} {held}", now_s) is None:
+            return
+        reason = (
+            f"{self._region} has not said for {one.spared.old_s(now_s):.0f} s how long its compaction spares "
+            "records (min.compaction.lag.ms)"
+        )
+        if held:
+            self._log.warning("waiting", topic=one.name, reason=reason)
+        else:
+            unspared = "copied on as if it spared none: more milestones are passed over"
+            self._log.warning("compaction not known", topic=one.name, reason=f"{reason}; {unspared}")
+
+    # From here on: in threads.
+
+    def lag_ms(self, found: FoundTopic) -> int:
+        """For how long the origin's compaction has spared every record, as far as this process knows.
+
+        A longer lag counts from the next start: what an older record lacks was taken under the shorter one.
+        """
+        shortest = self._shortest_ms[found.name] = min(self._shortest_ms.get(found.name, NEVER_MS), lag_ms(found))
+        return shortest
+
+    def take(self, found: FoundTopic, here: FoundTopic) -> int:
+        """Give a copy, found here so, what the origin's topic has; the largest record that it takes then."""
+        copy = copy_of(found, here.name, self._job, self._region)
+        self._leave(here.name, copy.left(here, self._kept))
+        changed = self._change(here.name, copy.behind(here, self._kept))
+        return largest_of({**here.config, **changed})
+
+    def _leave(self, target: str, left: Sequence[Difference]) -> None:
+        """Say what differs and is not taken over, once, with the command that would."""
+        told = "; ".join(
+            f"{one.setting}: {one.found or 'not set'}, in {self._region} {one.value} ({one.remedy})"
+            for one in left
+        )
+        if told and self._left.get(target) != told:
+            reason = "it could cost records that only this region has"
+            self._log.warning("not taken over", topic=target, left=told, reason=reason)
+        self._left[target] = told
+
+    def _change(self, target: str, behind: Sequence[Difference]) -> dict[str, str]:
+        """What could be changed. Each by itself: brokers may forbid one, and copying needs another."""
+        changed, refused = {}, []
+        for one in behind:
+            try:
+                set_configs(self._own, target, {one.setting: one.value})
+            except CutwaterError as error:
+                refused.append(str(error))
+                if not isinstance(error, UsageError):
+                    break  # away: each would take as long
+            else:
+                changed[one.setting] = one.value
+        self._tell(target, [one for one in behind if one.setting in changed], "; ".join(refused))
+        return changed
+
+    def _tell(self, target: str, changed: Sequence[Difference], refused: str) -> None:
+        if refused and self._failed.get(target) != refused:
+            self._log.warning("settings not taken over", topic=target, reason=refused)
+        self._failed[target] = refused
+        if changed:
+            told = "; ".join(f"{one.setting}: {one.found or 'not set'}, now {one.value}" for one in changed)
+            self._log.info("settings taken over", topic=target, changed=told)
+            self._metrics.taken_over(target, len(changed))
+
+    def _look(self, copied: Mapping[str, _Copied]) -> dict[str, FoundTopic]:
+        """Those of which brokers say it."""
+        try:
+            return self._same(copied)
+        except CutwaterError as error:  # away: the next look finds out
+            self._missed("", error)
+            return {}
+
+    def _take_all(self, found: Mapping[str, FoundTopic]) -> None:
+        try:
+            here = self._described(partial(describe_topics, self._own), found)
+        except CutwaterError as error:
+            self._missed("", error)
+            return
+        for target, one in found.items():
+            if target in here:
+                self.take(one, here[target])
+
+    def _same(self, copied: Mapping[str, _Copied]) -> dict[str, FoundTopic]:
+        """Those that still are what is copied: one made anew has other settings, the copy is of the one before.
+
+        Who they are is asked last: what was described before that is of the same topic or of an older one.
+        """
+        found = self._described(self._origin.all_described, copied)
+        known = self._origin.identities(found)
+        return {
+            name: one
+            for name, one in found.items()
+            if known.get(name) == Identity(copied[name].topic_id, copied[name].partitions)
+        }
+
+    def _described(
+        self, ask: Callable[[Sequence[str]], dict[str, FoundTopic]], names: Collection[str]
+    ) -> dict[str, FoundTopic]:
+        """Of one that we may not look at it is said, and the others are looked at."""
+        names = sorted(names)
+        try:
+            found = ask(names)
+        except UsageError:
+            found = self._one_by_one(ask, names)
+        for name in ("", *found):
+            self._unseen.pop(name, None)
+        return found
+
+    def _one_by_one(
+        self, ask: Callable[[Sequence[str]], dict[str, FoundTopic]], names: Sequence[str]
+    ) -> dict[str, FoundTopic]:
+        found: dict[str, FoundTopic] = {}
+        for name in names:
+            try:
+                found |= ask([name])
+            except UsageError as error:
+                self._missed(name, error)
+        return found
+
+    def _missed(self, topic: str, error: CutwaterError) -> None:
+        """Its settings are not known: a shorter lag there is not heeded then, so somebody must hear of it."""
+        self._metrics.settings_missed()
+        if self._unseen.get(topic) != str(error):
+            self._unseen[topic] = str(error)
+            about = {"topic": topic} if topic else {}
+            self._log.warning("settings not looked at", reason=str(error), **about)

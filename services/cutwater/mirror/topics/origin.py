@@ -1,0 +1,93 @@
+"""What the mirror asks of both clusters about a topic before it copies it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cutwater.adapters.kafka.admin import create_topics, describe_topics
+from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.topic_ids import Identities, Identity
+from cutwater.adapters.topics.log_evidence import Look, Witness
+from cutwater.core.checks.replication import Replication
+from cutwater.core.errors import UsageError
+from cutwater.core.mirror.copy_progress import read_so_far
+from cutwater.core.mirror.topic_config_sync import CopySpec
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.mirror_records import Mirrored
+from cutwater.core.protocol.topic_settings import FoundTopic
+
+PATIENCE_S, GLANCE_S = 5.0, 2.0
+"""Arrivals are announced while the origin is away: nobody waits long for it."""
+
+
+class Origin:
+    """The cluster of the region that is copied: it is only read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._identities = Identities(cluster, PATIENCE_S)
+        self._ends = Ends(cluster)
+        self._glance = Ends(cluster, GLANCE_S)
+        self._witness = Witness(cluster, PATIENCE_S)
+
+    def identities(self, names: Collection[str]) -> dict[str, Identity]:
+        """Those that exist."""
+        return self._identities.of(names)
+
+    def is_still(self, topic: str, identity: Identity) -> bool:
+        """What was asked by its name was asked of this topic, if it is there still: not of one made anew since."""
+        return self.identities([topic]).get(topic) == identity
+
+    def described(self, name: str) -> FoundTopic | None:
+        return self.all_described([name]).get(name)
+
+    def all_described(self, names: Collection[str]) -> dict[str, FoundTopic]:
+        """Those that exist, with their settings."""
+        return describe_topics(self.cluster, list(names))
+
+    def kept(self, topic: str, partitions: Collection[int], briefly: bool = False) -> dict[int, tuple[int, int]]:
+        """First offset and end of each. `briefly`: somebody waits who has more to do."""
+        return (self._glance if briefly else self._ends).kept(topic, partitions)
+
+    def holding(self, positions: Collection[Mirrored]) -> tuple[dict[TopicPartition, int], list[str]]:
+        """Of partitions that have another leader since: its epoch, if its log holds all that was copied.
+
+        And what the others have lost of that, in words. Raises as `Witness` does.
+        """
+        now = self._witness.ends.standing([TopicPartition(one.topic, one.partition) for one in positions])
+        at = {TopicPartition(one.topic, one.partition): one for one in positions}
+        changed = {place: one for place, one in at.items() if now[place].leader_epoch > one.leader}
+        evidence, below = read_so_far(changed.values())
+        lost = self._witness.lost(evidence, below, Look({}, now))
+        return ({}, lost) if lost else ({place: now[place].leader_epoch for place in changed}, [])
+
+    def ends(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Of each, in one short question: somebody else's patience is longer."""
+        return self._glance.written(places)
+
+
+def ensure(cluster: Cluster, copy: CopySpec, replication: Replication) -> FoundTopic:
+    """The copy's topic as it is here; it is made where it is missing.
+
+    Raises UsageError where it is there and a setting makes it no replica.
+    """
+    there = describe_topics(cluster, [copy.name]).get(copy.name)
+    if there is None:
+        create_topics(cluster, [copy.made], replication)
+        return FoundTopic(copy.name, copy.partitions, dict(copy.made.config))
+    if wrong := copy.wrong(there):
+        raise UsageError("; ".join(f"{one} ({one.remedy})" for one in wrong))
+    return there
+
+
+def is_empty(cluster: Cluster, topic: str, partition: int, first: int = 0) -> bool:
+    """Is there no committed record from `first` on? What an aborted transaction has left does not count."""
+    consumer = make_consumer(cluster)
+    try:
+        low, high = bounds(consumer, topic, partition)
+        first = max(low, first)
+        return first >= high or next(read_range(consumer, topic, partition, first), None) is None
+    finally:
+        consumer.close()

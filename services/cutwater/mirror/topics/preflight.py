@@ -1,0 +1,189 @@
+"""Looks at a topic in both clusters before it is copied: from where, and whether that leaves no gap.
+
+In threads of its own: brokers may be slow to answer for one topic, and the others are copied meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, wait
+
+from cutwater.adapters.fetch.fetcher import Fetcher
+from cutwater.adapters.kafka.client import TIMEOUT_S
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.topic_ids import Identity
+from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.core.checks.replication import UNREPLICATED, Replication
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.mirror.compaction_lag import Spared
+from cutwater.core.mirror.copy_progress import Place, begun, copied_so_far, unaccounted
+from cutwater.core.mirror.gaps import GONE, REFUSED, Gap, in_copies, in_copy, in_log, in_origin, in_origins_log
+from cutwater.core.mirror.topic_config_sync import copy_of
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.mirror_records import Mirrored, slot_of
+from cutwater.core.protocol.topic_settings import FoundTopic
+from cutwater.core.util.topic_absence import Absences
+from cutwater.mirror.topics.background import asked
+from cutwater.mirror.topics.config_sync import TakingOver
+from cutwater.mirror.topics.origin import Origin, ensure, is_empty
+from cutwater.mirror.topics.topic_copy import Followed
+
+AGAIN_S = 1.0
+"""Between two looks at one topic."""
+AT_ONCE = 4
+"""Looks at most."""
+
+
+class Stop(Exception):
+    """A topic cannot be copied."""
+
+    def __init__(self, gap: Gap) -> None:
+        super().__init__(gap.text)
+        self.gap = gap
+
+
+class AbsentError(UnavailableError):
+    """The origin says that it has no such topic, which is not believed yet."""
+
+
+class Looking:
+    """The looks of one mirror. Any number of topics; what it answers is asked again and again."""
+
+    def __init__(
+        self,
+        own: Cluster,
+        origin: Origin,
+        job: str,
+        region: str,
+        now_ms: Callable[[], int],
+        slots: Collection[int],
+        settings: TakingOver,
+        replication: Replication = UNREPLICATED,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._own, self._origin, self._settings = own, origin, settings
+        self._job, self._region = job, region
+        self._now_ms, self._clock_s = now_ms, clock_s
+        self._slots, self._replication = slots, replication
+        self._witness = Witness(own)
+        self._absences = Absences(TIMEOUT_S)
+        self._under_way: dict[str, Future[Followed]] = {}
+        self._next_s: dict[str, float] = {}
+        self.changed = threading.Condition()
+        """Told when something has come of a topic that was found."""
+        self.known: dict[TopicPartition, Mirrored] = {}
+        """The positions from which topics are gone on with."""
+
+    def found(self, topic: str) -> Followed | None:
+        """How a topic is to be copied; None while that is not known, or was asked a moment ago.
+
+        Raises Stop where it cannot be; UnavailableError where brokers do not answer: ask again.
+        """
+        look = self._under_way.get(topic)
+        if look is None:
+            if len(self._under_way) < AT_ONCE and self._clock_s() >= self._next_s.get(topic, 0.0):
+                self._under_way[topic] = asked(f"look {topic}", lambda: self._answer(topic))
+            return None
+        if not look.done():
+            return None
+        del self._under_way[topic]
+        self._next_s[topic] = self._clock_s() + AGAIN_S
+        return look.result(TIMEOUT_S)  # it is done
+
+    def wait(self, timeout_s: float) -> None:
+        """Until every look that is under way has ended, or so long."""
+        wait(list(self._under_way.values()), timeout_s)
+
+    # From here on: in the thread.
+
+    def _answer(self, topic: str) -> Followed:
+        try:
+            return self._look(topic)
+        except UsageError as error:
+            raise Stop(Gap(REFUSED, str(error))) from None
+
+    def _look(self, topic: str) -> Followed:
+        asked_s = self._clock_s()
+        found, identity = self._asked(topic)
+        changelog = topic.startswith(topics.changelog_prefix(self._job))
+        held = [one for one in range(identity.partitions) if slot_of(topic, one) in self._slots]
+        positions = {place.partition: one for place, one in self.known.items() if place.topic == topic}
+        target = mirror_records.target(self._job, topic, self._region)
+        here = ensure(self._own, copy_of(found, target, self._job, self._region), self._replication)
+        _require(in_origin(topic, *identity, positions.values(), here.partitions))
+        kept = self._origin.kept(topic, held)
+        holding, lost = self._origin.holding(positions.values())
+        gap = in_log(topic, positions, held, kept, from_zero=changelog) or in_origins_log(lost)
+        if gap is not None and not self._origin.is_still(topic, identity):
+            raise UnavailableError(f"{topic} goes in {self._region}, or comes, just now")
+        _require(gap)
+        bases = self._bases(target, here.partitions, held)
+        for partition in held:
+            known, end = positions.get(partition), bases[partition]
+            _require(in_copy(target, known, partition, end, self._is_empty(target, partition, known, end)))
+        _require(in_copies(self._witness.lost(*copied_so_far(positions.values(), lambda _: target))))
+        # Last: a topic made anew must not decide how long the copy of the one before is kept.
+        largest = self._settings.take(found, here)
+        return Followed(
+            name=topic,
+            target=target,
+            topic_id=identity.topic_id,
+            partitions=identity.partitions,
+            spared=Spared(self._settings.lag_ms(found), asked_s),
+            plain=topic == topics.milestones(self._job),
+            positions={
+                one: positions.get(one) or self._first(Place(topic, one, *identity), kept[one][0], bases[one])
+                for one in held
+            },
+            bases=bases,
+            largest=largest,
+            holding={place.partition: (positions[place.partition].next, one) for place, one in holding.items()},
+            fetcher=self._origin.cluster.reader(
+                Fetcher, topic, topic_id=identity.topic_id, changed=self.changed, clock_s=self._clock_s
+            ),
+        )
+
+    def _asked(self, topic: str) -> tuple[FoundTopic, Identity]:
+        """The origin's topic. Raises Stop once it is believed that there is none, UnavailableError until then."""
+        try:
+            found, identity = self._origin.described(topic), self._origin.identities([topic]).get(topic)
+        except UnavailableError:
+            self._absences.broken(topic)
+            raise
+        if found is not None and identity is not None:
+            self._absences.broken(topic)
+            return found, identity
+        if self._absences.said(topic, self._clock_s()):
+            raise Stop(Gap(GONE, f"{topic} does not exist in {self._region}"))
+        raise AbsentError(f"{self._region} says that {topic} does not exist; is its broker just back?")
+
+    def _bases(self, target: str, partitions: int, held: Collection[int]) -> dict[int, int]:
+        """Where the logs here end. Raises UnavailableError while a transaction is open in them.
+
+        It may be an own one whose end is not written yet, or somebody else's, whose records nobody sees so far.
+        """
+        # The stable end first: asked last, it would hide a transaction that ends between the two, and whose marker
+        # is not below the end then. What is written behind it would be taken for somebody else's.
+        stable = self._witness.ends.committed([TopicPartition(target, one) for one in held])
+        ends = self._witness.ends.of(target, partitions)
+        held_back = [place.partition for place, end in stable.items() if end < ends[place.partition]]
+        if held_back:
+            raise UnavailableError(f"{target}: a transaction is open in partitions {held_back}; whose is it?")
+        return ends
+
+    def _is_empty(self, target: str, partition: int, known: Mirrored | None, end: int) -> bool:
+        """Is there no record here that no position accounts for?"""
+        if known is not None and unaccounted(known, end) <= 0:
+            return True
+        return is_empty(self._own, target, partition, known.local if known else 0)
+
+    def _first(self, place: Place, first: int, base: int) -> Mirrored:
+        return begun(self._job, self._region, place, first, base, self._now_ms())
+
+
+def _require(gap: Gap | None) -> None:
+    if gap is not None:
+        raise Stop(gap)

@@ -1,0 +1,234 @@
+"""The schemas of the source topic's events, which name them by the numbers of the origin's registry.
+
+They are copied into the registry here with their numbers and versions, before an event that names one of them is
+written: else a driver here could not read the events after a failover, or would read them as something else.
+Looked at before the first write, when an event names a number that was not seen yet, and now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import groupby
+from typing import Any
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.events.registry import VERSIONS_MAX, ClosedError, Registry
+from cutwater.adapters.events.registry_subjects import IMPORT, Subjects
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.events.formats import CONFLUENT
+from cutwater.core.events.registry_ids import Entry, Judged, judged
+from cutwater.core.job.job import Job
+from cutwater.core.mirror.gaps import SCHEMAS, Gap
+from cutwater.mirror.metrics import Metrics
+
+TIMEOUT_S, ATTEMPTS = 3.0, 2
+LOOK_S = 20.0
+"""One look takes at most so long, since nothing is copied meanwhile; the next one goes on where it was."""
+RETRY_S, AGAIN_S = 60.0, 600.0
+"""Looked at again: while something is missing or a registry does not answer, and when all was well."""
+SHOWN_MAX = 5
+STRANGE_MAX = 1_000
+"""Numbers that neither registry knows, kept so that an event of each is asked about once."""
+REFERENCED_MAX, REFERENCES_DEEP = 100, 20
+"""Schemas that those of one subject refer to, and one through another."""
+
+_ADVICE = "a driver here could not read these events: copy the subject into the registry here with its numbers"
+_MEND = (
+    "events would be read wrong here, so no more of them are copied: give the registry here the origin's schemas "
+    "under these numbers, or let both regions ask one registry, then start the mirror again (docs/MIRRORING.md)"
+)
+
+
+class Schemas:
+    """Of one job's source topic, in the registries of both regions."""
+
+    def __init__(
+        self,
+        subject: str,
+        there: Callable[[], Registry],
+        here: Callable[[], Registry],
+        log: Any,
+        metrics: Metrics,
+        clock_s: Callable[[], float],
+    ) -> None:
+        """`there`, `here`: open the origin's registry and that of this region. `clock_s` never goes back."""
+        self._subject = subject
+        self._open = there, here
+        self._log, self._metrics, self._clock_s = log, metrics, clock_s
+        self._known: dict[tuple[str, int], Entry] = {}
+        self._numbers: frozenset[int] = frozenset()
+        """Those of the origin's subject."""
+        self._strange: set[int] = set()
+        self._left: dict[str, str | None] = {}
+        self._due_s = clock_s()
+        self._failed = False
+        self._said: object = None
+
+    def look(self, numbers: Collection[int] = ()) -> Gap | None:
+        """Copy what is missing, where events name a number that was not seen yet, and when it is time for it.
+
+        The gap says that events would be read wrong here. What keeps it from being known is in the log.
+        """
+        now = self._clock_s()
+        if now >= self._due_s:
+            self._strange.clear()
+        new = set(numbers) - self._numbers - self._strange
+        if now < self._due_s and (self._failed or not new or len(self._strange) >= STRANGE_MAX):
+            return None
+        self._failed, self._due_s = True, now + RETRY_S
+        try:
+            with self._opened() as (there, here):
+                return self._looked(there, here, new)
+        except CutwaterError as error:
+            _unknown(self._log, self._subject, str(error))
+            self._metrics.schemas_missing(None)
+            return None
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Subjects, Subjects]]:
+        until_s = self._clock_s() + LOOK_S
+
+        def in_time() -> None:
+            if self._clock_s() > until_s:
+                raise UnavailableError(f"the registries' answers about {self._subject} took more than {LOOK_S} s")
+
+        with ExitStack() as stack:
+            there, here = (Subjects(stack.enter_context(one()), in_time) for one in self._open)
+            here.left = self._left
+            yield there, here
+
+    def _looked(self, there: Subjects, here: Subjects, new: Collection[int]) -> Gap | None:
+        for subject, mode in list(self._left.items()):
+            here.put_back(subject, mode)
+        wanted = there.entries(self._subject, self._known)
+        if not wanted:
+            raise UsageError(f"the origin's registry has no subject {self._subject}: name it in source.subject")
+        self._numbers = frozenset(one.id for one in wanted)
+        self._strange |= set(new) - self._numbers
+        found = _compared(self._subject, wanted, here)
+        if found.missing and not found.conflicts:
+            reason = self._copied(found.missing, there, here)
+            found = _compared(self._subject, wanted, here)
+        else:
+            reason = ""
+        return self._told(found, len(wanted), reason, here)
+
+    def _copied(self, missing: Collection[Entry], there: Subjects, here: Subjects) -> str:
+        """Why not all of them are there now; empty where they are."""
+        try:
+            for subject, some in groupby(_with_references(missing, there, here), lambda one: one.subject):
+                here.copy(subject, list(some))
+        except UnavailableError:
+            raise
+        except ClosedError as error:
+            return f"they are only compared, since nothing may be written here: {error}"
+        except CutwaterError as error:
+            return str(error)
+        self._metrics.schemas_copied(len(missing))
+        shown = "; ".join(str(one) for one in list(missing)[:SHOWN_MAX])
+        self._log.info("schemas copied", subject=self._subject, count=len(missing), schemas=shown)
+        return ""
+
+    def _told(self, found: Judged, versions: int, reason: str, here: Subjects) -> Gap | None:
+        """Say what has changed, and when to look again."""
+        self._failed = False
+        self._metrics.schemas_missing(len(found.unreadable))
+        news, self._said = (found, reason) != self._said, (found, reason)
+        shown = "; ".join(([reason] if reason else []) + found.unreadable[:SHOWN_MAX])
+        if found.conflicts:
+            return Gap(SCHEMAS, f"{shown}. {_MEND}")
+        if found.unreadable:
+            if news:
+                count = len(found.unreadable)
+                self._log.error("schemas differ", subject=self._subject, count=count, reason=shown, advice=_ADVICE)
+            return None
+        self._due_s = self._clock_s() + AGAIN_S
+        if news:
+            told = f"all {versions} versions of the origin's are known here by their numbers"
+            self._log.info("schemas", subject=self._subject, found=told)
+            self._warn_of_mode(here)
+        return None
+
+    def _warn_of_mode(self, here: Subjects) -> None:
+        """A mirror that was killed while it copied leaves the mode as it was then."""
+        try:
+            own, _ = here.mode(self._subject)
+        except ClosedError:  # whoever may not read it has not changed it
+            return
+        if own == IMPORT:
+            reason = "who registers a schema without a number is refused"
+            advice = f"put it back, unless somebody wants it so: DELETE /mode/{self._subject}"
+            self._log.warning("subject is in mode IMPORT", subject=self._subject, reason=reason, advice=advice)
+
+
+def schemas_of(
+    job: Job, settings: Settings, log: Any, metrics: Metrics, clock_s: Callable[[], float]
+) -> Schemas | None:
+    """Those that a mirror of the job has to look after; None where there are none, or no two registries."""
+    if job.format.kind != CONFLUENT:
+        return None
+    # The job file is the origin's.
+    there = settings.origin_registry_url or job.registry.url
+    here = settings.registry_url or job.registry.url
+    subject = job.format.subject
+    if not (there and here):
+        missing = "CUTWATER_REGISTRY_URL" if there else "CUTWATER_ORIGIN_REGISTRY_URL"
+        _unknown(log, subject, f"{missing} is not set, and the job file names no registry")
+        return None
+    if there.rstrip("/") == here.rstrip("/"):
+        log.info("schemas", subject=subject, registry=here, found="both regions ask one registry")
+        return None
+    return Schemas(
+        subject,
+        lambda: _registry(settings, there, "origin_"),
+        lambda: _registry(settings, here, ""),
+        log,
+        metrics,
+        clock_s,
+    )
+
+
+def _registry(settings: Settings, url: str, of: str) -> Registry:
+    password = getattr(settings, f"{of}registry_password").get_secret_value()
+    username, setting = getattr(settings, f"{of}registry_username"), f"CUTWATER_{of.upper()}REGISTRY"
+    return Registry(url, username, password, TIMEOUT_S, ATTEMPTS, setting)
+
+
+def _compared(subject: str, wanted: Collection[Entry], here: Subjects) -> Judged:
+    stands = here.entries(subject, {})
+    strangers = {one.id for one in wanted} - {one.id for one in stands}
+    meant = {number: means for number in sorted(strangers) if (means := here.meaning(number)) is not None}
+    return judged(list(wanted), stands, meant)
+
+
+def _with_references(missing: Collection[Entry], there: Subjects, here: Subjects) -> list[Entry]:
+    """They and what they refer to and is not here, in the order in which a registry takes them."""
+    found: dict[Entry, None] = {}
+    for one in missing:
+        _add_referenced(one, there, here, found, 0)
+    return list(found)
+
+
+def _add_referenced(one: Entry, there: Subjects, here: Subjects, found: dict[Entry, None], depth: int) -> None:
+    if depth > REFERENCES_DEEP or len(found) > VERSIONS_MAX + REFERENCED_MAX:
+        raise UsageError(f"{one} is referred to, or refers to others, beyond what can be followed")
+    for subject, version in [(ref.subject, ref.version) for ref in one.references]:
+        needed = there.entry(subject, version)
+        stands = {other.version: other for other in here.entries(subject, {})}.get(version)
+        if needed in found or (stands is not None and stands.meaning == needed.meaning):
+            continue
+        judgement = _compared(subject, [needed], here)
+        if not judgement.missing:
+            raise UsageError(f"{one} refers to {needed}, of which the registry here has {stands}")
+        _add_referenced(needed, there, here, found, depth + 1)
+    found[one] = None
+
+
+def _unknown(log: Any, subject: str, reason: str) -> None:
+    log.warning(
+        "schemas not compared",
+        subject=subject,
+        reason=reason,
+        advice="events name their schemas by the numbers of the origin's registry: see docs/MIRRORING.md",
+    )

@@ -1,0 +1,1 @@
+"""Use cases that several services and the command line share."""

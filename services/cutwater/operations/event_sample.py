@@ -1,0 +1,67 @@
+"""A sample of a job's source topic, as the driver would judge it: what `core.checks.event_sample` counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cutwater.adapters.events.avro_events import AvroReader
+from cutwater.adapters.events.event_encoder import known_schemas
+from cutwater.adapters.events.registry import Registry
+from cutwater.adapters.job_files.event_schema import field_types
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.checks.event_sample import SampledEvent
+from cutwater.core.events import json_records
+from cutwater.core.events.formats import JSON, WriterSchema
+from cutwater.core.events.json_events import json_fields
+from cutwater.core.events.rejection import Flaw
+from cutwater.core.job.job import Job
+from cutwater.core.job.usable_events import too_large, unusable
+from cutwater.operations.topic_sample import BYTES_MAX, Sample, sample
+
+EVENTS_MAX = 50_000
+ROWS_MAX = 1_000_000
+"""Of sliding windows an event makes several rows: fewer events are taken then."""
+FIRST = 100
+"""How many tell the size of all: partitions must be sampled alike, so the bound on bytes may not end it."""
+
+
+def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list[SampledEvent]:
+    """The newest events that the job would use, of each partition alike.
+
+    At most 50,000, 32 MB and 60 s. Empty where none can be read. Raises UsageError when the topic does not exist.
+    """
+    first = sample(cluster, job.topic, FIRST)
+    if not first:
+        return []
+    mean = max(sum(one.size for one in first) / len(first), 1.0)
+    most = min(EVENTS_MAX, ROWS_MAX // job.window.per_event_max, int(BYTES_MAX / 2 / mean))
+    return decoded(job, sample(cluster, job.topic, max(most, FIRST)), registry)
+
+
+def decoded(job: Job, samples: Sequence[Sample], registry: Registry | None) -> list[SampledEvent]:
+    """Those of the records that the driver would take as events of the job."""
+    return [
+        SampledEvent(one.partition, event[job.time_field] // 1_000, str(event[job.key_field]), one.size, event)
+        for one, event in judged(job, samples, known_schemas(job, registry))
+        if not isinstance(event, Flaw)
+    ]
+
+
+def judged(
+    job: Job, samples: Sequence[Sample], known: Sequence[WriterSchema]
+) -> Iterator[tuple[Sample, dict[str, Any] | Flaw]]:
+    """Each record with its event, times in microseconds, or with why the driver would reject it.
+
+    `known` are the schemas that events may be written with; JSON needs none.
+    """
+    fields = json_fields(job.event_schema) if job.format.kind == JSON else ()
+    avro = None if job.format.kind == JSON else AvroReader(job.format.kind, job.event_schema, known)
+    types = field_types(job.event_schema)
+    for one in samples:
+        found: dict[str, Any] | Flaw | None = too_large(job, one.value)
+        if found is None:
+            found = avro.read(one.value) if avro else json_records.read(one.value, fields)
+        if not isinstance(found, Flaw):
+            found = unusable(job, types, found, one.timestamp_ms) or found
+        yield one, found

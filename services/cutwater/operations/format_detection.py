@@ -1,0 +1,168 @@
+"""In which format are these records, and what do they say? By their first bytes and the schemas at hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cutwater.adapters.avro.codec import HEADER_BYTES, Codec, load_schema, schema_folder
+from cutwater.adapters.events.avro_events import AvroReader
+from cutwater.adapters.events.event_encoder import known_schemas
+from cutwater.core.errors import UsageError
+from cutwater.core.events.formats import (
+    AVRO,
+    CONFLUENT,
+    FORMATS,
+    JSON,
+    JSON_SCHEMA,
+    WriterSchema,
+    confluent_header,
+    confluent_numbers,
+    foreign,
+    framed,
+)
+from cutwater.core.events.rejection import Flaw
+from cutwater.core.events.schema_inference import parse_event
+from cutwater.core.job.draft_proposal import Row
+from cutwater.core.job.job import Job
+from cutwater.operations.topic_sample import Sample
+
+_Found = dict[str, Any] | Flaw
+_SCHEMA_FILES_MAX = 1_000
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """The format, the events that could be read, and how many could not. Times in Avro are microseconds."""
+
+    format: str
+    rows: Sequence[Row]
+    unreadable: int
+    schema: dict[str, Any] | None
+    """None for JSON: it is still to be inferred."""
+    schema_file: Path | None = None
+
+
+def written_with(job: Job, samples: Sequence[Sample]) -> tuple[WriterSchema, ...]:
+    """The schemas that the records of a drafted job may be written with.
+
+    Of a registry's numbers each one in the sample is taken for the schema at hand, as the registry is not asked.
+    """
+    if job.format.kind != CONFLUENT:
+        return known_schemas(job, None)
+    return tuple(WriterSchema(one, job.event_schema, one.hex()) for one in _headers(samples))
+
+
+def recognise(samples: Sequence[Sample], topic: str, schema: Path | None, folders: Iterable[Path]) -> Recognised:
+    """Tell the format by most of the samples, and decode them.
+
+    `schema` is the user's own; else single-object Avro is looked up by fingerprint in `folders` and among
+    Cutwater's schemas. Raises UsageError when nothing fits, with the bytes seen and what to give.
+    """
+    values = [one.value for one in samples if one.value]
+    if not values:
+        raise UsageError(f"topic {topic} holds no records with a value: produce some, then run this again")
+    format_ = _most(_format(value) for value in values)
+    if format_ == JSON:
+        return _decoded(JSON, samples, parse_event, None, None)
+    if format_ == JSON_SCHEMA:
+        raise UsageError(f"topic {topic}, schemas {_numbers(samples)} of a registry: a record {JSON_SCHEMA}")
+    if format_ == CONFLUENT:
+        return _confluent(samples, topic, schema)
+    if format_ == AVRO:
+        file, found = _known(_most(value[:HEADER_BYTES] for value in values), topic, schema, folders)
+        return _decoded(AVRO, samples, _avro(AVRO, found, [Codec(found).header]), found, file)
+    raise UsageError(
+        f"topic {topic}: values begin with {values[0][:HEADER_BYTES].hex()}: neither JSON objects, nor Avro in "
+        "single-object encoding, nor a schema registry's framing; these are what Cutwater reads"
+    )
+
+
+def _format(value: bytes) -> str:
+    if foreign(CONFLUENT, value) == JSON_SCHEMA:
+        return JSON_SCHEMA
+    return next((one for one in FORMATS if framed(one, value.lstrip(b" \t\n\r"))), "")
+
+
+def _most(found: Iterable[Any]) -> Any:
+    counts: dict[Any, int] = {}
+    for one in found:
+        counts[one] = counts.get(one, 0) + 1
+    return max(counts, key=lambda one: counts[one])
+
+
+def _known(header: bytes, topic: str, schema: Path | None, folders: Iterable[Path]) -> tuple[Path, dict[str, Any]]:
+    files = [schema] if schema else [file for folder in (*folders, schema_folder()) for file in _files(folder)]
+    for file in files:
+        try:
+            found = load_schema(file)
+        except UsageError:
+            if schema:
+                raise
+            continue  # somebody else's file
+        if Codec(found).header == header:
+            return file, found
+    looked = str(schema) if schema else f"{len(files)} schemas at hand"
+    raise UsageError(
+        f"topic {topic} is Avro of a schema with fingerprint {header[2:].hex()}, and {looked} have another: "
+        "give the writers' schema with --schema FILE"
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.avsc"))[:_SCHEMA_FILES_MAX] if folder.is_dir() else []
+
+
+def _confluent(samples: Sequence[Sample], topic: str, schema: Path | None) -> Recognised:
+    if schema is None:
+        raise UsageError(
+            f"topic {topic} has a schema registry's framing (schemas {_numbers(samples)}): give the "
+            "newest schema of its subject with --schema FILE"
+        )
+    found = load_schema(schema)
+    return _decoded(CONFLUENT, samples, _avro(CONFLUENT, found, _headers(samples)), found, schema)
+
+
+def _numbers(samples: Sequence[Sample]) -> str:
+    """Of the first few schemas."""
+    return ", ".join(map(str, sorted(confluent_numbers(one.value for one in samples))[:5]))
+
+
+def _headers(samples: Sequence[Sample]) -> list[bytes]:
+    return [confluent_header(one) for one in confluent_numbers(one.value for one in samples)]
+
+
+def _avro(kind: str, schema: dict[str, Any], headers: Iterable[bytes]) -> Callable[[bytes | None], _Found]:
+    return AvroReader(kind, schema, [WriterSchema(one, schema, one.hex()) for one in headers]).read
+
+
+def _decoded(
+    format_: str,
+    samples: Sequence[Sample],
+    decode: Callable[[bytes | None], _Found],
+    schema: dict[str, Any] | None,
+    file: Path | None,
+) -> Recognised:
+    rows = []
+    broken: Counter[str] = Counter()
+    for one in samples:
+        event = decode(one.value)
+        if isinstance(event, Flaw):
+            broken[event.rule] += 1
+        else:
+            rows.append(Row(event, one.partition, one.offset, one.timestamp_ms, _key_text(one.key)))
+    if not rows:
+        [(rule, count)] = broken.most_common(1)
+        read_as = f"{format_} of {file or 'any kind'}"
+        raise UsageError(f"none of {len(samples)} records can be read as {read_as}: {rule} ({count} times)")
+    return Recognised(format_, rows, len(samples) - len(rows), schema, file)
+
+
+def _key_text(key: bytes | None) -> str | None:
+    try:
+        return key.decode("utf-8") if key is not None else None
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,1 @@
+"""Claim, start and prune generations."""

@@ -1,0 +1,250 @@
+"""Claims, promotions and withdrawals, written by whoever is asked to: one at a time, by its transactional id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka import admin
+from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
+from cutwater.adapters.topics.commit_stream import newest, newest_milestone
+from cutwater.core.checks import replication
+from cutwater.core.checks.replication import Replication
+from cutwater.core.errors import ProtocolError, UsageError
+from cutwater.core.generations.candidates import Candidate, Candidates, forbidden
+from cutwater.core.generations.claim_retry import Wish, earlier, may_be_gone_on_with
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation, Token
+from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
+
+
+class Words(NamedTuple):
+    """What is asked for, as `Claims.plan` takes it."""
+
+    token: str | None
+    partitions: int | None
+    rewinds: bool
+    reason: str
+    another: bool = False
+    """One more, whatever an earlier try of the same words has claimed."""
+
+
+class Planned(NamedTuple):
+    """The claim that stands there, or would, once somebody has asked for a generation."""
+
+    claim: Claim
+    again: bool = False
+    """An earlier try has made it, and this one goes on with it."""
+    done: bool = False
+    """It was promoted since."""
+    begun: bool = False
+    """It has a milestone of its own, and needs its parent's state no more."""
+
+
+class Claims:
+    """What may be asked of a job's generations. `now_ms` is the clock that records are dated by."""
+
+    def __init__(self, cluster: Cluster, job: Job, region: str, now_ms: Callable[[], int]) -> None:
+        self._cluster = cluster
+        self._job = job
+        self._region = region
+        self._now_ms = now_ms
+
+    def plan(self, token: str | None, partitions: int | None, rewinds: bool, reason: str) -> Claim:
+        """The claim that `start` would write; None takes the newest milestone, and the parent's partitions.
+
+        Raises UsageError where there is no such milestone, or none may be started from it.
+        """
+        last = self._last()
+        parent = self._milestone(token, last)
+        known = candidates(self._cluster, self._job.name)
+        asked = known.promoting_behind(last)
+        if asked is not None:
+            raise UsageError(
+                f"{asked.claim.generation} is being promoted: wait for that, or 'cutwater generation abort' it"
+            )
+        if not rewinds and parent.generation != last.generation:
+            raise UsageError(
+                f"{parent.token} is of a generation before {last.generation}: to go back to it, "
+                f"'cutwater rollback --to {parent.token}'"
+            )
+        generation = known.next_id(self._region, protocol_records.hash_of(parent), last.generation)
+        wanted = partitions or len(parent.changelog_cut)
+        if wanted > self._job.shards.shards:
+            raise UsageError(
+                f"{wanted} partitions: there are {self._job.shards.shards} shards, and that many at most"
+            )
+        back = parent.sequence if rewinds else 0
+        return Claim(
+            self._job.name, generation, protocol_records.encode(parent), wanted, back, reason, self._now_ms()
+        )
+
+    def planned(self, words: Words) -> Planned:
+        """What `ask` would go on with: the claim of an earlier try of the same words, else that of `plan`.
+
+        Raises as `plan` does.
+        """
+        return self._earlier(words) or Planned(self.plan(*words[:4]))
+
+    def _earlier(self, words: Words) -> Planned | None:
+        if words.another:
+            return None
+        last = self._last()
+        known = candidates(self._cluster, self._job.name)
+        parent = self._milestone(words.token, last) if words.token else None
+        again = earlier(Wish(parent, words.partitions, words.rewinds), known, last, parent_of)
+        if again is None or not may_be_gone_on_with(again, known.promoting_behind(last)):
+            return None
+        begun = known.require(again.claim.generation).newest is not None
+        return Planned(again.claim, again=True, done=again.done, begun=begun)
+
+    def ask(self, words: Words, copies: Replication, require: Callable[[Planned], object]) -> Planned:
+        """Go on with the claim of an earlier try of the same words, else reserve one, with its changelog.
+
+        `require`: can the parent's state be had? Asked again behind the claim: whoever prunes generations may have
+        looked before it, and removes behind it. Raises UsageError as `plan` does, and as `require`.
+        """
+        again = self._earlier(words)
+        if again is not None and again.done:
+            return again
+        return self._reserved(lambda: self.planned(words), copies, require)
+
+    def start(
+        self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication
+    ) -> Claim:
+        """Reserve another generation. Raises as `ask` does; the parent's changelog must be there."""
+        words = Words(token, partitions, rewinds, reason, another=True)
+        return self.ask(words, copies, lambda planned: self.require_kept(planned.claim)).claim
+
+    def _reserved(
+        self, plan: Callable[[], Planned], copies: Replication, require: Callable[[Planned], object]
+    ) -> Planned:
+        plans: list[Planned] = []
+
+        def made() -> Claim:
+            plans.append(planned := plan())
+            require(planned)
+            return planned.claim
+
+        self.reserve(made, copies)
+        [planned] = plans
+        try:
+            require(planned)
+        except UsageError:
+            if not planned.again:  # an earlier one may have read that state already: whoever asked decides
+                self.abort(planned.claim.generation, "its parent's changelog was removed meanwhile")
+            raise
+        return planned
+
+    def require_kept(self, claim: Claim) -> None:
+        """Raise UsageError where the parent's changelog was removed."""
+        parent = parent_of(claim)
+        changelog = topics.changelog(self._job.name, parent.generation)
+        if not admin.described(self._cluster, [changelog]):
+            raise UsageError(
+                f"{changelog} is gone, and with it the state at {parent.token}: start from a later generation's"
+            )
+
+    def reserve(self, plan: Callable[[], Claim], copies: Replication) -> Claim:
+        """The same with any claim, planned once nobody else claims any more. An earlier try's is said again."""
+        writer = self._alone()
+        claim = plan()
+        changelog = topics.changelog(self._job.name, claim.generation)
+        specs = topics.owned(self._job.name, claim.generation, claim.partitions, self._job.output)
+        # Before the claim: whoever finds that finds the topic. Left over, it is taken by the next one of this id.
+        admin.ensure_topics(self._cluster, [one for one in specs if one.name == changelog], copies)
+        reach("changelog-made")
+        self._write(writer, claim)
+        reach("claim-written")
+        return claim
+
+    def promote(self, generation: Generation) -> None:
+        """Ask for it: the candidate's own commit-signal does it, as soon as it may. Asked twice is asked once."""
+        writer = self._alone()
+        if self.to_promote(generation):
+            self._write(writer, Promotion(self._job.name, generation, self._now_ms()))
+            reach("promotion-asked")
+
+    def to_promote(self, generation: Generation) -> bool:
+        """Is its promotion still to be asked for? Raises UsageError where it may not be promoted."""
+        last, known = promoted(self._cluster, self._job.name), candidates(self._cluster, self._job.name)
+        candidate = known.require(generation)
+        if last and last.generation == generation:
+            return False
+        why = forbidden(candidate, parent_of(candidate.claim), last)
+        if why is not None:
+            raise UsageError(why)
+        other = known.promoting_behind(last)
+        if other is not None and other.claim.generation != generation:
+            raise UsageError(f"{other.claim.generation} is being promoted: wait for that, or abort it")
+        return other is None
+
+    def abort(self, generation: Generation, reason: str) -> None:
+        """Give a candidate up; UsageError where it is promoted, which a withdrawal does not undo."""
+        writer = self._alone()
+        candidate = self.to_abort(generation)
+        if candidate.open:
+            self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
+        # Asked again, too: whoever wrote the withdrawal may have died behind it.
+        TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
+        last = promoted(self._cluster, self._job.name)
+        if candidate.promoting and (last is None or generation.number > last.generation.number):
+            # Who promotes it may have looked before the record came: no more after this, and what was done shows.
+            TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
+            self._require_unpromoted(generation)
+
+    def to_abort(self, generation: Generation) -> Candidate:
+        """What `abort` would give up. Raises UsageError where it is promoted, or was never claimed."""
+        candidate = candidates(self._cluster, self._job.name).require(generation)
+        self._require_unpromoted(generation)
+        return candidate
+
+    def known(self) -> Candidates:
+        """All that was ever claimed."""
+        return candidates(self._cluster, self._job.name)
+
+    def _require_unpromoted(self, generation: Generation) -> None:
+        if newest_milestone(self._cluster, self._job.name, generation) is not None:
+            raise UsageError(
+                f"{generation} is promoted: it is too late to give it up; "
+                "'cutwater rollback --to TOKEN' goes back to a milestone of before"
+            )
+
+    def _last(self) -> Milestone:
+        last = promoted(self._cluster, self._job.name)
+        if last is None:
+            raise UsageError(f"job {self._job.name} has no milestone yet: a generation is started from one")
+        return last
+
+    def _milestone(self, text: str | None, last: Milestone) -> Milestone:
+        if text is None:
+            return last
+        token = Token.parse(text)
+        found = newest(
+            self._cluster,
+            topics.milestones(self._job.name),
+            lambda one: one if isinstance(one, Milestone) and one.token == token else None,
+        )
+        if found is None:
+            raise UsageError(f"{text} is no milestone of {self._job.name}; 'cutwater milestones' lists them")
+        return found
+
+    def _alone(self) -> TransactionalWriter:
+        writer = TransactionalWriter(self._cluster, topics.claims_id(self._job.name))
+        writer.initialise()
+        return writer
+
+    def _write(self, writer: TransactionalWriter, record: Candidacy) -> None:
+        if isinstance(record, Milestone):
+            raise ProtocolError("a candidate's milestones are written by its own commit-signal")
+        writer.write(topics.candidates(self._job.name), [protocol_records.encode(record)])
+
+
+def copies_of(cluster: Cluster, factor: int, min_insync: int) -> Replication:
+    """Of a new changelog: as of every topic of the job."""
+    return replication.decide(admin.brokers(cluster), factor, min_insync)

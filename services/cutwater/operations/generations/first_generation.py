@@ -1,0 +1,47 @@
+"""Asks the brokers whether a job's first generation may begin here: `core.generations.first_generation`
+decides."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics import mirror_topics
+from cutwater.adapters.topics.candidates import candidates, promoted
+from cutwater.adapters.topics.commit_stream import newest
+from cutwater.core.generations.candidates import Candidates
+from cutwater.core.generations.first_generation import copied_from, require_not_copied
+from cutwater.core.generations.start_state import claimed
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Start
+
+
+def require_may_begin(cluster: Cluster, job: str, generation: Generation, beside: Collection[str] = ()) -> None:
+    """Raise UsageError where a first generation would begin in a region that holds copies of another one's job.
+
+    Unless that region is among those `beside` which it is to begin. A claimed generation goes on from a milestone:
+    of that nothing is asked.
+    """
+    if claimed(generation) or _begun(cluster, job, generation) or not mirror_topics.has_mirror(cluster, job):
+        return
+    positions = mirror_topics.positions(cluster, job).every
+    claims = described(cluster, [topics.candidates(job)])
+    known = candidates(cluster, job) if claims else Candidates()
+    require_not_copied(job, generation, copied_from(positions), known, beside)
+
+
+def _begun(cluster: Cluster, job: str, generation: Generation) -> bool:
+    """Is there a milestone of this region, or has a driver of the generation written anything?"""
+    stream, barriers = topics.milestones(job), topics.barriers(job)
+    here = described(cluster, [stream, barriers])
+    if stream in here and promoted(cluster, job) is not None:
+        return True
+
+    def own(record: protocol_records.Record) -> bool | None:
+        spoken = isinstance(record, Start | Barrier | Committed | Heartbeat) and record.generation == generation
+        return spoken or None
+
+    return barriers in here and newest(cluster, barriers, own) is not None

@@ -1,0 +1,81 @@
+"""What stands of a parent's logs here: may a generation still be read from its changelog?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from cutwater.adapters.kafka.client import make_consumer, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.runtime.kafka_client_log import QUIET
+from cutwater.adapters.topics import mirror_topics
+from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.core.errors import UsageError
+from cutwater.core.generations.seed_check import lost, may_be_overtaken, overtaken
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.records import Milestone
+
+
+def unheld(cluster: Cluster, job: str, parent: Milestone, region: str, now_ms: Callable[[], int]) -> str:
+    """Why the parent's changelog cannot give its state at the milestone whole; empty where it can.
+
+    `parent`: with its cuts as they lie here. `region`: this one.
+    """
+    try:
+        kept = kept_behind(cluster, parent.changelog_cut)
+    except UsageError as error:  # it was asked for long enough
+        return f"its changelog is not here ({error})"
+    if why := lost(parent, kept) or "; ".join(Witness(cluster).lost(parent.evidence, parent.changelog_cut)):
+        return why
+    if not may_be_overtaken(parent, now_ms()):
+        return ""
+    copied = {} if parent.generation.region == region else copies_end(cluster, job)
+    above = first_above_ms(cluster, parent.changelog_cut, copied)
+    return overtaken(parent, above.values(), now_ms())
+
+
+def kept_behind(cluster: Cluster, cut: Cut) -> dict[TopicPartition, tuple[int, int]]:
+    """First offset and end of each partition that a cut names."""
+    ends, named = Ends(cluster), dict[str, list[int]]()
+    for place, _ in cut:
+        named.setdefault(place.topic, []).append(place.partition)
+    return {
+        TopicPartition(topic, number): bounds
+        for topic, numbers in named.items()
+        for number, bounds in ends.kept(topic, numbers).items()
+    }
+
+
+def copies_end(cluster: Cluster, job: str) -> dict[TopicPartition, int]:
+    """Of changelogs that are copied here: the offset that follows what the mirror has written so far."""
+    if not mirror_topics.has_mirror(cluster, job):
+        return {}
+    copied, changelogs = mirror_topics.positions(cluster, job).every, topics.changelog_prefix(job)
+    return {
+        TopicPartition(one.topic, one.partition): one.local for one in copied if one.topic.startswith(changelogs)
+    }
+
+
+def first_above_ms(
+    cluster: Cluster, cut: Cut, copied: Mapping[TopicPartition, int] = MappingProxyType({})
+) -> dict[int, int | None]:
+    """Per partition of a changelog the log time of the first record above the cut, None where nothing follows.
+
+    `copied`: as `copies_end` says. Behind that a copy has markers of transactions, and what was aborted: there was
+    never anything for the sake of which compaction could have taken a value.
+    """
+    ends, found = Ends(cluster), dict[int, int | None]()
+    consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted", **QUIET})
+    try:
+        for place, offset in cut:
+            found[place.partition] = None
+            end = ends.of(place.topic, len(cut))[place.partition]
+            if offset < min(end, copied.get(place, end)):
+                first = next(read_range(consumer, place.topic, place.partition, offset, end), None)
+                # What was there and is not any more, compaction has taken.
+                found[place.partition] = first.timestamp()[1] if first else 0
+    finally:
+        consumer.close()
+    return found

@@ -1,0 +1,180 @@
+"""Earlier generations: what of them is still there, why it stays, and removing it."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.kafka import admin
+from cutwater.adapters.kafka.client import TransactionalWriter, bounds, first_since, make_consumer, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.object_store import Objects, objects_at
+from cutwater.adapters.topics.candidates import candidates, first, parent_of, promoted
+from cutwater.adapters.topics.commit_stream import published_milestone
+from cutwater.adapters.topics.mirror_topics import last_arrival
+from cutwater.core.errors import FencedError, MachineError, UsageError
+from cutwater.core.generations.retention import Standing, retained
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What is left of a generation that another one took over from, or that was given up."""
+
+    generation: Generation
+    why_kept: str | None
+    changelog: str | None
+    """The topic; None where it is gone."""
+    checkpoint: Path | None
+    """The folder on this machine, with the seed; None where there is none."""
+
+
+class Alone:
+    """Ends whoever claims, promotes, gives up or prunes right now. One who begins afterwards ends this."""
+
+    def __init__(self, cluster: Cluster, job: str) -> None:
+        self._topic = topics.candidates(job)
+        self._writer = TransactionalWriter(cluster, topics.claims_id(job))
+        self._writer.initialise()
+
+    def require(self) -> None:
+        """Raise FencedError where somebody has begun since: what is needed has to be looked at again."""
+        try:
+            self._writer.require_own(self._topic)
+        except FencedError:
+            raise FencedError(
+                "somebody claims, promotes, gives up or prunes a generation meanwhile: nothing more was removed. "
+                "Run this again"
+            ) from None
+
+
+class Retiring:
+    """Looks at a job's generations, and removes what nobody needs. `store`: where snapshots are kept, or empty."""
+
+    def __init__(
+        self, cluster: Cluster, job: Job, settings: Settings, store: str, now_ms: Callable[[], int]
+    ) -> None:
+        self._cluster = cluster
+        self._job = job
+        self._settings = settings
+        self._objects = objects_at(store, settings) if store else None
+        self._now_ms = now_ms
+        self._alone: Alone | None = None
+
+    def alone(self) -> None:
+        """Be the only one who claims or prunes, as `Alone` says."""
+        self._alone = Alone(self._cluster, self._job.name)
+
+    def look(self, with_snapshots: bool = False, with_forks: bool = False) -> list[Earlier]:
+        """The generations of which anything is left but the promoted one; the oldest first.
+
+        `with_snapshots`: theirs are to go, too, and keep nothing; `with_forks`: what may be a fork, too. Raises
+        UsageError where nothing is promoted yet.
+        """
+        now = self._standing(with_snapshots)._replace(keep_forks=not with_forks)
+        known = {first(self._settings), *now.known.by_id} - {now.promoted}
+        names = {one: topics.changelog(self._job.name, one) for one in known}
+        there = admin.described(self._cluster, list(names.values()))
+        found = [
+            Earlier(one, retained(one, now), name if name in there else None, self._checkpoint(one))
+            for one, name in sorted(names.items())
+        ]
+        return [one for one in found if one.changelog or one.checkpoint]
+
+    def remove(self, one: Earlier) -> None:
+        """Its snapshots first, which need its changelog. May be killed anywhere, and asked again.
+
+        Raises FencedError where somebody has begun to claim, or to prune, since `alone`: what is needed has to be
+        looked at again. A claim that is made in the moment after this was asked finds out itself.
+        """
+        if self._alone is not None:
+            self._alone.require()
+        if self._objects is not None:
+            for snapshot in self._objects.listed(f"{self._job.name}/{one.generation}"):
+                self._objects.delete(snapshot.name)
+        if one.changelog:
+            admin.delete_topics(self._cluster, [one.changelog])
+        if one.checkpoint:
+            try:
+                shutil.rmtree(one.checkpoint)
+            except OSError as error:
+                raise MachineError(f"{one.checkpoint} cannot be removed: {error}; then ask again") from None
+
+    def _standing(self, with_snapshots: bool) -> Standing:
+        name = self._job.name
+        last = promoted(self._cluster, name)
+        if last is None:
+            raise UsageError(f"job {name} has no milestone yet: there is no earlier generation")
+        since_ms = self._now_ms() - self._settings.keep_generations_hours * HOUR_MS
+        known = candidates(self._cluster, name)
+        return Standing(
+            promoted=last.generation,
+            since=promoted_at(self._cluster, name, since_ms),
+            since_ms=since_ms,
+            known=known,
+            parents={one: parent_of(at.claim).generation for one, at in known.by_id.items()},
+            output=self._output(),
+            snapshots={} if with_snapshots else self._snapshots(),
+            arrived=self._arrived([*known.by_id, first(self._settings)]),
+        )
+
+    def _output(self) -> Generation | None:
+        if self._job.output.mode == "none":
+            return None
+        milestone = published_milestone(self._cluster, self._job.name)
+        return milestone.generation if milestone else None
+
+    def _snapshots(self) -> Counter[str]:
+        """By the id of the generation: how many manifests there are."""
+        return Counter(generation for generation, _ in manifests(self._objects, self._job.name))
+
+    def _arrived(self, generations: list[Generation]) -> frozenset[Generation]:
+        """Those on whose changelogs here the newest arrival of some region stands."""
+        prefix = mirror_records.arrivals(self._job.name, "")
+        origins = [one.removeprefix(prefix) for one in admin.names(self._cluster) if one.startswith(prefix)]
+        arrivals = [last_arrival(self._cluster, self._job.name, one) for one in origins]
+        used = {place.topic for one in arrivals if one for place, _ in one.changelog_cut}
+        return frozenset(one for one in generations if topics.changelog(self._job.name, one) in used)
+
+    def _checkpoint(self, generation: Generation) -> Path | None:
+        """The one below the data folder. One that the user has named elsewhere is the user's."""
+        folder = self._settings.data_dir / "checkpoints" / self._job.name / str(generation)
+        return folder if folder.is_dir() else None
+
+
+def manifests(objects: Objects | None, job: str) -> Iterator[tuple[str, int]]:
+    """Generation's id and sequence of each snapshot that is kept, by the names of the objects."""
+    for one in objects.listed(job) if objects else ():
+        parts = one.name.split("/")
+        if len(parts) == 5 and parts[3] == "manifests":
+            yield parts[1], int(parts[4].removesuffix(".json"))
+
+
+def promoted_at(cluster: Cluster, job: str, at_ms: int) -> Generation | None:
+    """The generation that was promoted at a time, by the last milestone before it; None where none is kept."""
+    topic, consumer, step = topics.milestones(job), make_consumer(cluster), 256
+    try:
+        low, _ = bounds(consumer, topic, 0)
+        high = first_since(consumer, topic, 0, at_ms)
+        while low < high:
+            begin = max(low, high - step)
+            values = [bytes(one.value()) for one in read_range(consumer, topic, 0, begin, high)]
+            found = [one for one in map(protocol_records.decode, values) if isinstance(one, Milestone)]
+            if found:
+                return found[-1].generation
+            if begin == low:
+                break
+            step *= 2
+        return None
+    finally:
+        consumer.close()

@@ -1,0 +1,54 @@
+"""Where a generation that is to be claimed gets its state from: asked before it is claimed, and told."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.candidates import parent_of, told_parent
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.records import Claim
+from cutwater.operations.generations.parent_changelog import unheld
+from cutwater.operations.service_main import now_ms
+from cutwater.views.snapshots.repositories import shelves_at
+from cutwater.views.snapshots.snapshot_set import StoredSeeds
+
+
+class SeedSource(NamedTuple):
+    """The parent's changelog, or snapshots of the parent milestone."""
+
+    why: str = ""
+    """Why the changelog cannot give it; empty where it can."""
+    store: str = ""
+    snapshots: tuple[str, ...] = ()
+
+    def as_object(self) -> dict[str, Any]:
+        return {
+            "from": "snapshot" if self.snapshots else "changelog",
+            "reason": self.why or None,
+            "store": self.store or None,
+            "snapshots": list(self.snapshots),
+        }
+
+    def __str__(self) -> str:
+        if not self.snapshots:
+            return "its state is read from the parent's changelog"
+        return (
+            f"its state is read from snapshot {', '.join(self.snapshots)} in {self.store}, since {self.why}: its "
+            "driver needs CUTWATER_SNAPSHOTS, too"
+        )
+
+
+def seed_source(cluster: Cluster, job: Job, settings: Settings, claim: Claim, place: str) -> SeedSource:
+    """Where its driver will find the parent's state now. `place`: the store of snapshots, empty for none.
+
+    Raises UsageError where nothing has it, with what to do; UnavailableError or MachineError where brokers or the
+    store do not answer.
+    """
+    why = unheld(cluster, job.name, parent_of(claim), claim.generation.region, now_ms)
+    if not why:
+        return SeedSource()
+    shelves = shelves_at(place, settings) if place else None
+    taken = StoredSeeds(shelves, job, told_parent(claim), why).plan()
+    return SeedSource(why, place, tuple(one.name for one in taken))

@@ -1,0 +1,211 @@
+"""What *watch* knows of a job, read off its topics: at a start, at a second look, and for `cutwater status`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, Message
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.kafka.client import bounds, look_back, make_consumer, partition_count, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.core.errors import CutwaterError
+from cutwater.core.job.job import Job
+from cutwater.core.monitoring.alert_rules import Limits
+from cutwater.core.monitoring.alerts import Alert
+from cutwater.core.monitoring.job_status import Watched
+from cutwater.core.monitoring.job_status_fold import (
+    take_alert,
+    take_published,
+    take_signal,
+    take_stream,
+    take_unreadable,
+)
+from cutwater.core.output.position import Published
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone, Release, Start
+
+TAIL = 4_096
+"""How many offsets at the end of a topic are looked at first: some minutes of a busy job."""
+ASK_S = 3.0
+"""The watch would rather know no end than hear nothing meanwhile."""
+
+
+class Read(NamedTuple):
+    """A record as it was read."""
+
+    topic: str
+    offset: int
+    at_ms: int
+    """Its timestamp."""
+    value: bytes
+
+
+def followed(job: Job) -> list[str]:
+    """The topics that tell about a job, one partition each."""
+    names = [topics.milestones(job.name), topics.barriers(job.name), topics.alerts(job.name)]
+    return names + ([topics.published(job.name)] if publishes(job) else [])
+
+
+def publishes(job: Job) -> bool:
+    """Has the job an output?"""
+    return job.output.mode != "none"
+
+
+def limits_of(job: Job, settings: Settings) -> Limits:
+    """The bounds that settings and job file give."""
+    return Limits(
+        silent_ms=settings.watch_silent_ms,
+        driver_silent_ms=max(settings.watch_driver_silent_ms, 2 * settings.heartbeat_ms),
+        stuck_ms=settings.watch_stuck_ms,
+        window_ms=settings.watch_window_ms,
+        dead_letters=settings.watch_dead_letters,
+        late=settings.watch_late,
+        late_share=settings.watch_late_share,
+        windows_of_event=job.window.per_event_max,
+        lateness_ms=job.lateness_ms,
+        publishes=publishes(job),
+    )
+
+
+def take(state: Watched, read: Read) -> Watched:
+    """The state after one record; one that cannot be read is counted."""
+    topic, offset = read.topic, read.offset
+    try:
+        record = protocol_records.decode(read.value)
+        if topic == topics.published(state.job) and isinstance(record, Published):
+            return take_published(state, topic, offset, _sequence(record), read.at_ms)
+    except CutwaterError:
+        return take_unreadable(state, topic, offset)
+    if topic == topics.barriers(state.job) and isinstance(record, Start | Barrier | Committed | Heartbeat):
+        return take_signal(state, topic, offset, record)
+    if topic == topics.milestones(state.job) and isinstance(record, Milestone | Heartbeat | Release):
+        return take_stream(state, topic, offset, record)
+    if topic == topics.alerts(state.job) and isinstance(record, Alert):
+        return take_alert(state, topic, offset, record)
+    return take_unreadable(state, topic, offset)
+
+
+def alert_of(read: Read) -> Alert | None:
+    """The alert in a record, if it holds one."""
+    try:
+        record = protocol_records.decode(read.value)
+    except CutwaterError:
+        return None
+    return record if isinstance(record, Alert) else None
+
+
+def take_all(state: Watched, reads: Iterable[Read]) -> Watched:
+    """`take`, one after the other."""
+    for one in reads:
+        state = take(state, one)
+    return state
+
+
+def recover(cluster: Cluster, job: Job, generation: Generation, bucket_ms: int) -> Watched:
+    """What is known of a job, from the ends of its topics; of the alerts from all of it.
+
+    Raises UsageError for a topic that is missing, UnavailableError when no broker answers.
+    """
+    state = Watched(job.name, generation, bucket_ms)
+    consumer = make_consumer(cluster)
+    try:
+        for topic in followed(job):
+            partition_count(cluster, topic)
+            state = take_all(state, _tail(consumer, topic, generation))
+    finally:
+        consumer.close()
+    return state
+
+
+def news(cluster: Cluster, job: Job, state: Watched) -> list[Read]:
+    """What stands on the topics above that which the state has read. Raises as any read does."""
+    found: list[Read] = []
+    consumer = make_consumer(cluster)
+    try:
+        for topic in followed(job):
+            low, high = bounds(consumer, topic, 0)
+            first = max(low, state.reads.get(topic, 0))
+            found += map(_read, read_range(consumer, topic, 0, first)) if first < high else ()
+    finally:
+        consumer.close()
+    return found
+
+
+class OpenTransaction(NamedTuple):
+    """The first one that is open in a partition."""
+
+    topic: str
+    partition: int
+    offset: int
+    """Of its first record."""
+    records: int
+    """Offsets from there on, whoever wrote them: committed ones behind it are not read either."""
+
+
+class SourceEnds:
+    """Asks for the ends of a job's source, all partitions at once."""
+
+    def __init__(self, cluster: Cluster, topic: str, patience_s: float = ASK_S) -> None:
+        """`topic` may be empty: then only what a barrier names is asked for."""
+        self._cluster, self._topic = cluster, topic
+        self._ends = Ends(cluster, patience_s)
+
+    def ask(self, state: Watched) -> Cut:
+        """The ends now, as `read_committed` sees them. Raises UnavailableError or UsageError."""
+        return Cut.of(self._ends.committed(list(self._places(state))))
+
+    def open_transactions(self, state: Watched) -> list[OpenTransaction]:
+        """Where one is open, and hides what is behind it. Raises as `ask`."""
+        places = list(self._places(state))
+        written, seen = self._ends.written(places), self._ends.committed(places)
+        return [
+            OpenTransaction(*place, seen[place], written[place] - seen[place])
+            for place in sorted(places)
+            if written[place] > seen[place]
+        ]
+
+    def _places(self, state: Watched) -> Iterator[TopicPartition]:
+        if state.processed and state.processed.source_cut:
+            yield from (place for place, _ in state.processed.source_cut)
+        elif self._topic:
+            count = partition_count(self._cluster, self._topic)
+            yield from (TopicPartition(self._topic, number) for number in range(count))
+
+
+def _tail(consumer: Consumer, topic: str, generation: Generation) -> list[Read]:
+    """The end of a topic, back to where it tells of the generation; all of the alerts."""
+    low, high = bounds(consumer, topic, 0)
+    if low == high:
+        return []
+    found: list[Read] = []
+
+    def enough(messages: Iterator[Message]) -> bool | None:
+        found[:] = map(_read, messages)
+        return any(_tells(one, generation) for one in found) or None
+
+    step = high - low if topic.endswith(".alerts") else TAIL
+    look_back(consumer, topic, 0, enough, step)
+    return found
+
+
+def _tells(read: Read, generation: Generation) -> bool:
+    try:
+        record = protocol_records.decode(read.value)
+    except CutwaterError:
+        return False
+    return isinstance(record, Barrier | Milestone | Published) and record.generation == generation
+
+
+def _read(message: Message) -> Read:
+    return Read(message.topic(), message.offset(), message.timestamp()[1], bytes(message.value() or b""))
+
+
+def _sequence(position: Published) -> int:
+    milestone = protocol_records.decode(position.milestone) if position.milestone else None
+    return milestone.sequence if isinstance(milestone, Milestone) else 0

@@ -1,0 +1,1 @@
+"""Failover, forks, return of a region."""

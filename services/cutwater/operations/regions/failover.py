@@ -1,0 +1,325 @@
+"""Going on with another region's job here: what is looked at, fenced and claimed. `core.failover.failover`
+decides.
+
+Each step may be taken again: whoever was killed between two of them asks for the same once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka import admin
+from cutwater.adapters.kafka.client import TransactionalWriter, partition_count
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.adapters.topics import candidates, commit_stream, mirror_topics
+from cutwater.adapters.topics.candidates import milestone_in, promoted, told_parent
+from cutwater.core.checks.replication import Replication
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.failover.failover import (
+    Again,
+    Joined,
+    begins_at,
+    came_by,
+    copied_up_to,
+    joined,
+    require_copying,
+    require_free,
+    require_joined,
+    require_kept,
+    require_placed,
+    require_recipient,
+    require_same,
+    resumed,
+)
+from cutwater.core.generations.candidates import PARENT_DIGITS, Candidates
+from cutwater.core.generations.start_state import claimed
+from cutwater.core.job.job import Job
+from cutwater.core.mirror.resync_guard import require_settled
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.chain import link
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.generation import Generation, Token
+from cutwater.core.protocol.log_evidence import of_topics
+from cutwater.core.protocol.mirror_records import Arrival, Mirrored
+from cutwater.core.protocol.records import Claim, Milestone, Release
+from cutwater.operations.generations.claims import Claims
+
+
+class Found(NamedTuple):
+    """What stands here of the origin."""
+
+    arrival: Arrival
+    parent: bytes
+    """The milestone that has arrived."""
+    milestone: Milestone
+    newest: Milestone
+    """Of those that are copied, whether they have arrived or not."""
+    heard_ms: int
+    """When the origin was last heard of, by its own clock."""
+    copied: list[Mirrored]
+    released: Release | None
+    """What ends the copied stream, where a release does; perhaps to a third region."""
+    region: str
+    """This one."""
+
+    def released_behind(self, token: Token) -> bool:
+        """Was the job released to this region behind that milestone? Then nothing is lost."""
+        one = self.released
+        return one is not None and (one.to, one.token) == (self.region, token)
+
+    @property
+    def planned(self) -> bool:
+        return self.released_behind(self.arrival.token)
+
+
+class FailingOver:
+    """From one origin into this region. `now_ms` is the clock that the claim is dated by."""
+
+    def __init__(self, cluster: Cluster, job: Job, region: str, origin: str, now_ms: Callable[[], int]) -> None:
+        self._cluster = cluster
+        self._job = job
+        self._region = region
+        self._origin = origin
+        self._now_ms = now_ms
+        self.claims = Claims(cluster, job, region, now_ms)
+
+    def look(self, patience_s: float | None = None) -> Found:
+        """What stands here. Raises UsageError where nothing has arrived, UnavailableError as `require_settled`.
+
+        `patience_s`: so long it waits for an open transaction of the mirror, which may be stuck beside dead ones:
+        how far the source is copied may be too low then. Once the mirror is fenced there is none.
+        """
+        cluster, job, origin = self._cluster, self._job.name, self._origin
+        arrival = self.arrival()
+        if arrival is None:
+            self.require_settled()
+            raise UsageError(
+                f"no milestone of {job} has arrived from region {origin}: there is nothing whole to go on from. "
+                f"'cutwater regions' shows how far the copies are"
+            )
+        parent = mirror_topics.arrived_milestone(cluster, arrival)
+        milestone = milestone_in(parent)
+        newest = mirror_topics.newest_milestone(cluster, job, origin) or milestone
+        heard_ms = max(newest.committed_ms, mirror_topics.last_heard_ms(cluster, job, origin))
+        return Found(
+            arrival, parent, milestone, newest, heard_ms, self._copied(patience_s), self.released(), self._region
+        )
+
+    def arrival(self) -> Arrival | None:
+        """The newest one. Raises UsageError where no mirror has run."""
+        if not mirror_topics.has_mirror(self._cluster, self._job.name):
+            raise UsageError(
+                f"no mirror has run at {self._cluster.bootstrap}: nothing of job {self._job.name} is copied there"
+            )
+        return mirror_topics.last_arrival(self._cluster, self._job.name, self._origin)
+
+    def require_settled(self) -> None:
+        """Raise UnavailableError while a copy is begun anew: no mirror brings anything meanwhile."""
+        here = mirror_topics.positions(self._cluster, self._job.name)
+        require_settled(self._origin, here.renewed(self._origin))
+
+    def require_copying(self) -> None:
+        """Raise UnavailableError while an operator lets the mirror rest: no mirror brings anything meanwhile."""
+        said = mirror_topics.positions(self._cluster, self._job.name).steering.get(self._origin)
+        require_copying(self._origin, said is not None and said.paused)
+
+    def released(self) -> Release | None:
+        """The release that ends the copied stream, where one does."""
+        return mirror_topics.last_release(self._cluster, self._job.name, self._origin)
+
+    def fence(self) -> None:
+        """Nobody copies any more who began before: what has arrived is final, until a mirror is started again."""
+        for one in mirror_records.transactional_ids(self._job.name, self._origin):
+            TransactionalWriter(self._cluster, one).initialise()
+        reach("mirror-fenced")
+
+    def claimed(self, found: Found) -> Again | None:
+        """What an earlier try has claimed, promoted or not.
+
+        Raises as `resumed`, `require_kept` and `require_free` do.
+        """
+        last, known = self._last(), self._known()
+        if last is None:
+            behind, base, gave_up = 0, None, False
+        else:
+            behind, base = last.generation.number, self._base(known, last.generation)
+            gave_up = commit_stream.release(self._cluster, topics.milestones(self._job.name)) is not None
+        waiting = [
+            one.claim
+            for one in known.by_id.values()
+            if one.open and one.claim.origin == self._origin and one.claim.generation.number > behind
+        ]
+        again = resumed(base, waiting, found.arrival, told_parent, gave_up, lambda: self._joined(found.arrival))
+        if again is not None and again.done:
+            require_kept(known.require(again.claim.generation), told_parent(again.claim).token)
+        require_free(known.promoting_behind(last), again)
+        return again
+
+    def _base(self, known: Candidates, generation: Generation) -> Claim | None:
+        """By which claim the line of a generation came here from the origin, if it did."""
+        claim = came_by(known, generation, told_parent)
+        return claim if claim and claim.origin == self._origin else None
+
+    def plan(self, found: Found) -> Claim:
+        """The claim that `claim` would write. Raises UsageError where the two regions have nothing in common."""
+        last = self._last()
+        before = [found.milestone.generation, *([last.generation] if last else [])]
+        source = self._job.topic
+        return Claim(
+            job=self._job.name,
+            generation=self._known().next_id(self._region, found.arrival.milestone_hash, *before),
+            parent=found.parent,
+            partitions=len(found.arrival.changelog_cut),
+            rewinds_to=require_joined(self._joined(found.arrival), self._job.name).at if last else 0,
+            reason=f"{'switchover' if found.planned else 'failover'} from {self._origin}",
+            at_ms=self._now_ms(),
+            origin=self._origin,
+            source_cut=begins_at(found.arrival, found.milestone, source, self._region, self._firsts(source)),
+            changelog_cut=found.arrival.changelog_cut,
+            evidence=of_topics(found.arrival.evidence, {place.topic for place, _ in found.arrival.changelog_cut}),
+            origin_cut=copied_up_to(found.copied, source, self._origin),
+        )
+
+    def prepare(self, copies: Replication) -> None:
+        """The topics of the job in this region, its own source among them, with as many partitions as the copy."""
+        count = partition_count(self._cluster, mirror_records.from_origin(self._job.topic, self._origin))
+        specs = topics.owned(
+            self._job.name, Generation(1, self._region), count, self._job.output, self._job.lists_retention_ms
+        )
+        own = [one for one in specs if not one.name.startswith(topics.changelog_prefix(self._job.name))]
+        source = [] if self._exists(self._job.topic) else [topics.events(self._job.topic, count)]
+        admin.ensure_topics(self._cluster, own + source, copies)
+        reach("topics-made")
+
+    def claim(self, found: Found, copies: Replication) -> Claim:
+        """Reserve the generation that goes on, unless an earlier try has; asked by one process at a time."""
+
+        def made() -> Claim:
+            again = self.claimed(found)
+            return again.claim if again else self.plan(self._standing(found))
+
+        return self.claims.reserve(made, copies)
+
+    def _standing(self, found: Found) -> Found:
+        """The same as it is now, once nobody else claims: somebody may have begun to give a copy up meanwhile.
+
+        He has ended whoever claimed before, and removed positions, then arrivals. Raises UnavailableError where
+        the arrival is another one, UsageError as `require_placed`.
+        """
+        copied, newest = self._copied(), self.arrival()
+        if newest != found.arrival:
+            now = f"is {newest.token} now" if newest else "is gone"
+            raise UnavailableError(
+                f"the arrival {found.arrival.token}, which this began with, {now}: a mirror runs, or somebody "
+                "begins a copy anew ('cutwater mirror resync'). Nothing was claimed; ask again"
+            )
+        targets = {
+            TopicPartition(mirror_records.target(self._job.name, one.topic, self._origin), one.partition)
+            for one in copied
+        }
+        require_placed(newest, mirror_records.milestones_from(self._job.name, self._origin), targets)
+        return found._replace(copied=copied)
+
+    def _copied(self, patience_s: float | None = None) -> list[Mirrored]:
+        found = mirror_topics.positions(self._cluster, self._job.name, patience_s)
+        return list(found.copies.get(self._origin, {}).values())
+
+    def _last(self) -> Milestone | None:
+        """The newest milestone of this region; None also where only a mirror has run here."""
+        here = self._exists(topics.milestones(self._job.name))
+        return promoted(self._cluster, self._job.name) if here else None
+
+    def _known(self) -> Candidates:
+        here = self._exists(topics.candidates(self._job.name))
+        return candidates.candidates(self._cluster, self._job.name) if here else Candidates()
+
+    def _exists(self, topic: str) -> bool:
+        return bool(admin.described(self._cluster, [topic]))
+
+    def _firsts(self, source: str) -> dict[int, int]:
+        """The first offset of each partition of the region's own source, where it has one."""
+        if not self._exists(source):
+            return {}
+        kept = Ends(self._cluster).kept(source, range(partition_count(self._cluster, source)))
+        return {partition: first for partition, (first, _) in kept.items()}
+
+    def _joined(self, arrival: Arrival) -> Joined | None:
+        """Where the line of the arrival was handed over from here last."""
+        cluster, job = self._cluster, self._job.name
+        # Not what is behind the arrival: that is not held here.
+        copy, end = mirror_records.milestones_from(job, self._origin), arrival.stream_offset + 1
+        first: dict[Generation, Milestone] = {}
+        for one, _ in commit_stream.milestones_in(cluster, copy, end):
+            first.setdefault(one.generation, one)
+        wanted = {one.parent for one in first if claimed(one)}
+        own: dict[str, Token] = {}
+        for one, value in commit_stream.milestones_in(cluster, topics.milestones(job)) if wanted else ():
+            if (digits := link(value).hex()[:PARENT_DIGITS]) in wanted:
+                own[digits] = one.token
+        return joined(first.values(), own)
+
+
+class Releasing(NamedTuple):
+    """What a release would do now."""
+
+    made: Release
+    """The record; the newest milestone may be a later one by then."""
+    done: bool
+    """It stands on the stream already."""
+    gives_up: list[Generation]
+    """Candidates that could be promoted behind it."""
+
+
+def releasing(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[], int]) -> Releasing:
+    """Raises UsageError where the job has no milestone, and as `require_recipient` and `require_same` do."""
+    require_recipient(to, region)
+    last = _require_milestone(cluster, job.name)
+    if (before := commit_stream.release(cluster, topics.milestones(job.name))) is not None:
+        require_same(before, to)
+        return Releasing(before, True, [])
+    coming = Claims(cluster, job, region, now_ms).known().coming(last)
+    made = Release(job.name, last.generation, last.sequence, to, now_ms())
+    return Releasing(made, False, [one.generation for one in coming])
+
+
+def release(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[], int]) -> Release:
+    """Give a job up in its own region: a record ends the commit stream, and its writers are fenced.
+
+    Candidates are given up, so that none is promoted behind it; one that is claimed afterwards takes the job back.
+    Raises as `releasing` does. Asked twice, the first record counts, and the driver is
+    fenced again: whoever has written the record may have died before he did.
+    """
+    name, found = job.name, releasing(cluster, job, region, to, now_ms)
+    if found.done:
+        _fence_driver(cluster, name, found.made.generation)
+        return found.made
+    claims = Claims(cluster, job, region, now_ms)
+    for one in found.gives_up:
+        claims.abort(one, f"the job is released to region {to}")
+    writer = TransactionalWriter(cluster, topics.signal_id(name))
+    writer.initialise()
+    last = _require_milestone(cluster, name)  # what the fenced signaller wrote meanwhile is final now
+    made = Release(name, last.generation, last.sequence, to, now_ms())
+    # Before the record: whoever dies behind it leaves no driver that works for nobody.
+    _fence_driver(cluster, name, last.generation)
+    reach("writers-fenced")
+    writer.write(topics.milestones(name), [protocol_records.encode(made)])
+    reach("release-written")
+    # Behind it: one that was started meanwhile has not read the record; a driver that starts now does, and leaves.
+    _fence_driver(cluster, name, last.generation)
+    return made
+
+
+def _fence_driver(cluster: Cluster, job: str, generation: Generation) -> None:
+    TransactionalWriter(cluster, topics.driver_id(job, generation)).initialise()
+
+
+def _require_milestone(cluster: Cluster, job: str) -> Milestone:
+    last = promoted(cluster, job)
+    if last is None:
+        raise UsageError(f"job {job} has no milestone at {cluster.bootstrap}: there is nothing to go on from")
+    return last

@@ -1,0 +1,240 @@
+"""Forks and losses of a region that went on from another one's milestone: what its topics and the origin say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from confluent_kafka import Consumer
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.client import (
+    TransactionalWriter,
+    bounds,
+    make_consumer,
+    partition_count,
+    read_range,
+    wait_for_broker,
+)
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.topic_ids import Identities
+from cutwater.adapters.topics import mirror_topics
+from cutwater.adapters.topics.candidates import candidates, promoted, told_parent
+from cutwater.adapters.topics.commit_stream import milestones_in, newest_milestone
+from cutwater.adapters.topics.rejected_events import late_pairs
+from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
+from cutwater.core.failover import forks
+from cutwater.core.failover.exact_loss import ExactLoss, Later, Missed, Record, late_of, later
+from cutwater.core.failover.forks import Fork, Line, Told, behind, foreign
+from cutwater.core.generations.candidates import Candidate
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import mirror_records, topics
+from cutwater.core.protocol.chain import link
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, from_origin
+from cutwater.core.protocol.records import Claim, Decision
+
+ASK_S = 3.0
+"""The origin may be away: nobody waits long for it."""
+Report = Callable[[str, int], None]
+"""Told now and then of a topic and how many records of it were read."""
+_REPORT_EVERY = 10_000
+
+
+class Forking:
+    """What this region went on from, and what contradicts that."""
+
+    def __init__(self, own: Cluster, job: Job, origin: str = "", there: Cluster | None = None) -> None:
+        """`there`: the brokers of the region `origin`, where they are known; they need not answer."""
+        self._own, self._job = own, job
+        self._origin, self._there = origin, there
+
+    def forks(self) -> list[Fork]:
+        """Of each claim that goes on from another region's milestone, oldest first; of none that came to nothing.
+
+        Raises UsageError where the job has no topics here; UnavailableError where this region does not answer.
+        """
+        stand = self.standing()
+        answers = self._answers()
+        return [self._fork(one.claim, one.decision, answers) for one in stand]
+
+    def standing(self) -> list[Candidate]:
+        """The claims that go on from another region's milestone and did not come to nothing, oldest first."""
+        known = [one for one in candidates(self._own, self._job.name).by_id.values() if one.claim.origin]
+        # A withdrawal may have come too late.
+        return [one for one in known if one.open or self._promoted(one.claim)]
+
+    def decide(self, keeps: Generation, reason: str, now_ms: int) -> Decision:
+        """Write down which line of a fork counts; raises as `forks.decided` does. It deletes nothing."""
+        fork = forks.decided(reversed(self.forks()), keeps)
+        made = Decision(self._job.name, fork.claim.generation, str(keeps), reason, now_ms)
+        writer = TransactionalWriter(self._own, topics.claims_id(self._job.name))
+        writer.initialise()
+        writer.write(topics.candidates(self._job.name), [protocol_records.encode(made)])
+        return made
+
+    def loss(self, report: Report = lambda _topic, _records: None) -> tuple[Fork, ExactLoss]:
+        """Of the newest failover from the origin, exactly; raises UnavailableError while that does not answer.
+
+        UsageError where this region never went on from there.
+        """
+        found = [one for one in self.forks() if one.claim.origin == self._origin]
+        if not found:
+            raise UsageError(f"no generation here went on from a milestone of region {self._origin}")
+        if self._there is None:
+            raise UsageError("set CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS: it is read there")
+        wait_for_broker(self._there, ASK_S)
+        return found[-1], _Loss(self._own, self._there, self._job, found[-1].claim, report).exact()
+
+    def _answers(self) -> bool:
+        if self._there is None:
+            return False
+        try:
+            wait_for_broker(self._there, ASK_S)
+        except UnavailableError:
+            return False
+        return True
+
+    def _promoted(self, claim: Claim) -> bool:
+        return newest_milestone(self._own, self._job.name, claim.generation) is not None
+
+    def _fork(self, claim: Claim, decision: Decision | None, answers: bool) -> Fork:
+        parent = told_parent(claim)
+        there = self._there if answers and claim.origin == self._origin else None
+        return Fork(
+            claim=claim,
+            parent=parent,
+            promoted=self._promoted(claim),
+            lines=self._lines(claim, there),
+            asked=there is not None,
+            behind=None if there is None else _behind(there, self._job.topic, parent.source_cut),
+            decision=decision,
+        )
+
+    def _lines(self, claim: Claim, there: Cluster | None) -> list[Line] | None:
+        cluster = there or self._own
+        topic = topics.milestones(self._job.name)
+        if there is None:
+            topic = mirror_records.milestones_from(self._job.name, claim.origin)
+            if topic not in described(cluster, [topic]):
+                return None
+        # Twice: which generations were started elsewhere is known once all hashes were seen, and a stream is long.
+        line = {told.milestone.generation for told in _told(cluster, topic)}
+        elsewhere = foreign(line, (told.hash for told in _told(cluster, topic)))
+        return behind(_told(cluster, topic), link(claim.parent), elsewhere)
+
+
+class _Loss:
+    """What was not copied at one claim."""
+
+    def __init__(self, own: Cluster, there: Cluster, job: Job, claim: Claim, report: Report) -> None:
+        self._own, self._there, self._job, self._claim, self._report = own, there, job, claim, report
+        self._copy = from_origin(job.topic, claim.origin)
+        self._copies = partition_count(own, self._copy)
+        self._promoted_ms = self._promotion_ms()
+
+    def exact(self) -> ExactLoss:
+        newest = promoted(self._own, self._job.name)
+        read = newest.source_cut if newest else self._claim.source_cut
+        partitions = [self._missed(place, copied, read) for place, copied in self._copied()]
+        copied = {TopicPartition(self._copy, one.place.partition): one.later for one in partitions}
+        late = late_pairs(self._own, self._job.name)
+        problems = (*late.problems, *self._made_anew())
+        return ExactLoss(partitions, late_of(late.entries, copied), problems, self._promoted_ms)
+
+    def _copied(self) -> Iterator[tuple[TopicPartition, int]]:
+        """Each partition of the origin's source, and how far it was copied; some may be newer than the copy."""
+        yield from self._claim.origin_cut
+        known = {place.partition for place, _ in self._claim.origin_cut}
+        for number in range(partition_count(self._there, self._job.topic)):
+            if number not in known:
+                yield TopicPartition(self._copy, number), 0
+
+    def _promotion_ms(self) -> int | None:
+        """When the claim's generation had its first milestone on the commit stream."""
+        stream = milestones_in(self._own, topics.milestones(self._job.name))
+        mine = (one.committed_ms for one, _ in stream if one.generation == self._claim.generation)
+        return next(mine, None)
+
+    def _made_anew(self) -> list[str]:
+        """Is the origin's source another topic than that which was copied? Its offsets are other events'."""
+        topic, origin = self._job.topic, self._claim.origin
+        copies = mirror_topics.positions(self._own, self._job.name).copies.get(origin, {}).values()
+        copied = {one.topic_id for one in copies if one.topic == topic}
+        now = Identities(self._there, ASK_S).of([topic]).get(topic)
+        if not copied or (now is not None and copied == {now.topic_id}):
+            return []
+        return [f"{topic} was made anew in {origin}: how many events of the one before were lost, nobody knows"]
+
+    def _missed(self, here: TopicPartition, copied: int, read: Cut) -> Missed:
+        place = TopicPartition(self._job.topic, here.partition)
+        consumer = make_consumer(self._there)
+        try:
+            low, end = bounds(consumer, *place)
+            records, afterwards = self._counted(consumer, place, max(low, copied), end)
+        finally:
+            consumer.close()
+        brought = self._later(here, copied, end, read.offset(here), low)
+        return Missed(
+            place=place,
+            copied=copied,
+            end=end,
+            records=records + brought.gone,
+            deleted=max(0, min(low, end) - copied - brought.gone),
+            cut=max(0, copied - end),
+            forgotten=self._forgotten(here),
+            later=brought,
+            afterwards=afterwards,
+        )
+
+    def _forgotten(self, here: TopicPartition) -> int:
+        if here.partition >= self._copies:
+            return 0
+        low, _ = Ends(self._own).kept(here.topic, [here.partition])[here.partition]
+        return max(0, low - self._claim.source_cut.offset(here))
+
+    def _counted(self, consumer: Consumer, place: TopicPartition, first: int, end: int) -> tuple[int, int]:
+        """All, and those that are dated after the promotion here."""
+        count = afterwards = 0
+        for count, one in enumerate(read_range(consumer, *place, first, end) if first < end else (), 1):
+            afterwards += self._promoted_ms is not None and one.timestamp()[1] > self._promoted_ms
+            if count % _REPORT_EVERY == 0:
+                self._report(f"{place.topic}/{place.partition}", count)
+        return count, afterwards
+
+    def _later(self, here: TopicPartition, since: int, end: int, read: int, kept: int) -> Later:
+        if here.partition >= self._copies:
+            return Later()
+        consumer = make_consumer(self._own)
+        try:
+            low, high = bounds(consumer, *here)
+            first = max(low, self._claim.source_cut.offset(here))
+            return later(self._records(consumer, here, first, high), since, end, read, kept)
+        finally:
+            consumer.close()
+
+    def _records(self, consumer: Consumer, here: TopicPartition, first: int, end: int) -> Iterator[Record]:
+        for count, message in enumerate(read_range(consumer, *here, first, end) if first < end else (), 1):
+            told = dict(message.headers() or [])
+            if SOURCE_OFFSET not in told:
+                raise DivergenceError(
+                    f"{here.topic}/{here.partition}@{message.offset()} does not say where it stood in "
+                    f"{self._claim.origin}: a mirror has not written it. Find out who else writes there"
+                )
+            if count % _REPORT_EVERY == 0:
+                self._report(f"{here.topic}/{here.partition}", count)
+            yield Record(int(told[SOURCE_OFFSET]), message.offset())
+
+
+def _told(cluster: Cluster, topic: str) -> Iterator[Told]:
+    """All milestones on a one-partition topic, in order; nothing is kept."""
+    return (Told(milestone, link(value)) for milestone, value in milestones_in(cluster, topic))
+
+
+def _behind(cluster: Cluster, topic: str, cut: Cut) -> int:
+    """Offsets of the origin's own source behind a cut."""
+    places = {place: offset for place, offset in cut if place.topic == topic}
+    ends: Mapping[TopicPartition, int] = Ends(cluster).committed(list(places))  # it has just answered
+    return sum(max(0, ends[place] - offset) for place, offset in places.items())

@@ -1,0 +1,156 @@
+"""Dead letters produced again onto their source topic: each once, whatever crashes.
+
+The event and the letter's mark are written in one Kafka transaction, so there is never one without the other; a
+second process that replays fences the first, and reads the marks only after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from cutwater.adapters.avro.codec import protocol_codec
+from cutwater.adapters.kafka.client import TIMEOUT_S, TRANSACTION_TIMEOUT_MS, explain, make_consumer, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.driver.rejected_events import Letter, Place
+from cutwater.core.errors import UnavailableError
+from cutwater.core.generations.source_topics import copied_region
+from cutwater.core.protocol import topics
+
+HEADER = "cutwater-replay-of"
+"""Header of an event that was produced again: where it stood, topic/partition/offset."""
+
+BATCH_LETTERS_MAX = 200
+BATCH_BYTES_MAX = 16 * 1024 * 1024
+
+
+class Replayer:
+    """Takes over the job's replaying; any other process that replays is fenced from here on.
+
+    `source`: the job's own source topic.
+    """
+
+    def __init__(self, cluster: Cluster, job: str, source: str, now_ms: Callable[[], int]) -> None:
+        self._source = source
+        self._topic = topics.dead_letters(job)
+        self._now_ms = now_ms
+        self._consumer = make_consumer(cluster)
+        self._codec = protocol_codec("dead_letter")
+        self._producer = cluster.client(
+            Producer,
+            {
+                "transactional.id": topics.replay_id(job),
+                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+                "message.max.bytes": topics.LISTED_BYTES_MAX,
+                "compression.type": "lz4",
+            },
+        )
+        self._call("taking over the replaying", lambda: self._producer.init_transactions(TIMEOUT_S))
+
+    def replay(
+        self, letters: Sequence[Letter], report: Callable[[int], None] = lambda _: None
+    ) -> dict[Place, Place]:
+        """Where each letter's event went, by where it stood; `report` gets the running count.
+
+        The letters must have been read after this object was made. Raises FencedError when another process has
+        taken over, UnavailableError when the broker does not answer: what is done is marked, the rest is not.
+        """
+        gone: dict[Place, Place] = {}
+        for batch in batches(letters):
+            gone |= self._call("producing dead letters again", partial(self._transaction, batch))
+            report(len(gone))
+        return gone
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _call(self, doing: str, action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except KafkaException as error:
+            raise explain(error, doing) from None
+
+    def _transaction(self, batch: Sequence[Letter]) -> dict[Place, Place]:
+        # In the order in which the events came, not in that of their list.
+        records = sorted(self._records(batch), key=lambda one: one[0].event)
+        self._producer.begin_transaction()
+        try:
+            gone = self._produce(records)
+            at_ms = self._now_ms()
+            for letter, record in records:
+                mark = {**gone[letter.event]._asdict(), "at_ms": at_ms}
+                value = self._codec.encode({**self._codec.decode(record.value()), "replayed": mark})
+                at = {"partition": letter.at[0], "headers": record.headers() or []}
+                self._producer.produce(self._topic, key=record.key(), value=value, **at)
+        except BaseException:
+            self._producer.abort_transaction(TIMEOUT_S)
+            raise
+        self._producer.commit_transaction(TIMEOUT_S)
+        return gone
+
+    def _produce(self, records: Sequence[tuple[Letter, Message]]) -> dict[Place, Place]:
+        """Produce the events; waits until each has its offset."""
+        gone: dict[Place, Place] = {}
+        failures: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, message: Message, letter: Letter) -> None:
+            if error is not None:
+                failures.append(error)
+            else:
+                gone[letter.event] = Place(message.topic(), message.partition(), message.offset())
+
+        for letter, record in records:
+            value = self._codec.decode(record.value())
+            headers = [(one["key"], one["value"]) for one in value["event_headers"]]
+            self._producer.produce(
+                self._back_to(letter.event.topic),
+                key=value["event_key"],
+                value=value["event_value"],
+                # The same partition: its producer's partitioner is not known, and events of a key belong together.
+                partition=letter.event.partition,
+                headers=[*headers, (HEADER, str(letter.event).encode())],
+                on_delivery=lambda error, message, letter=letter: delivered(error, message, letter),
+            )
+        self._producer.flush(TIMEOUT_S)
+        if failures:
+            raise KafkaException(failures[0])
+        if len(gone) != len(records):
+            raise UnavailableError(f"{len(records) - len(gone)} events were not acknowledged in {TIMEOUT_S:.0f} s")
+        return gone
+
+    def _back_to(self, topic: str) -> str:
+        """A copy of another region is the mirror's alone: what stands there becomes an event of this region."""
+        return topic if copied_region(self._source, topic) is None else self._source
+
+    def _records(self, batch: Sequence[Letter]) -> Iterator[tuple[Letter, Message]]:
+        """The letters whole, from where they stand on the list."""
+        for partition, group in groupby(sorted(batch, key=lambda one: one.at), key=lambda one: one.at[0]):
+            wanted = {one.at[1]: one for one in group}
+            first, last = min(wanted), max(wanted)
+            for message in read_range(self._consumer, self._topic, partition, first, last + 1):
+                letter = wanted.pop(message.offset(), None)
+                if letter:
+                    yield letter, message
+            if wanted:
+                raise UnavailableError(
+                    f"{self._topic}/{partition}@{min(wanted)} has been replaced meanwhile; replay again"
+                )
+
+
+def batches(letters: Sequence[Letter]) -> Iterator[list[Letter]]:
+    """Letters in the order of their events, in batches that one transaction can take."""
+    batch: list[Letter] = []
+    size = 0
+    for letter in sorted(letters, key=lambda one: one.event):
+        more = letter.value_bytes or 0
+        if batch and (len(batch) == BATCH_LETTERS_MAX or size + more > BATCH_BYTES_MAX):
+            yield batch
+            batch, size = [], 0
+        batch.append(letter)
+        size += more
+    if batch:
+        yield batch

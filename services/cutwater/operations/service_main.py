@@ -1,0 +1,106 @@
+"""The frame of a service's process: settings, log, job file, signals, and errors as exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from cutwater.adapters.config.settings import Settings, load_settings
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.runtime.log_setup import configure
+from cutwater.adapters.topics.alerts import telling
+from cutwater.adapters.topics.candidates import working_for
+from cutwater.core.errors import CutwaterError, UnexpectedError, UsageError
+from cutwater.core.job.job import Job
+from cutwater.core.util.printable_text import printable, printable_lines
+
+_NOT_OTHERS = 0o007
+
+
+class Service(Protocol):
+    """What runs until it is stopped."""
+
+    def run(self) -> None:
+        """Returns when stopped; raises CutwaterError for what ends the process."""
+
+    def stop(self, *_signal: object) -> None:
+        """End `run` soon. Called from a signal handler."""
+
+
+WorkingFor = Callable[[Job, Settings, Any], tuple[Job, Settings]]
+"""Finds out which generation a process works for, given its log: see `topics.candidates.working_for`."""
+Build = Callable[[Job, Settings, Any], Service]
+"""Makes the service of a job, with its settings and its log."""
+
+
+def now_ms() -> int:
+    """The clock of a process, ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def listen(service: Service) -> None:
+    """SIGTERM and Ctrl-C stop the service. Main thread only."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, service.stop)
+
+
+def promoted_job(job: Job, settings: Settings, log: Any) -> tuple[Job, Settings]:
+    """`working_for`, once the brokers answer. Raises UnavailableError where they do not within the bound."""
+    await_brokers(settings.cluster, settings.wait_ms / 1000, log)
+    return working_for(job, settings)
+
+
+def keep_private() -> None:
+    """What this process writes from now on holds rows, logs and offsets: nothing for everybody on the machine."""
+    os.umask(os.umask(_NOT_OTHERS) | _NOT_OTHERS)
+
+
+def run_service(
+    name: str,
+    build: Build,
+    found: WorkingFor = promoted_job,
+    foreseen: tuple[type[Exception], ...] = (),
+) -> int:
+    """Build a service for the job file on the command line and run it until SIGTERM or Ctrl-C.
+
+    Returns the exit code; an error is one line on standard error, or of the log where that is JSON. Of one that
+    is no CutwaterError all is told, since it is a fault of ours. `foreseen`: those of a library that the caller
+    tells, and that are raised.
+    """
+    told: Any = None
+    keep_private()
+    try:
+        if len(sys.argv) != 2:
+            raise UsageError("give exactly one argument: the job file")
+        settings = load_settings()
+        log = configure(name, settings.log_json)
+        told = log if settings.log_json else None
+        job = load_job(Path(sys.argv[1]))
+        with telling(settings.cluster, job.name, settings.generation, name, now_ms, log):
+            service = build(*found(job, settings, log), log)
+            listen(service)
+            service.run()
+    except CutwaterError as error:
+        if told is None:
+            print(f"cutwater {name}: {printable_lines(str(error))}", file=sys.stderr)
+        else:
+            told.error("ended", error=str(error), exit_code=error.exit_code)
+        return error.exit_code
+    except foreseen:
+        raise
+    except Exception as error:
+        code = UnexpectedError.exit_code
+        if told is None:
+            traceback.print_exc()
+            print(f"cutwater {name}: unexpected: {printable(repr(error))}", file=sys.stderr)
+        else:
+            told.error("ended", error=repr(error), exit_code=code, traceback=traceback.format_exc())
+        return code
+    return 0

@@ -1,0 +1,76 @@
+"""Some of the newest records of a topic, within bounds: to learn what it holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Message
+
+from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+
+BYTES_MAX = 64 * 1024 * 1024
+SECONDS_MAX = 60.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One record as it stands in the topic."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+    header_bytes: int
+
+    @property
+    def size(self) -> int:
+        """Of key, value and headers."""
+        return len(self.key or b"") + len(self.value or b"") + self.header_bytes
+
+
+def sample(
+    cluster: Cluster, topic: str, records_max: int, report: Callable[[int], None] = lambda _: None
+) -> list[Sample]:
+    """The newest records of each partition, in even parts, in each partition's order.
+
+    Ends early after 64 MB or 60 s. Raises UsageError when the topic does not exist.
+    """
+    count = partition_count(cluster, topic)
+    consumer = make_consumer(cluster)
+    found: list[Sample] = []
+    size, deadline = 0, time.monotonic() + SECONDS_MAX
+    try:
+        for one in _newest(consumer, topic, count, records_max):
+            found.append(one)
+            size += one.size
+            report(len(found))
+            if size > BYTES_MAX or len(found) >= records_max or time.monotonic() > deadline:
+                break
+    finally:
+        consumer.close()
+    return found
+
+
+def _newest(consumer: Consumer, topic: str, partitions: int, records_max: int) -> Iterator[Sample]:
+    ends = {number: bounds(consumer, topic, number) for number in range(partitions)}
+    filled = {number: at for number, at in ends.items() if at[0] < at[1]}
+    share = max(1, records_max // max(1, len(filled)))
+    for number, (low, high) in filled.items():
+        for message in read_range(consumer, topic, number, max(low, high - share), high):
+            yield _sample(message)
+
+
+def _sample(message: Message) -> Sample:
+    kind, at_ms = message.timestamp()
+    return Sample(
+        message.partition(),
+        message.offset(),
+        None if kind == TIMESTAMP_NOT_AVAILABLE else int(at_ms),
+        message.key(),
+        message.value(),
+        sum(len(name) + len(value or b"") for name, value in message.headers() or ()),
+    )

@@ -1,0 +1,202 @@
+"""The publisher goes on with another generation: finds with which milestone, and has the two states to compare."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cutwater.adapters.kafka.client import partition_count
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.adapters.topics.candidates import promoted
+from cutwater.core.errors import CutwaterError, DivergenceError, UsageError
+from cutwater.core.job.job import FINAL, UPDATE, Job
+from cutwater.core.output.handover import Handover, Succession, Wording
+from cutwater.core.output.position import NEVER_MS, Published, applied
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Heartbeat, Milestone
+from cutwater.core.state.reader_names import PUBLISHER
+from cutwater.publisher.handover.state_diff import Difference, Within
+from cutwater.publisher.handover.state_stores import Reading, States, compared_above_ms
+from cutwater.views.changelog.proof import Overtaken
+from cutwater.views.changelog.range_reader import Stopped
+from cutwater.views.follow.commit_feed import MilestoneFeed
+from cutwater.views.store.store import Store
+
+POLL_S = 0.1
+GONE_S = 20.0
+"""How long a topic is asked for before it is gone: a broker that is just back knows nothing for a moment."""
+_EVER_MS = (1 << 62) - 1
+"""Behind every window."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One writing of a difference, perhaps the rest of one."""
+
+    plan: Handover
+    position: Published
+    """With the mark of what is compared with."""
+    source: Difference
+
+
+class HandingOver:
+    """Makes hand-overs from what a position says is published."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        states: States,
+        log: Any,
+        now_ms: Callable[[], int],
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._cluster = cluster
+        self._job = job
+        self._states = states
+        self._final = job.output.mode == "final"
+        self._log = log
+        self._now_ms = now_ms
+        self._stopping = stopping
+        self._reading = Reading(cluster, job, states, log, now_ms, stopping)
+
+    def left_behind(self, generation: Generation, error: CutwaterError) -> bool:
+        """Can the output go on without what could not be read of a generation's changelog?
+
+        True where another generation was promoted, and reading again would not mend it. Says so in the log.
+        """
+        last = promoted(self._cluster, self._job.name)
+        if last is None or last.generation.number <= generation.number:
+            return False
+        if not isinstance(error, DivergenceError | UsageError) and not self._gone(generation):
+            return False
+        self._log.error(
+            "left behind", generation=str(generation), promoted=str(last.generation), reason=str(error)
+        )
+        return True
+
+    @contextmanager
+    def attempt(self, position: Published, whole: Milestone | None) -> Iterator[Attempt]:
+        """The hand-over that is to be made now. Waits for one, and tries another where compaction was faster.
+
+        Raises Stopped at the process's end; DivergenceError where commit stream or new changelog are broken.
+        """
+        entry = applied(position, whole)
+        succession = Succession(position.generation, entry, position.target)
+        feed = MilestoneFeed(
+            self._cluster, topics.milestones(self._job.name), entry.offset if entry else None, PUBLISHER
+        )
+        with closing(feed):
+            plan, new = self._reached(feed, succession, whole)
+        with ExitStack() as stores:
+            stores.enter_context(closing(new))
+            old = self._old(plan, position, whole)
+            if old is not None:
+                stores.enter_context(closing(old))
+            attempt = self._attempt(plan, position, whole, old, new)
+            reach("states-read")
+            yield attempt
+
+    def _reached(
+        self, feed: MilestoneFeed, succession: Succession, whole: Milestone | None
+    ) -> tuple[Handover, Store]:
+        """Where the hand-over leads, and the whole state there."""
+        while not self._stopping():
+            for record in feed.poll(POLL_S):
+                if not isinstance(record, Heartbeat):
+                    succession.add(record)
+            plan = succession.plan(self._now_ms()) if feed.at_end else None
+            if plan is None:
+                continue
+            self._states.forget_ahead_of_others({plan.to.milestone.generation, succession.generation})
+            try:
+                return plan, self._reading.state(plan.to, self._floor_ms(plan.to.milestone, whole))
+            except Overtaken as overtaken:
+                self._log.warning("overtaken", token=str(plan.to.milestone.token), looked=overtaken.looked)
+                succession.overtaken(plan.to, overtaken.looked)
+        raise Stopped
+
+    def _floor_ms(self, to: Milestone, whole: Milestone | None) -> int:
+        return NEVER_MS // 2 if whole is None else compared_above_ms(to, whole)
+
+    def _old(self, plan: Handover, position: Published, whole: Milestone | None) -> Store | None:
+        """The published state; None where it cannot be had any more, which is said in the log."""
+        entry = applied(position, whole)
+        if entry is None or whole is None:
+            return None
+        try:
+            if self._gone(whole.generation):
+                raise UsageError(f"{topics.changelog(self._job.name, whole.generation)} does not exist")
+            return self._reading.state(entry, self._floor_ms(plan.to.milestone, whole), or_later=self._final)
+        except (DivergenceError, UsageError, Overtaken) as error:
+            reason = "compaction has taken values of it" if isinstance(error, Overtaken) else str(error)
+            self._log.error(
+                "published state lost",
+                token=str(whole.token),
+                reason=reason,
+                consequence="every row is repeated as a correction; rows that vanished since are not named",
+            )
+            return None
+
+    def _gone(self, generation: Generation) -> bool:
+        """Is there no changelog of it?"""
+        topic, deadline = topics.changelog(self._job.name, generation), time.monotonic() + GONE_S
+        while True:
+            try:
+                partition_count(self._cluster, topic)
+                return False
+            except UsageError:
+                if time.monotonic() > deadline:
+                    return True
+                if self._stopping():
+                    raise Stopped from None
+                time.sleep(POLL_S)
+
+    def _attempt(
+        self, plan: Handover, position: Published, whole: Milestone | None, old: Store | None, new: Store
+    ) -> Attempt:
+        to = plan.to.milestone
+        if old is not None and old.segment_ms != new.segment_ms:
+            raise DivergenceError(f"{old.folder} is laid out otherwise than {new.folder}: delete the older one")
+        mark = whole.changelog_cut if old is not None and whole is not None else Cut()
+        goes_on = bool(position.parts) and (position.target, position.progress) == (to.sequence, mark)
+        # Parts of another difference are out, to a milestone that is not to be had any more: say everything anew.
+        repeat = bool(position.parts) and not goes_on
+        floor_ms = self._floor_ms(to, whole)
+        source = Difference(
+            (old, self._within(floor_ms, whole)) if old is not None and whole is not None else None,
+            (new, self._within(floor_ms, to)),
+            Wording(
+                FINAL if self._final else UPDATE, self._said_ms(plan, position, whole, old, repeat), to.horizon_ms
+            ),
+            begun=sum(position.rows) if goes_on else 0,
+            repeat=repeat,
+        )
+        self._log.info(
+            "hand-over",
+            token=str(to.token),
+            after=str(whole.token) if whole else "none",
+            rewinds_to=plan.rewinds_to,
+        )
+        return Attempt(plan, replace(position, progress=to.changelog_cut if repeat else mark), source)
+
+    def _within(self, floor_ms: int, milestone: Milestone) -> Within:
+        return floor_ms, milestone.watermark_ms if self._final else _EVER_MS
+
+    def _said_ms(
+        self, plan: Handover, position: Published, whole: Milestone | None, old: Store | None, repeat: bool
+    ) -> int:
+        """Whatever is said of windows that end at or below it contradicts or repeats what was said before."""
+        if repeat:
+            return _EVER_MS
+        if self._final:
+            return position.closed_ms
+        if whole is None:
+            return NEVER_MS
+        return _EVER_MS if old is None or plan.rewinds_to else whole.watermark_ms

@@ -1,0 +1,146 @@
+"""While there is a candidate, the states that its hand-over will compare are loaded: it pauses for the rest."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.errors import DiskFullError
+from cutwater.core.generations.candidates import Candidate, Candidates
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+from cutwater.publisher.handover.state_stores import States, compared_above_ms
+from cutwater.views.bulk.loader import BULK_RECORDS, Bulk
+from cutwater.views.follow.preload import LOOK_S, WORKERS, Choice, Preload, watch
+from cutwater.views.store.store import Store
+
+END_S = 2.0
+Whole = Callable[[], Milestone | None]
+"""What is published by now; None for nothing."""
+
+
+class Ahead:
+    """Loads in a thread of its own, while a block runs."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        states: States,
+        log: Any,
+        now_ms: Callable[[], int],
+        least_records: int = BULK_RECORDS,
+        look_s: float = LOOK_S,
+    ) -> None:
+        """`least_records`: fewer are left to the hand-over."""
+        self._loads = partial(_Loads, cluster, job, states, log, now_ms, least_records)
+        self._watch = partial(watch, cluster, job.name, log=log, look_s=look_s)
+        self._at_work = threading.Lock()
+        """Held by whoever looks, and loads."""
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def beside(self, whole: Whole) -> Iterator[None]:
+        """Load while the block runs, which publishes one generation. What was loaded then lies in the states.
+
+        A load that is under way ends within about a second.
+        """
+        stop = threading.Event()
+        loads = self._loads(whole, stop)
+
+        def look(known: Candidates) -> None:
+            with self._at_work:
+                if not stop.is_set():
+                    loads.look(known)
+
+        self._thread = threading.Thread(target=self._watch, args=(stop, look), name="ahead", daemon=True)
+        self._thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            with self._at_work:  # a question to the brokers may last, and is not waited for
+                loads.close()
+
+    def close(self) -> None:
+        """At the process's end: the last thread has nothing to do any more, and mostly ends at once."""
+        if self._thread is not None:
+            self._thread.join(END_S)
+
+
+class _Loads:
+    """Of a candidate's state, and of the published one where no store of it is there."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        states: States,
+        log: Any,
+        now_ms: Callable[[], int],
+        least_records: int,
+        whole: Whole,
+        stop: threading.Event,
+    ) -> None:
+        self._cluster, self._job, self._states, self._log = cluster, job, states, log
+        self._now_ms, self._least_records, self._whole, self._stop = now_ms, least_records, whole, stop
+        self._choice = Choice(self._keep, self._load, log)
+        self._preloads: dict[Generation, Preload] = {}
+
+    def look(self, known: Candidates) -> None:
+        """Load what has come since, of the candidate that will likely follow."""
+        whole = self._whole()
+        if whole is not None:
+            self._choice.look(known, whole)
+
+    def close(self) -> None:
+        """The stores are left to the hand-over."""
+        for one in self._preloads.values():
+            one.close()
+
+    def _keep(self, candidate: Generation | None) -> None:
+        """Of the published state, too, while there is any."""
+        whole = self._whole()
+        kept = {candidate, whole.generation if whole else None} if candidate else set()
+        for generation in self._preloads.keys() - kept:
+            self._preloads.pop(generation).close()
+            self._states.forget_ahead(generation)
+
+    def _load(self, candidate: Candidate, newest: Milestone) -> None:
+        whole = self._whole()
+        if whole is None:
+            return
+        if not self._states.roomy():  # a load that met it was stopped
+            raise DiskFullError("there is too little room on the disk to load states before they are needed")
+        floor_ms = compared_above_ms(newest, whole)
+        self._up_to(newest, floor_ms)
+        if not self._states.lasting:
+            self._up_to(whole, floor_ms)
+
+    def _up_to(self, milestone: Milestone, floor_ms: int) -> None:
+        generation, now_ms = milestone.generation, self._now_ms()
+        if generation in self._preloads and self._states.misses_ahead(generation, floor_ms):
+            self._preloads.pop(generation).close()
+        if generation not in self._preloads:
+            self._states.forget_ahead(generation)
+            opened = partial(self._states.open_ahead, generation)
+            self._preloads[generation] = Preload(
+                self._job, generation, opened, self._bulk, self._log, self._least_records
+            )
+        stale = self._states.stale_ahead(generation, now_ms)
+        # What stands above the cut was written after its milestone, whenever that is loaded.
+        at_ms = min(now_ms, milestone.written_ms)
+        self._states.loading_ahead(generation, floor_ms, at_ms)
+        if self._preloads[generation].up_to(milestone, floor_ms=floor_ms, however_little=stale):
+            self._states.loaded_ahead(generation, at_ms)
+
+    def _bulk(self, store: Store, topic: str) -> Bulk:
+        return self._states.bulk(self._cluster, store, topic, self._stopping, WORKERS)
+
+    def _stopping(self) -> bool:
+        return self._stop.is_set() or not self._states.roomy()

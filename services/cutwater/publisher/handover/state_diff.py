@@ -1,0 +1,67 @@
+"""What a hand-over puts on the output: the difference of two states, each in a store of the publisher's own."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from itertools import islice
+
+from cutwater.adapters.avro.codec import HEADER_BYTES
+from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
+from cutwater.core.output.handover import Wording
+from cutwater.core.output.position import Published
+from cutwater.core.output.state_diff import differences
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.backlog import Jump, Step
+from cutwater.publisher.sources.stored_rows import Said, closed_pieces, pieces
+from cutwater.views.changelog.row_batch import Piece
+from cutwater.views.store import key_layout
+from cutwater.views.store.store import Store
+
+Within = tuple[int, int]
+"""Windows with an end above the first and up to the second, in ms, are those that the output speaks of."""
+
+
+class Difference:
+    """A source of rows, as `publisher.sources.changed_rows.Source` says; one hand-over's."""
+
+    ahead = True
+    """The stores stay as they are."""
+
+    def __init__(
+        self,
+        old: tuple[Store, Within] | None,
+        new: tuple[Store, Within],
+        wording: Wording,
+        begun: int = 0,
+        repeat: bool = False,
+    ) -> None:
+        """`old`: the published state; None where nobody has it any more. `begun`: so many rows of this very
+        difference are published. `repeat`: rows that do not differ go out, too."""
+        self.kind = wording.plain
+        self._old, self._new = old, new
+        self._wording = wording
+        self._begun = begun
+        self._same = None if repeat else _same_row
+
+    def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
+        yield from pieces(islice(self._rows(), self._begun, None))
+
+    def close(self) -> None:
+        """The stores are closed by whoever has opened them."""
+
+    def _rows(self) -> Iterator[Said]:
+        old = closed_pieces(self._old[0], *self._old[1]) if self._old else iter(())
+        new = closed_pieces(self._new[0], *self._new[1])
+        for storage, value in differences(old, new, self._same):
+            kind = self._wording.kind(key_layout.end_of(storage), gone=value is None)
+            if kind is not None:
+                yield Said(kind, storage, value or b"")
+
+
+def _same_row(one: bytes, two: bytes) -> bool:
+    """Equal but for the framing, which may change between generations."""
+    return one == two or _body(one) == _body(two)
+
+
+def _body(value: bytes) -> bytes:
+    return value[CONFLUENT_HEADER_BYTES if is_confluent(value) else HEADER_BYTES :]

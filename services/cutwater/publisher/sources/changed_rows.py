@@ -1,0 +1,97 @@
+"""Which rows a milestone puts on the output: every changed one, or those whose windows it closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from itertools import islice
+from typing import Protocol
+
+from cutwater.core.job.job import CORRECTION, FINAL, UPDATE, Job
+from cutwater.core.output.position import Published
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.backlog import Jump, Step
+from cutwater.publisher.sources.stored_rows import Said, closed, pieces
+from cutwater.views.changelog.milestone_rows import Updates
+from cutwater.views.changelog.range_reader import Ranges
+from cutwater.views.changelog.row_batch import Piece
+from cutwater.views.follow.applier import Applier
+from cutwater.views.store import key_layout
+from cutwater.views.store.store import Store
+
+_EVER = -(1 << 62)
+
+
+class Source(Protocol):
+    """Where the rows of a milestone come from."""
+
+    kind: str
+    """Of rows whose piece says nothing else."""
+    ahead: bool
+    """May the rows of a milestone be asked for while the one before is still being written?"""
+
+    def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
+        """The rows that are not published yet, in an order that a restart repeats.
+
+        Raises DivergenceError where the changelog is not what the milestone proves; Overtaken, perhaps after some
+        rows, where compaction has taken values: they go on with a later milestone.
+        """
+
+    def close(self) -> None:
+        """Release what the rows come from."""
+
+
+class Changed:
+    """Every row of the milestone; of several milestones as one, every row between their cuts."""
+
+    kind = UPDATE
+    ahead = True
+
+    def __init__(self, updates: Updates) -> None:
+        self._updates = updates
+
+    def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
+        since = whole.changelog_cut if whole else Cut()
+        return self._updates.pieces(plan, since, position.progress if position.parts else None)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Finals:
+    """The rows of windows that the watermark has closed since the milestone published before."""
+
+    kind = FINAL
+    ahead = False
+    """No: the store drops what a horizon passed, and a crash would lose the finals of the milestone before."""
+
+    def __init__(self, job: Job, store: Store, ranges: Ranges, now_ms: Callable[[], int]) -> None:
+        self._store = store
+        self._closed_ms = _EVER
+        self._applier = Applier(store, job, ranges, now_ms, floor_ms=self._floor_ms)
+
+    def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
+        milestone = plan.to.milestone
+        # What was closed since is kept until it is published, even below the horizon.
+        self._closed_ms = whole.watermark_ms if whole else _EVER
+        self._bring_store_to(plan)
+        # Closed windows never change, and later ones sort behind: what parts have published comes first again.
+        rows = closed(self._store, self._closed_ms, milestone.watermark_ms)
+        yield from pieces(
+            Said(CORRECTION if key_layout.end_of(storage) <= position.closed_ms else FINAL, storage, value)
+            for storage, value in islice(rows, sum(position.rows), None)
+        )
+
+    def close(self) -> None:
+        self._store.close()
+
+    def _bring_store_to(self, plan: Step | Jump) -> None:
+        """It may be ahead, after a crash between store and output, or behind, where its folder was lost."""
+        milestone, applied = plan.to.milestone, self._store.applied
+        sequence = applied.milestone.sequence if applied and not self._store.applying else 0
+        if sequence < milestone.sequence:
+            steps = isinstance(plan, Step) and sequence == milestone.sequence - 1
+            self._applier.apply(plan if steps else Jump(plan.to))
+
+    def _floor_ms(self, milestone: Milestone) -> int:
+        return min(milestone.horizon_ms, self._closed_ms)

@@ -1,0 +1,35 @@
+"""A milestone's rows in parts that a transaction can take. Pure: pieces in, parts out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.views.changelog.row_batch import Piece
+
+
+def parts(pieces: Iterable[Piece], rows_max: int, bytes_max: int) -> Iterator[tuple[list[Piece], bool]]:
+    """The rows in their order, in parts of at most so many rows and bytes, each with whether it is the last.
+
+    At least one part; a row that is larger than `bytes_max` is a part of its own.
+    """
+    part: list[Piece] = []
+    rows, bytes_ = rows_max, bytes_max
+    for piece in pieces:
+        rest = piece
+        while len(rest):
+            count = rest.fitting(rows, bytes_)
+            if part and not count:
+                yield part, False
+                part, rows, bytes_ = [], rows_max, bytes_max
+                continue
+            taken, rest = rest.split(max(1, count))
+            part.append(taken)
+            rows, bytes_ = rows - len(taken), bytes_ - taken.size
+    yield part, True
+
+
+def reached(since: Cut, topic: str, part: Sequence[Piece]) -> Cut:
+    """How far on the changelog a part has come."""
+    newest = {piece.partition: piece.offsets[-1] + 1 for piece in part}  # 0 where it was not read from there
+    return Cut.of(since.as_dict() | {TopicPartition(topic, at): offset for at, offset in newest.items() if offset})

@@ -1,0 +1,138 @@
+"""The HTTP API: the state at one milestone, which every answer names. Here its routes come together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fastapi import FastAPI, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import PlainTextResponse
+
+from cutwater.adapters.columnar.arrow import MEDIA_TYPE
+from cutwater.adapters.http.access import TokenGuard
+from cutwater.core.errors import CutwaterError
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.query.key_path import KEY_ROUTE
+from cutwater.rehydrator.cluster.held_part import Replica
+from cutwater.rehydrator.cluster.peers import Peers
+from cutwater.rehydrator.cluster.regions import Regions
+from cutwater.rehydrator.generation.switch import Switched, switched
+from cutwater.rehydrator.http_api.body_limit import BodyGuard
+from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.errors import TextGuard, failed, mistaken
+from cutwater.rehydrator.http_api.milestone_waiters import Waiters
+from cutwater.rehydrator.http_api.models import (
+    NOT_READY,
+    READING,
+    WAITING,
+    GlobalKeyAnswer,
+    GlobalKeysAnswer,
+    GlobalScanAnswer,
+    GlobalTopAnswer,
+    Health,
+    KeyAnswer,
+    KeysAnswer,
+    Milestone,
+    ScanAnswer,
+    SizesAnswer,
+    StoredKeyAnswer,
+    StoredKeysAnswer,
+    StoredScanAnswer,
+    Taken,
+    TopAnswer,
+    streamed,
+    told,
+)
+from cutwater.rehydrator.http_api.openapi import Described
+from cutwater.rehydrator.http_api.sse import EVENTS
+from cutwater.rehydrator.http_api.streaming import LINES, Exports
+from cutwater.rehydrator.metrics.metrics import Metrics
+from cutwater.rehydrator.routes import key_paths
+from cutwater.rehydrator.routes.arrow_export import Arrow
+from cutwater.rehydrator.routes.changes import Following
+from cutwater.rehydrator.routes.export import Sizes, Snapshot, Whole
+from cutwater.rehydrator.routes.global_keys_and_top import Everywhere
+from cutwater.rehydrator.routes.global_query import Consulting
+from cutwater.rehydrator.routes.global_rows import Global
+from cutwater.rehydrator.routes.keys_and_top import Spanning
+from cutwater.rehydrator.routes.rows import Reading
+from cutwater.rehydrator.routes.status import Standing
+from cutwater.rehydrator.routes.stored_keys import StoredKeys
+from cutwater.rehydrator.routes.stored_rows import StoredRows
+from cutwater.views.query.change_feed import Changes
+from cutwater.views.query.view import View
+
+
+def create_app(
+    view: View,
+    generation: Generation,
+    metrics: Metrics,
+    now_ms: Callable[[], int],
+    token: str = "",
+    peers: Peers | None = None,
+    snapshot: Snapshot | None = None,
+    sizes: Sizes | None = None,
+    replica: Replica | None = None,
+    changes: Changes | None = None,
+    shown: Callable[[], FastAPI] | None = None,
+    regions: Regions | None = None,
+    metrics_token: str = "",
+    waiters: Waiters | None = None,
+) -> FastAPI:
+    """The application over one view; with `token` it answers only whoever shows it.
+
+    `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes
+    one; None where none are taken. `sizes`: the last census, as JSON has it.
+    `replica`: what it holds where it is one. `changes`: what the view's follower says; None where there is none.
+    `regions`: whose rows are merged for global answers; None where there is no global view.
+    `waiters`: who waits for a milestone; woken by whoever shows one.
+    `metrics_token`: another token, which is shown the metrics only; empty for none.
+    `shown`: the application of the generation that is shown, this one or another; None where there are no others.
+    """
+    app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
+
+    def now() -> FastAPI:
+        return shown() if shown else app
+
+    answering = Answering(
+        view, generation, metrics, now_ms, peers or Peers.none(metrics), replica, lambda: now() is not app, waiters
+    )
+    reading, spanning = Reading(answering), Spanning(answering)
+    stored, several = StoredRows(answering), StoredKeys(answering)
+    consulting = Consulting(answering, regions, app)
+    merged, everywhere = Global(answering, consulting), Everywhere(answering, consulting)
+    exports, standing = Exports(), Standing(answering)
+    whole, arrow = Whole(answering, exports, snapshot, sizes), Arrow(answering, exports)
+    following = Following(answering, changes or Changes(lambda: view.milestone), lambda: now().state.following)
+    app.state.following = following
+    app.get(key_paths.STATE, responses=told(KeyAnswer, *READING))(reading.key)
+    app.get(KEY_ROUTE, responses=told(ScanAnswer | KeyAnswer, *READING))(reading.scan)
+    app.post("/v1/keys", responses=told(KeysAnswer, *READING, 413))(spanning.keys)
+    app.get("/v1/top", responses=told(TopAnswer, *READING))(spanning.top)
+    app.get(key_paths.GLOBAL, responses=told(GlobalKeyAnswer, *WAITING, 409))(merged.key)
+    rows_or_key = told(GlobalScanAnswer | GlobalKeyAnswer, *WAITING, 409)
+    app.get("/v1/global/state", responses=rows_or_key)(merged.scan)
+    app.post("/v1/global/keys", responses=told(GlobalKeysAnswer, *WAITING, 409, 413))(everywhere.keys)
+    app.get("/v1/global/top", responses=told(GlobalTopAnswer, *WAITING, 409))(everywhere.top)
+    app.get(key_paths.STORED, responses=told(StoredKeyAnswer, *READING))(stored.key)
+    app.get("/v1/stored", responses=told(StoredScanAnswer, *READING))(stored.scan)
+    app.post("/v1/stored-keys", responses=told(StoredKeysAnswer, *READING, 413))(several.keys)
+    app.get("/v1/export", response_class=Response, responses=streamed(LINES, 500, 503))(whole.export)
+    app.get("/v1/arrow", response_class=Response, responses=streamed(MEDIA_TYPE, *WAITING, 501))(arrow.rows)
+    app.get("/v1/changes", response_class=Response, responses=streamed(EVENTS, 400, 421, 422, 500, 503))(
+        following.changes
+    )
+    app.get("/v1/milestone", responses=told(Milestone, *WAITING))(standing.milestone)
+    app.get("/v1/sizes", responses=told(SizesAnswer, 500, 503))(whole.sizes)
+    app.post("/v1/snapshots", status_code=202, responses=told(Taken, 409, 500, 503, success=202))(whole.snapshot)
+    app.get("/healthz", responses=told(Health))(standing.health)
+    app.get("/readyz", responses=told(Health) | {503: {"model": Health, "description": NOT_READY}})(standing.ready)
+    app.get("/metrics", response_class=PlainTextResponse)(standing.metrics)
+    app.add_exception_handler(CutwaterError, failed)
+    app.add_exception_handler(Switched, switched)
+    app.add_exception_handler(RequestValidationError, mistaken)
+    app.add_middleware(BodyGuard)
+    app.add_middleware(TextGuard)
+    if token:
+        app.add_middleware(TokenGuard, token=token, metrics_token=metrics_token)
+    return app

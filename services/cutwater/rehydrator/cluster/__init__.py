@@ -1,0 +1,1 @@
+"""Other rehydrators: peers and regions."""

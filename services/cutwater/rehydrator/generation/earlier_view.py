@@ -1,0 +1,42 @@
+"""At a start: the view of an earlier generation, to be shown while that of the promoted one is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.topics.candidates import with_partitions
+from cutwater.core.errors import CutwaterError
+from cutwater.core.job.job import Job
+from cutwater.rehydrator.generation.replica import stream_of
+from cutwater.rehydrator.generation.served import Served
+from cutwater.views.snapshots.restore import stands_on
+from cutwater.views.store.folders import earlier
+from cutwater.views.store.store import applied_in
+
+TRIES = 3
+
+
+def shown_before(
+    folder: Path, job: Job, settings: Settings, served: Callable[[Job, Settings], Served], log: Any
+) -> Served | None:
+    """The newest one that is whole and stands on the commit stream; None where there is none.
+
+    `folder`: of the view of the promoted generation. What is wrong with an earlier one is logged and no more: it
+    is on its way out.
+    """
+    on_stream = stands_on(settings.cluster, job, stream_of(job, settings).topic)
+    for path in islice(earlier(folder), TRIES):
+        try:
+            entry = applied_in(path)
+            if entry is None or not on_stream(entry, lambda: False):
+                continue
+            partitions = len(entry.milestone.changelog_cut)
+            theirs = settings.model_copy(update={"generation": entry.milestone.generation})
+            return served(with_partitions(job, partitions), theirs)
+        except CutwaterError as error:
+            log.warning("the view of an earlier generation is not shown", folder=str(path), error=str(error))
+    return None

@@ -1,0 +1,35 @@
+"""Which generation a rehydrator begins with: the promoted one, or while no broker answers the one it holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.kafka.client import wait_for_broker
+from cutwater.adapters.topics.candidates import with_partitions, working_for
+from cutwater.core.errors import UnavailableError
+from cutwater.core.job.job import Job
+from cutwater.rehydrator.generation.replica import copied_for
+from cutwater.views.store.folders import generations_in
+from cutwater.views.store.store import applied_in, folder_of
+
+PROBE_S = 3.0
+
+
+def found(job: Job, settings: Settings, log: Any) -> tuple[Job, Settings]:
+    """Job and settings of the generation to begin with. It follows a promotion by itself later."""
+    try:
+        wait_for_broker(settings.cluster, PROBE_S)
+        return copied_for(job, settings) if settings.replica_of else working_for(job, settings)
+    except UnavailableError as error:
+        held = max(
+            generations_in(folder_of(settings.views_dir, job.name, settings.generation).parent), default=None
+        )
+        if held is None and settings.replica_of:
+            raise  # which generation to begin with is not known
+        if held is None:
+            return job, settings
+        log.warning("waiting", reason=str(error), shows=str(held))
+        settings = settings.model_copy(update={"generation": held})
+        last = applied_in(folder_of(settings.views_dir, job.name, held))
+        return (with_partitions(job, len(last.milestone.changelog_cut)) if last else job), settings

@@ -1,0 +1,126 @@
+"""Rows of a candidate, loaded beside the view that is shown: at its promotion only the rest is left to be read.
+
+The promoted generation's view goes on with them. A candidate that comes to nothing leaves nothing here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from cutwater.adapters.config.held_part import Holding, holding_of
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.fetch.native_rows import usable
+from cutwater.adapters.topics.candidates import with_partitions
+from cutwater.core.generations.candidates import Candidate, Candidates
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+from cutwater.views.bulk.loader import BULK_RECORDS, Bulk, Unobserved
+from cutwater.views.follow.preload import LOOK_S, WORKERS, Choice, Preload, watch
+from cutwater.views.store.folders import ahead_of, remove_ahead
+from cutwater.views.store.store import Store, folder_of
+from cutwater.views.store.table import RocksTable
+
+
+class Ahead:
+    """`run` belongs in a thread of its own."""
+
+    def __init__(
+        self,
+        job: Job,
+        settings: Settings,
+        behind: Callable[[], Milestone | None],
+        full: Callable[[], bool],
+        log: Any,
+        least_records: int = BULK_RECORDS,
+        look_s: float = LOOK_S,
+    ) -> None:
+        """`behind`: what is shown; None while another generation takes its place. `full`: has that no room on the
+        disk? Then what was loaded gives way.
+
+        `least_records`: fewer are left to whoever shows them.
+        """
+        self._job, self._settings, self._log = job, settings, log
+        self._behind, self._full = behind, full
+        self._least_records, self._look_s = least_records, look_s
+        self._at_work = threading.Lock()
+        """Held by whoever opens, loads or deletes."""
+        self._held, self._stop = threading.Event(), threading.Event()
+        self._preload: Preload | None = None
+        self._choice = Choice(self._keep, self._load, log)
+        self._shown = settings.views_dir
+        """The folder of the view that is shown."""
+
+    def stop(self) -> None:
+        """End `run` within about a second, or once a question to the brokers has had its time."""
+        self._stop.set()
+
+    def let_go(self) -> bool:
+        """Open nothing any more, until `go_on`. False while a load is under way, which ends soon: ask again."""
+        self._held.set()
+        if not self._at_work.acquire(blocking=False):
+            return False
+        try:
+            self._close()
+            return True
+        finally:
+            self._at_work.release()
+
+    def go_on(self) -> None:
+        """What was let go is no candidate any more, or nothing was."""
+        self._held.clear()
+
+    def run(self) -> None:
+        """Load until stopped. What goes wrong is logged and tried again: the view does without it."""
+        watch(self._settings.cluster, self._job.name, self._stop, self._look, self._log, self._look_s)
+        with self._at_work:
+            self._close()
+
+    def _look(self, known: Candidates) -> None:
+        with self._at_work:
+            behind = self._behind()
+            if self._held.is_set() or behind is None:
+                self._close()
+                return
+            if self._full():
+                self._choice.give_up()
+            self._shown = folder_of(self._settings.views_dir, self._job.name, behind.generation)
+            self._choice.look(known, behind)
+
+    def _keep(self, generation: Generation | None) -> None:
+        self._close()
+        if removed := remove_ahead(self._shown, generation):
+            self._log.info("what was loaded ahead is deleted", generations=removed)
+
+    def _load(self, candidate: Candidate, milestone: Milestone) -> None:
+        """Everything below the cut of a candidate's milestone, where that is much more than there is already."""
+        generation = candidate.claim.generation
+        job = with_partitions(self._job, candidate.claim.partitions)
+        settings = self._settings.model_copy(update={"generation": generation})
+        holding, _ = holding_of(settings, job.shards)
+        native = settings.native and usable() and holding.selection is None
+
+        def bulk(store: Store, topic: str) -> Bulk:
+            return Bulk(settings.cluster, job, topic, store, Unobserved(), WORKERS, self._stopping, native=native)
+
+        if self._preload is None:
+            opened = partial(self._opened, job, settings, holding)
+            self._preload = Preload(job, generation, opened, bulk, self._log, self._least_records)
+        self._preload.up_to(milestone, holding.partitions)
+
+    def _opened(self, job: Job, settings: Settings, holding: Holding) -> Store:
+        folder = ahead_of(folder_of(settings.views_dir, job.name, settings.generation))
+        table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
+        held, selection = holding.partitions, holding.selection
+        return Store(folder, job, settings.generation, None, table, held, selection=selection)
+
+    def _stopping(self) -> bool:
+        return self._stop.is_set() or self._held.is_set()
+
+    def _close(self) -> None:
+        preload, self._preload = self._preload, None
+        if preload is not None:
+            preload.close()

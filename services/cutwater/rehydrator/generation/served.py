@@ -1,0 +1,182 @@
+"""One generation served: its view, who works on it, and its application."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from fastapi import FastAPI
+
+from cutwater.adapters.config.held_part import holding_of
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.fetch.native_rows import usable
+from cutwater.adapters.topics.recovery_log import account
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.query.global_merge import require_mergeable
+from cutwater.operations.service_main import now_ms
+from cutwater.rehydrator.app import create_app
+from cutwater.rehydrator.cluster.held_part import Replica
+from cutwater.rehydrator.cluster.peers import Peers
+from cutwater.rehydrator.cluster.regions import Regions
+from cutwater.rehydrator.generation.replica import begin_anew, stream_of
+from cutwater.rehydrator.generation.snapshots import Kept, clear
+from cutwater.rehydrator.generation.start_report import Starting
+from cutwater.rehydrator.generation.switch import Door
+from cutwater.rehydrator.http_api.milestone_waiters import Waiters
+from cutwater.rehydrator.metrics.metrics import Metrics
+from cutwater.rehydrator.metrics.restore_progress import Loading
+from cutwater.rehydrator.metrics.state_size import Sized
+from cutwater.rehydrator.routes.export import Snapshot
+from cutwater.views.bulk.loader import Bulk, workers_by_default
+from cutwater.views.follow.follower import Follower
+from cutwater.views.query.change_feed import Changes
+from cutwater.views.query.view import View
+from cutwater.views.snapshots.scheduler import Between
+from cutwater.views.store.folders import take_ahead
+from cutwater.views.store.rebuild_order import obey
+from cutwater.views.store.store import Store, folder_of
+from cutwater.views.store.table import RocksTable
+
+Guarded = Callable[[Callable[[], None]], None]
+"""Runs a thread's work; its error ends the service."""
+
+
+class Served:
+    """The parts that belong together for as long as a generation is shown, put together from the settings."""
+
+    def __init__(
+        self,
+        job: Job,
+        settings: Settings,
+        metrics: Metrics,
+        log: Any,
+        shown: Callable[[], FastAPI],
+        first: bool = False,
+    ) -> None:
+        """`job` and `settings` of this generation. `shown`: the application that questions go to now.
+
+        `first`: of this process. Takes the folder; MachineError or UsageError when it cannot be had.
+        """
+        self.generation = settings.generation
+        self._job, self._settings, self._metrics, self._log = job, settings, metrics, log
+        registry = metrics.registry if first else None
+        self.start = account("rehydrator", job.name, self.generation, settings.cluster, log, registry)
+        holding, replica = holding_of(settings, job.shards)
+        partitions, selection = holding.partitions, holding.selection
+        regions = self._regions()
+        self.folder = folder_of(settings.views_dir, job.name, self.generation)
+        anew = obey(self.folder)
+        if anew:
+            log.warning("the view is built anew from the changelog, as was ordered", folder=str(self.folder))
+        if settings.replica_of:
+            begin_anew(self.folder, log)
+        else:
+            take_ahead(self.folder)
+        with self.start.step("opening the store"):
+            table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
+            self.store = Store(self.folder, job, self.generation, None, table, partitions, selection=selection)
+        self.view = view = View(self.store, job)
+        token = settings.api_token.get_secret_value()
+        shares, name = settings.shares, str(self.generation)
+        stands = (lambda: view.current, lambda: view.milestone.sequence if view.milestone else 0)
+        peers = Peers(job.shards, shares, settings.peer_url, token, metrics, *stands, name)
+        role = "replica" if replica else f"standby of {peers.owner}" if peers.standby else "owner"
+        self.start.found(role=role)
+        self.changes = Changes(lambda: view.milestone)
+        self.waiters = Waiters()
+        starting = Starting(self.start, metrics, view, self.store, self.waiters.wake)
+        self.sized = Sized(job, self.store, settings.view_census_ms, metrics, log)
+        kept = None
+        # A snapshot holds all rows of its partitions.
+        if settings.snapshots and selection is None:
+            takes = role == "owner" or bool(settings.replica_of)
+            kept = Kept(job, settings, partitions, self.store, metrics, log, takes)
+        else:
+            clear(self.store, log)
+        self._taking = taking = kept.taking if kept else None
+        self.follower = Follower(
+            settings.cluster,
+            job,
+            self.generation,
+            self.store,
+            view,
+            now_ms,
+            Between(starting, taking) if taking else starting,
+            wait_s=settings.wait_ms / 1000,
+            partitions=partitions,
+            bulk=self._bulk(selects=selection is not None),
+            prepare=kept.prepare(starting) if kept and kept.restores and not anew else None,
+            evict=self.sized.evict,
+            changes=self.changes,
+            stream=stream_of(job, settings),
+        )
+        app = create_app(
+            view,
+            self.generation,
+            metrics,
+            now_ms,
+            token,
+            peers,
+            Snapshot(taking.request, kept.share) if kept and taking else None,
+            self.sized.answer,
+            Replica(holding, job.shards, settings.replica_of) if replica else None,
+            self.changes,
+            shown,
+            regions,
+            settings.metrics_token.get_secret_value(),
+            self.waiters,
+        )
+        self.door = Door(app, peers.agreed.hex())
+        self._threads: list[threading.Thread] = []
+
+    def begin(self, guarded: Guarded) -> None:
+        """Follow, and whatever else is done beside answering, in threads of its own."""
+        work = {"follower": self.follower.run, "census": self.sized.census.run}
+        if self._taking:
+            work["snapshots"] = self._taking.run
+        self._threads = [
+            threading.Thread(target=guarded, args=(run,), name=name, daemon=True) for name, run in work.items()
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End its threads within seconds; what is shown stays."""
+        self.follower.stop()
+        self.sized.census.stop()
+        if self._taking:
+            self._taking.stop()
+
+    def ended(self, wait_s: float) -> bool:
+        """Have all of its threads ended within so many seconds?"""
+        until_s = time.monotonic() + wait_s
+        for thread in self._threads:
+            thread.join(max(0.0, until_s - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _regions(self) -> Regions | None:
+        """Raises UsageError for measures that no two regions' values of can be merged."""
+        settings = self._settings
+        apis = settings.region_apis
+        if not apis:
+            return None
+        require_mergeable(self._job.measures)
+        token = settings.api_token.get_secret_value()
+        return Regions(settings.replica_of or settings.region, apis, token, self._metrics)
+
+    def _bulk(self, selects: bool) -> Callable[[Store, Callable[[], bool]], Bulk]:
+        job, settings = self._job, self._settings
+        native = settings.native and usable() and not selects  # a selection is of Python
+        self._metrics.native(native)
+        loading = Loading(self._metrics, self._log, native)
+        topic = topics.changelog(job.name, settings.generation)
+
+        def make(store: Store, stopping: Callable[[], bool]) -> Bulk:
+            workers = settings.restore_workers or workers_by_default()
+            return Bulk(settings.cluster, job, topic, store, loading, workers, stopping, native=native)
+
+        return make

@@ -1,0 +1,92 @@
+"""The rehydrator's snapshots, put together from its settings: where its view begins, and what it leaves behind."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.topics.candidates import parents_needed
+from cutwater.core.job.job import Job
+from cutwater.core.state.partition_share import Partitions
+from cutwater.core.state.snapshot_manifest import Policy
+from cutwater.operations.service_main import now_ms
+from cutwater.rehydrator.generation.start_report import Starting
+from cutwater.rehydrator.metrics.metrics import Metrics
+from cutwater.views.snapshots.local_tier import Checkpoints
+from cutwater.views.snapshots.repositories import shelf_of
+from cutwater.views.snapshots.restore import Restorer, stands_on
+from cutwater.views.snapshots.scheduler import Plan, Snapshots
+from cutwater.views.store.store import Store, restoring_folder
+
+Prepare = Callable[[Callable[[], bool]], None]
+
+
+class Kept:
+    """Both tiers of one view, whoever takes its snapshots and whoever restores them."""
+
+    def __init__(
+        self,
+        job: Job,
+        settings: Settings,
+        partitions: Partitions | None,
+        store: Store,
+        metrics: Metrics,
+        log: Any,
+        takes: bool = True,
+    ) -> None:
+        """`takes`: a standby takes none, and begins from its owner's.
+
+        A replica of another region takes its own, for a failover, and begins from none: they do not say whether
+        its copies are still those that it was built from.
+
+        Raises UsageError for a URL that is none; nothing is asked yet.
+        """
+        far = shelf_of(settings, job, partitions)
+        near, self._far = Checkpoints(store.folder), far
+        policy = Policy(settings.snapshot_keep_last, settings.snapshot_keep_hours, settings.snapshot_keep_days)
+        # A replica begins from none of them. The last one says when the next is due, and is what an upload is
+        # tried again from; more would only keep old files of the view's alive.
+        local = 1 if settings.replica_of else settings.snapshot_keep_local
+        plan = Plan(settings.snapshot_every_ms, policy, local)
+        self._store, self._metrics = store, metrics
+        if not takes and store.applied:
+            near.remove()  # of one that took them: their links keep old files
+        if takes:
+            metrics.takes(settings.snapshot_every_ms)
+        view = (job, settings.generation, partitions)
+        needed = partial(parents_needed, settings.cluster, job.name, settings.generation)
+        self.taking = Snapshots(*view, store, near, far, plan, now_ms, metrics, log, needed) if takes else None
+        self.share = far.names.share
+        self.restores = not settings.replica_of
+        self._restorer = Restorer(*view, (near, far), stands_on(settings.cluster, job), metrics, log)
+
+    def prepare(self, starting: Starting) -> Prepare:
+        """For the follower: fill the empty store, and tell the recovery trail."""
+
+        def prepare(stopped: Callable[[], bool]) -> None:
+            done = self._restorer.restore(self._store, stopped)
+            if done is not None:
+                starting.restored(done)
+            if done is not None and self.taking is not None:
+                self.taking.begin_behind(done.manifest, uploaded=done.tier == self._far.name)
+                self._metrics.begun_behind(done.manifest)
+            if self.taking is None:
+                self._metrics.answers(True)  # it does not ask again
+
+        return prepare
+
+
+def clear(store: Store, log: Any) -> None:
+    """For a rehydrator that takes no snapshots: what one that took them has left beside the view goes."""
+    near, half_fetched = Checkpoints(store.folder), restoring_folder(store.folder)
+    if near.folder.exists() or half_fetched.exists():
+        count = near.remove()
+        shutil.rmtree(half_fetched, ignore_errors=True)
+        log.warning(
+            "no snapshots are taken any more: those beside the view are removed",
+            folder=str(near.folder),
+            snapshots=count,
+        )

@@ -1,0 +1,69 @@
+"""A view's start, told to the recovery trail: from the store as it was found to the first milestone followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cutwater.core.protocol.generation import Token
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.recovery_log import Account
+from cutwater.views.follow.applier import Applied
+from cutwater.views.follow.follower import Observer
+from cutwater.views.query.view import State, View
+from cutwater.views.snapshots.restore import Restored
+from cutwater.views.store.store import Store
+
+
+class Starting:
+    """Passes on what the follower does; until it follows for the first time, takes note of it as well."""
+
+    def __init__(
+        self, account: Account, observer: Observer, view: View, store: Store, wake: Callable[[], None]
+    ) -> None:
+        """`wake`: tells whoever waits for a milestone that there may be one."""
+        self._wake = wake
+        self._seen: object = None
+        self._account = account
+        self._observer = observer
+        self._view = view
+        shown = store.applied.milestone.token if store.applied else "none"
+        broken_off = store.applying.milestone.token if store.applying else "none"
+        account.found(milestone=shown, broken_off=broken_off)
+        if store.emptied:
+            account.decided("empty the store: it held another part")
+        whole = store.applied is not None and store.applying is None
+        account.decided(f"show milestone {shown} and go on behind it" if whole else "restore from the changelog")
+
+    def restored(self, done: Restored) -> None:
+        """The store was empty, and is a snapshot now."""
+        token = Token(done.manifest.generation, done.manifest.sequence)
+        self._account.found(snapshot=f"{token} ({done.tier}; newer ones not usable: {done.passed_over})")
+        self._account.decided(f"restore the snapshot of {token} and go on behind it")
+        files = f"{len(done.manifest.files)} files, {done.manifest.size} bytes"
+        self._account.took(f"restoring the snapshot of {token} ({files})", done.seconds)
+
+    def applied(self, milestone: Milestone, done: Applied) -> None:
+        self._tell()
+        self._observer.applied(milestone, done)
+        self._account.took(f"applying milestone {milestone.token} ({done.records} records)", done.seconds)
+
+    def backlog(self, milestones: int) -> None:
+        self._tell()  # a snapshot may be shown, or the stream may have told what was lost
+        self._observer.backlog(milestones)
+        if not milestones and self._view.status.state is State.FOLLOWING:
+            shown = self._view.milestone
+            self._account.found(following=shown.token if shown else "none")
+            self._account.running()
+
+    def _tell(self) -> None:
+        """Not in vain: many may wait."""
+        now = self._view.milestone, self._view.lineage
+        if now != self._seen:
+            self._seen = now
+            self._wake()
+
+    def retried(self) -> None:
+        self._observer.retried()
+
+    def diverged(self) -> None:
+        self._observer.diverged()

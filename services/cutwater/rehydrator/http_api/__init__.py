@@ -1,0 +1,1 @@
+"""Everything HTTP that is not a route."""

@@ -1,0 +1,168 @@
+"""What every group of routes answers from: one view, the milestone that it shows, and the wait for a token."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from fastapi.exceptions import HTTPException
+from fastapi.responses import JSONResponse, Response
+
+from cutwater.core.errors import UnavailableError
+from cutwater.core.protocol.generation import Generation, Token
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.util.timestamps import iso
+from cutwater.rehydrator.cluster.held_part import Replica
+from cutwater.rehydrator.cluster.peers import Peers
+from cutwater.rehydrator.generation.switch import Switched
+from cutwater.rehydrator.http_api import parsing
+from cutwater.rehydrator.http_api.milestone_waiters import LOOK_S, Waiters
+from cutwater.rehydrator.metrics.metrics import Metrics
+from cutwater.views.query.milestone_json import described
+from cutwater.views.query.presenter import Row
+from cutwater.views.query.view import View
+
+
+class Answering:
+    """One view and what is around it. `now_ms` is the clock that ages are told by."""
+
+    def __init__(
+        self,
+        view: View,
+        generation: Generation,
+        metrics: Metrics,
+        now_ms: Callable[[], int],
+        peers: Peers,
+        replica: Replica | None,
+        left: Callable[[], bool] = lambda: False,
+        waiters: Waiters | None = None,
+    ) -> None:
+        """`left`: is another generation shown by now? `waiters`: woken when it is, and at each milestone."""
+        self._left = left
+        self._waiters = waiters or Waiters()
+        self.view = view
+        self.metrics = metrics
+        self.peers = peers
+        self.replica = replica
+        self.generation = generation
+        self._now_ms = now_ms
+
+    @property
+    def partitions(self) -> list[int] | None:
+        """Those that this rehydrator holds; None for all."""
+        if self.replica:
+            return self.replica.partitions
+        return None if self.peers.partitions is None else sorted(self.peers.partitions)
+
+    @property
+    def selection(self) -> dict[str, Any] | None:
+        """What a replica keeps of them; None for everything."""
+        return self.replica.selection if self.replica else None
+
+    @property
+    def origin(self) -> str:
+        """The region that this one shows by a copy; empty where it shows its own."""
+        return self.replica.origin if self.replica else ""
+
+    @property
+    def role(self) -> str:
+        return "replica" if self.replica else "standby" if self.peers.standby else "owner"
+
+    def require(self, *keys: str) -> None:
+        """421 where this is a replica that lacks one of these keys."""
+        if self.replica:
+            for key in keys:
+                self.replica.require(key)
+
+    def require_prefix(self, prefix: str) -> None:
+        """421 where this is a replica that lacks every key that begins so."""
+        if self.replica:
+            self.replica.require_prefix(prefix)
+
+    def holds(self, names: bool) -> dict[str, Any]:
+        """For an answer with rows of a replica: what of the state they can be. `names`: which keys, too."""
+        return self.replica.told(names) if self.replica else {}
+
+    async def reach(self, at_least: str | None, wait_ms: int) -> None:
+        """Return once the view is at the token.
+
+        412 after the wait, and 410 where it was lost: both with the milestone that is shown instead. Raises
+        Switched where another generation is shown meanwhile: it is asked then.
+        """
+        token = parsing.token(at_least, self.generation)
+        if token is None:
+            return
+        if self._reached(token):
+            return
+        with self.metrics.waiting.track_inprogress():
+            if not await self._comes(token, time.monotonic() + wait_ms / 1000):
+                self._refuse(412, f"{token} was not reached within {wait_ms} ms")
+
+    async def woken(self, due: Callable[[], bool]) -> None:
+        """Until `due` may be so: a milestone or another generation is shown, or a second has passed."""
+        with self._waiters.turn() as turn:
+            if not due():
+                await asyncio.wait([turn], timeout=LOOK_S)
+
+    async def _comes(self, token: Token, deadline_s: float) -> bool:
+        """Is it reached in time?"""
+        while True:
+            with self._waiters.turn() as turn:
+                if self._reached(token):
+                    return True
+                if self._left():
+                    raise Switched
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    return False
+                await asyncio.wait([turn], timeout=min(left_s, LOOK_S))
+
+    def _reached(self, token: Token) -> bool:
+        """410 where it never will be."""
+        lineage, shown = self.view.lineage, self.view.milestone
+        if shown is None or lineage.ahead(token):
+            return False
+        if lost := lineage.why_lost(token):
+            self._refuse(410, f"{token} was lost: {lost}")
+        return shown.sequence >= token.sequence
+
+    def _refuse(self, status: int, why: str) -> NoReturn:
+        shown = self.view.milestone
+        if shown is None:
+            raise UnavailableError(self.view.nothing)
+        problem = f"the view is at {shown.token}, and {why}"
+        raise HTTPException(status, {"error": problem, "milestone": self.milestone(shown)})
+
+    def page(self, milestone: Milestone, rows: list[Row]) -> dict[str, Any]:
+        """Rows of one milestone as answers have them."""
+        return {"milestone": self.milestone(milestone), "rows": [shown_row(row) for row in rows]}
+
+    def milestone(self, shown: Milestone) -> dict[str, Any]:
+        """A milestone as answers name it."""
+        return {
+            **described(shown, self.view.lower_ms(shown)),
+            "standby": self.peers.standby,
+            "age_ms": self.view.age_ms(shown, self._now_ms()),
+            **({"origin": self.origin} if self.origin else {}),
+        }
+
+    def owners(self, shown: Milestone) -> dict[str, Any]:
+        """A milestone in an answer that spans owners: with the partitions that it is about."""
+        return {**self.milestone(shown), "partitions": self.partitions}
+
+
+def patience(at_least: str | None, wait_ms: int) -> float:
+    """How long a question itself may wait, in seconds."""
+    return wait_ms / 1000 if at_least else 0.0
+
+
+def rendered(read: Callable[[], dict[str, Any]]) -> Response:
+    """Read and render in one go, off the event loop: a page of 10,000 rows takes its time."""
+    return JSONResponse(read())
+
+
+def shown_row(row: Row) -> Row:
+    """A row as answers have it: its window as people read it."""
+    return {**row, "window_start": iso(row["window_start"]), "window_end": iso(row["window_end"])}

@@ -1,0 +1,42 @@
+"""The body of a question for several keys."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from cutwater.rehydrator.http_api import parsing
+from cutwater.rehydrator.http_api.parameters import KEY_FORMAT, Moment
+
+KEYS_MAX = 1_000
+KEY_ROWS_DEFAULT, KEY_ROWS_MAX = 100, 1_000
+ROWS_MAX = 10_000
+
+
+def _whole(text: str) -> str:
+    """ValueError for half a surrogate pair, which JSON can write and no encoding takes."""
+    text.encode()
+    return text
+
+
+def span_of(asked: Keys) -> tuple[int | None, int | None]:
+    """The first window start, and that before which windows start; 422 for what is no time."""
+    first, end = (None if one is None else str(one) for one in (asked.from_, asked.to))
+    return parsing.time_ms("from", first), parsing.time_ms("to", end)
+
+
+Key = Annotated[str, AfterValidator(_whole), Field(json_schema_extra=KEY_FORMAT)]
+Time = Annotated[Moment, AfterValidator(_whole)] | int | None
+
+
+class Keys(BaseModel):
+    """Which keys, which of their windows, and how many rows."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    keys: list[Key] = Field(min_length=1, max_length=KEYS_MAX, description="One named twice is answered once.")
+    from_: Time = Field(None, alias="from", description="First window start: ISO 8601 or ms since 1970.")
+    to: Time = Field(None, description="Window starts before this: ISO 8601 or ms since 1970.")
+    limit: int = Field(KEY_ROWS_DEFAULT, ge=1, le=KEY_ROWS_MAX, description="At most this many rows of each key.")
+    rows: int = Field(ROWS_MAX, ge=1, le=ROWS_MAX, description="At most this many rows in all.")

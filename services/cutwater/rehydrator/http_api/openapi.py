@@ -1,0 +1,66 @@
+"""The OpenAPI description: what FastAPI derives, and what only a rehydrator knows, such as its measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI
+
+from cutwater.adapters.http.access import OPEN_PATHS
+from cutwater.core.job.measures import Measure
+from cutwater.rehydrator.http_api.models import WHY_UNGUARDED, Problem
+
+_JSON_TYPES: dict[str, list[str]] = {
+    "int": ["integer"],
+    "long": ["integer"],
+    "float": ["number", "string"],  # NaN and the infinities are strings
+    "double": ["number", "string"],
+    "decimal": ["integer", "string"],  # a string where it has a fraction: no digit is lost
+    "boolean": ["boolean"],
+}
+"""What a measure's value is in JSON, by its Avro type; any other one is a string."""
+
+
+class Described(FastAPI):
+    """An application that describes the job's measures as columns, and says whether it asks for a token."""
+
+    def __init__(self, measures: Sequence[Measure], guarded: bool, **options: Any) -> None:
+        super().__init__(**options)
+        self._measures = measures
+        self._guarded = guarded
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            described = super().openapi()
+            row = described["components"]["schemas"]["Row"]
+            row["properties"] |= {one.name: _of(one) for one in self._measures}
+            row["required"] += (names := [one.name for one in self._measures])
+            row["additionalProperties"] = False
+            for path in ("/v1/top", "/v1/global/top"):
+                for one in described["paths"][path]["get"]["parameters"]:
+                    if one["name"] == "measure":
+                        one["schema"]["enum"] = names
+            if self._guarded:
+                _guard(described)
+        return self.openapi_schema or {}
+
+
+def _of(measure: Measure) -> dict[str, Any]:
+    output = measure.output
+    kind = output.get("logicalType") if isinstance(output, dict) else output
+    return {"type": [*_JSON_TYPES.get(str(kind), ["string"]), "null"], "description": measure.kind}
+
+
+def _guard(described: dict[str, Any]) -> None:
+    described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
+    refusal = {
+        "description": WHY_UNGUARDED,
+        "content": {"application/json": {"schema": schema}},
+    }
+    for path, methods in described["paths"].items():
+        for route in methods.values():
+            if path not in OPEN_PATHS:
+                route["security"] = [{"token": []}]
+                route["responses"]["401"] = refusal

@@ -1,0 +1,78 @@
+"""All rows of one milestone as one long answer, piece by piece, with a bound on how many and how long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from binascii import b2a_base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from cutwater.core.errors import UnavailableError
+from cutwater.views.store.key_layout import Window
+
+LINES = "application/x-ndjson"
+EXPORTS_MAX = 2
+"""At a time: each keeps the files of its milestone."""
+EXPORT_S_MAX = 900.0
+"""A client that reads slower than this is cut off: its answer has no end."""
+_PIECE_ROWS = 500
+
+
+class Exports:
+    """Those that run, of whatever form: they share the bound."""
+
+    def __init__(self) -> None:
+        self.running = 0
+
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """Around what makes an `Export`, which ends it: counted before a milestone is pinned for it.
+
+        Raises UnavailableError where there are enough.
+        """
+        if self.running >= EXPORTS_MAX:
+            raise UnavailableError(f"{EXPORTS_MAX} exports run already: each holds the files of its milestone")
+        self.running += 1
+        try:
+            yield
+        except BaseException:
+            self.running -= 1
+            raise
+
+
+class Export(StreamingResponse):
+    """Counted among the others from before its first piece to its end, however it ends."""
+
+    def __init__(self, pieces: Iterator[str] | Iterator[bytes], media_type: str, exports: Exports) -> None:
+        super().__init__(pieces, media_type=media_type)
+        self._exports = exports
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            async with asyncio.timeout(EXPORT_S_MAX):
+                await super().__call__(scope, receive, send)
+        finally:
+            self._exports.running -= 1
+
+
+def lines(head: Any, rows: Iterator[tuple[Window, bytes]]) -> Iterator[str]:
+    """A JSON object each: `head`, the rows, and at the end how many they were."""
+    yield json.dumps(head) + "\n"
+    count = 0
+    while piece := list(islice(rows, _PIECE_ROWS)):
+        count += len(piece)
+        yield "".join(map(_line, piece))
+    yield json.dumps({"rows": count}) + "\n"
+
+
+def _line(row: tuple[Window, bytes]) -> str:
+    """The key alone can hold what JSON escapes."""
+    (key, start_ms, end_ms), value = row
+    window = f'"key": {json.dumps(key)}, "window_start_ms": {start_ms}, "window_end_ms": {end_ms}'
+    return f'{{{window}, "value": "{b2a_base64(value, newline=False).decode()}"}}\n'

@@ -1,0 +1,62 @@
+"""The route of bulk reads: every row at one milestone as an Arrow stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fastapi import Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import HTTPException
+
+from cutwater.adapters.columnar.arrow import MEDIA_TYPE, schema_of, stream_of
+from cutwater.core.errors import MachineError
+from cutwater.rehydrator.http_api import parsing
+from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.parameters import WAIT_MS_DEFAULT, AtLeast, From, Prefix, To, WaitMs
+from cutwater.rehydrator.http_api.streaming import Export, Exports
+from cutwater.views.query.arrow_batches import batches
+from cutwater.views.query.milestone_json import about
+from cutwater.views.query.pages import Part
+
+
+class Arrow:
+    """What this rehydrator holds, in columns."""
+
+    def __init__(self, answering: Answering, exports: Exports) -> None:
+        self._answering = answering
+        self._exports = exports
+
+    async def rows(
+        self,
+        prefix: Prefix = "",
+        from_: From = None,
+        to: To = None,
+        at_least: AtLeast = None,
+        wait_ms: WaitMs = WAIT_MS_DEFAULT,
+    ) -> Response:
+        """Every row at one milestone, as an Arrow stream (`application/vnd.apache.arrow.stream`).
+
+        Columns and types are those of `cutwater export` ([EXPORTING.md](EXPORTING.md)); the schema's metadata name
+        the milestone and the partitions that this rehydrator holds. Only the windows that start in [from, to) and
+        whose keys begin with `prefix`, where these are given. The last batch has no rows, and metadata
+        `cutwater.rows`, how many came before it; without it the answer was cut short.
+        """
+        part = Part(parsing.time_ms("from", from_), parsing.time_ms("to", to))
+        asked = {"prefix": prefix or None, "from": from_, "to": to}
+        await self._answering.reach(at_least, wait_ms)
+        with self._exports.admitted():
+            stream = await run_in_threadpool(self._stream, part, prefix, asked)
+            return Export(stream, MEDIA_TYPE, self._exports)
+
+    def _stream(self, part: Part, prefix: str, asked: dict[str, str | None]) -> Iterator[bytes]:
+        """Off the event loop: the library loads at its first use."""
+        answering, view = self._answering, self._answering.view
+        milestone, stored = view.stored(part)
+        kept = answering.replica.kept if answering.replica else None
+        told = about(view.job.name, answering.milestone(milestone), answering.partitions, kept)
+        try:
+            schema = schema_of(view.job, told | {name: text for name, text in asked.items() if text is not None})
+        except MachineError as error:
+            raise HTTPException(501, f"this rehydrator has no Arrow: {error}") from None
+        rows = (row for row in stored if row[0].key.startswith(prefix))
+        return stream_of(schema, batches(view.job, schema, rows))

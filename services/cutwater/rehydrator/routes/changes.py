@@ -1,0 +1,161 @@
+"""The route that tells what each milestone changes, as it is shown."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Annotated, NamedTuple
+
+from fastapi import Header, Query, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import HTTPException
+
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.protocol.generation import Token
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.query.change_buffer import Behind
+from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.parameters import Prefix
+from cutwater.rehydrator.http_api.sse import BEGIN, HEARTBEAT, HEARTBEAT_S, Events, event, event_of
+from cutwater.rehydrator.routes.change_text import Telling, Wanted
+from cutwater.views.query.change_feed import Changes
+from cutwater.views.store.key_layout import Window
+
+After = Annotated[str | None, Query(description="Token of a milestone: what came after it. Else from now on.")]
+LastEventId = Annotated[str | None, Header(description="A header: the same, of a reader that comes back.")]
+Key = Annotated[str | None, Query(description="Only this key.")]
+
+
+class _Place(NamedTuple):
+    """Where a reader is: it has this milestone whole, and of the one after it so many rows."""
+
+    sequence: int
+    row: int = 0
+
+
+class Following:
+    """Readers of changes, each at a milestone of its own."""
+
+    def __init__(self, answering: Answering, changes: Changes, shown: Callable[[], Following]) -> None:
+        """`shown`: this route of the generation that is shown, where another one may take over."""
+        self._answering = answering
+        self._changes = changes
+        self._telling = Telling()
+        self._shown = shown
+
+    async def changes(
+        self, after: After = None, prefix: Prefix = "", key: Key = None, last_event_id: LastEventId = None
+    ) -> Response:
+        """What each milestone changes, as server-sent events (`text/event-stream`), for as long as you read.
+
+        `changes`: a milestone, and the rows that it changed as `/v1/state` shows them; never before it is shown
+        there. A large one comes in several such events, of which only the last has `"last": true` and an id, the
+        milestone's token. `reset`: what follows begins at the milestone that it names, and what came before is not
+        kept here: read the state (`at_least`), then go on. It comes first where no token is given, or one that is
+        too old or of another generation; when another generation is shown; and when the view was restored.
+        `behind`: you read more slowly than changes come, and the answer ends. Come back with the last id, as
+        `Last-Event-ID` (browsers do so) or `after`: every later milestone comes once and in order, or `reset`
+        does; of one that was broken off, all of it. A row that the horizon passes goes without an event.
+        Heartbeats are comments.
+        """
+        place = last_event_id or after
+        sequence = self._sequence(place) if place else None
+        view, peers = self._answering.view, self._answering.peers
+        if view.milestone is None:
+            raise UnavailableError(view.nothing)
+        if key is not None:
+            self._answering.require(key)
+            if peer := peers.owner_elsewhere(key):
+                raise HTTPException(421, f"{peer} holds this key: follow it there")
+
+        else:
+            self._answering.require_prefix(prefix)
+
+        def wanted(window: Window) -> bool:
+            return window.key.startswith(prefix) and key in (None, window.key)
+
+        everything = key is None and not prefix
+        return Events(self._all(sequence, key, None if everything else wanted), self._changes.following())
+
+    def _sequence(self, text: str) -> int:
+        """400 where it is no token. Of another generation it was lost, and no place to go on from: before all."""
+        try:
+            token = Token.parse(text)
+        except UsageError:
+            raise HTTPException(400, f"{text[:80]!r} is not a token: pass the id of an event, unchanged") from None
+        return token.sequence if token.generation == self._answering.generation else -1
+
+    async def _all(self, sequence: int | None, key: str | None, wanted: Wanted | None) -> AsyncIterator[str]:
+        """Of one generation after the other. Where the next holds the key elsewhere, who comes back hears so."""
+        yield BEGIN
+        async for text in self._events(sequence, wanted):
+            yield text
+        one = self
+        while (later := self._shown()) is not one:
+            one = later
+            if key is not None and later._answering.peers.owner_elsewhere(key):
+                return
+            with later._changes.following():
+                async for text in later._events(None, wanted):
+                    yield text
+
+    async def _events(self, sequence: int | None, wanted: Wanted | None) -> AsyncIterator[str]:
+        """Until another generation is shown."""
+        spoken = time.monotonic()
+        following = False
+        place = None if sequence is None else _Place(sequence)
+        while (shown := self._answering.view.milestone) is not None and self._shown() is self:
+            try:
+                if place is not None and self._changes.after(place.sequence) is not None:
+                    told, behind_it = await run_in_threadpool(self._told, place, wanted)
+                    yield told
+                    place, spoken = behind_it, time.monotonic()
+                    following = following or not place.row
+                    continue
+            except Behind as behind:
+                if behind.evicted and following:
+                    self._answering.metrics.cut_off.inc()
+                    yield event("behind", {"error": "you read more slowly than changes come: come back"})
+                    return
+                place = None
+            if place is None:
+                place = _Place(shown.sequence)
+                yield self._reset(shown)
+            elif time.monotonic() - spoken > HEARTBEAT_S:
+                yield HEARTBEAT
+                spoken = time.monotonic()
+            await self._answering.woken(partial(self._due, place))
+
+    def _due(self, place: _Place) -> bool:
+        """Is there something to say?"""
+        try:
+            return self._shown() is not self or self._changes.after(place.sequence) is not None
+        except Behind:
+            return True
+
+    def _reset(self, shown: Milestone) -> str:
+        data = {"milestone": self._answering.milestone(shown), "partitions": self._answering.partitions}
+        data |= self._answering.holds(names=True)
+        return event("reset", data, str(shown.token))
+
+    def _told(self, place: _Place, wanted: Wanted | None) -> tuple[str, _Place]:
+        """The next piece of a milestone, and the place behind it; without rows that are wanted it has one, too.
+
+        The rows themselves stay with `Changes`. Raises Behind where they are not kept any more: a slow reader does
+        not keep them instead.
+        """
+        changed = self._changes.after(place.sequence)
+        if changed is None:
+            raise Behind(evicted=False)
+        milestone = changed.milestone
+        piece = self._telling.piece(self._answering.view.job, changed, place.row, wanted)
+        about = {"milestone": self._answering.milestone(milestone), **self._answering.holds(names=True)}
+        # The rows are text already, and the same for many; what is said of the moment is not.
+        if piece.following is None:
+            then, name = _Place(milestone.sequence), str(milestone.token)
+        else:
+            then, name = place._replace(row=piece.following), None
+        data = f'{json.dumps({**about, "last": name is not None})[:-1]}, "rows": {piece.rows}}}'
+        return event_of("changes", data, name), then

@@ -1,0 +1,68 @@
+"""A question to all owners that it concerns, this rehydrator among them: asked at once, and joined or refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from cutwater.rehydrator.cluster.peers import Holders
+from cutwater.rehydrator.http_api.context import Answering, patience, rendered
+from cutwater.rehydrator.http_api.keys_body import Keys, span_of
+from cutwater.rehydrator.http_api.parameters import AtLeast, WaitMs
+
+Answer = dict[str, Any]
+Span = tuple[int | None, int | None]
+
+
+def of_each_owner(
+    answering: Answering,
+    request: Request,
+    path: str,
+    asked: Keys,
+    at_least: AtLeast,
+    wait_ms: WaitMs,
+    here: Callable[[Keys, Span], Answer],
+) -> list[Awaitable[Answer | Response]]:
+    """Several keys: of each owner its own, with a like part of the rows. `here` answers for those of this one.
+
+    Keys of owners that there is no row left for are not asked for. Raises where the question may not be asked.
+    """
+    peers, span = answering.peers, span_of(asked)
+    answering.require(*asked.keys)
+    peers.require_agreed(request)
+    shares: dict[Holders, list[str]] = {}
+    for key in dict.fromkeys(asked.keys):
+        shares.setdefault(peers.of_key(key), []).append(key)
+    now = list(islice(shares.items(), asked.rows))
+    rows, wait_s = asked.rows // len(now), patience(at_least, wait_ms)
+
+    async def of(holders: Holders, keys: list[str]) -> Answer | Response:
+        share = asked.model_copy(update={"keys": keys, "rows": rows})
+        body = share.model_dump_json(by_alias=True).encode()
+        if answer := await peers.elsewhere(holders, path, request, wait_s, body):
+            return answer
+        await answering.reach(at_least, wait_ms)
+        return await run_in_threadpool(here, share, span)
+
+    return [of(holders, keys) for holders, keys in now]
+
+
+async def joined(
+    asked: Iterable[Awaitable[Answer | Response]], join: Callable[[list[Answer]], Answer]
+) -> Response:
+    """Ask all at once; the first refusal, where there is one, is the answer."""
+    answers = await asyncio.gather(*asked)
+    refusals = (one for one in answers if isinstance(one, Response) and one.status_code != 200)
+    if refusal := next(refusals, None):
+        return refusal
+
+    def read() -> Answer:
+        return join([json.loads(bytes(one.body)) if isinstance(one, Response) else one for one in answers])
+
+    return await run_in_threadpool(rendered, read)

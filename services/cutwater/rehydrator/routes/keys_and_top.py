@@ -1,0 +1,155 @@
+"""Routes whose answers span owners: several keys at once, and the top rows by a measure.
+
+Each owner answers for its part at one milestone, all of them at the same time; the answer names each one's. It is
+whole or it is an error: where an owner does not answer, there is no answer either, since one with rows left out
+would be taken for the whole.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import HTTPException
+
+from cutwater.core.errors import UnavailableError
+from cutwater.core.util.timestamps import iso
+from cutwater.rehydrator.cluster.peers import Holders
+from cutwater.rehydrator.http_api import parsing
+from cutwater.rehydrator.http_api.context import Answering, patience, shown_row
+from cutwater.rehydrator.http_api.keys_body import Keys
+from cutwater.rehydrator.http_api.parameters import (
+    TOP_DEFAULT,
+    WAIT_MS_DEFAULT,
+    AtLeast,
+    Direction,
+    From,
+    MeasureName,
+    To,
+    TopLimit,
+    WaitMs,
+)
+from cutwater.rehydrator.routes.fan_out import Answer, Span, joined, of_each_owner
+from cutwater.views.query.pages import Order, Part, Stored
+from cutwater.views.query.view import TOP_ROWS_MAX
+from cutwater.views.store.key_layout import Window
+
+TOPS_MAX = 4
+"""At a time: each takes a thread and some of the processor."""
+RANKING_S = 20.0
+"""What the longest one may take on a busy machine: who ranks is not away."""
+
+
+class Spanning:
+    """Questions that are asked of all owners concerned, this one among them, and joined."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+        self._view = answering.view
+        self._peers = answering.peers
+        self._tops = 0
+
+    async def keys(
+        self, request: Request, asked: Keys, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT
+    ) -> Response:
+        """The windows of several keys that start in [from, to), oldest first, each owner's at one milestone.
+
+        Go on with `next_from` of a key, and with `next_keys`: those are the keys that `rows` left no room for. The
+        answer is whole or an error: where nobody who holds one of the keys answers, the status is 503, and it
+        may be asked again.
+        """
+        every = list(dict.fromkeys(asked.keys))
+        answers = of_each_owner(self._answering, request, "/v1/keys", asked, at_least, wait_ms, self._keys)
+
+        def join(parts: list[Answer]) -> Answer:
+            return {**_join_keys(every, parts), **self._answering.holds(names=False)}
+
+        return await joined(answers, join)
+
+    def _keys(self, asked: Keys, span: Span) -> Answer:
+        page = self._view.read_several(asked.keys, *span, asked.limit, asked.rows)
+        hint = parsing.hint(self._view.evicted(page.milestone, span[0]))
+        keys = [
+            {
+                "key": one.key,
+                "milestone": 0,
+                "rows": [shown_row(row) for row in one.rows],
+                "next_from": None if one.next_from_ms is None else iso(one.next_from_ms),
+                **hint,
+            }
+            for one in page.pages
+        ]
+        return {"milestones": [self._answering.owners(page.milestone)], "keys": keys, "next_keys": page.left}
+
+    async def top(
+        self,
+        request: Request,
+        measure: MeasureName,
+        from_: From = None,
+        to: To = None,
+        limit: TopLimit = TOP_DEFAULT,
+        order: Direction = "desc",
+        at_least: AtLeast = None,
+        wait_ms: WaitMs = WAIT_MS_DEFAULT,
+    ) -> Response:
+        """The first rows by a measure, of all windows that start in [from, to): each row is a key in a window.
+
+        Equal values stand by key and window, ascending in both orders; null comes last in both, and NaN is above
+        every number. The answer is whole or an error: where an owner has more than 1,000,000 stored rows to look
+        at, the status is 422; where one does not answer, 503.
+        """
+        part = Part(parsing.time_ms("from", from_), parsing.time_ms("to", to))
+        wanted = Order(parsing.measure(measure, self._view.measures), order == "desc", limit)
+        self._peers.require_agreed(request)
+        wait_s = patience(at_least, wait_ms) + RANKING_S
+
+        async def of(holders: Holders) -> Answer | Response:
+            if answer := await self._peers.elsewhere(holders, "/v1/top", request, wait_s):
+                return answer
+            await self._answering.reach(at_least, wait_ms)
+            return await self._top(wanted, part)
+
+        def join(parts: list[Answer]) -> Answer:
+            milestones = [part["milestone"] for part in parts]
+            if self._peers.passed_on(request):
+                # As they are stored: whoever joins them compares values, which JSON does not keep apart.
+                return {"milestone": milestones[0], "stored": parts[0]["stored"]}
+            stored = (_unpacked(row) for part in parts for row in part["stored"])
+            rows = [shown_row(row) for row in self._view.joined(stored, wanted)]
+            return {"milestones": milestones, "rows": rows, **self._answering.holds(names=False)}
+
+        return await joined((of(holders) for holders in self._peers.parts(request)), join)
+
+    async def _top(self, order: Order, part: Part) -> Answer:
+        if self._tops >= TOPS_MAX:
+            raise UnavailableError(f"{TOPS_MAX} rankings run already: ask again in a moment")
+        self._tops += 1
+        try:
+            top = await run_in_threadpool(self._view.top, order, part)
+        finally:
+            self._tops -= 1
+        if top.rows is None:
+            raise HTTPException(
+                422, f"more than {TOP_ROWS_MAX:,} rows lie there: ask for fewer windows, with from and to"
+            )
+        return {"milestone": self._answering.owners(top.milestone), "stored": list(map(_packed, top.rows))}
+
+
+def _join_keys(every: list[str], parts: list[Answer]) -> Answer:
+    found = {one["key"]: {**one, "milestone": number} for number, part in enumerate(parts) for one in part["keys"]}
+    return {
+        "milestones": [part["milestones"][0] for part in parts],
+        "keys": [found[key] for key in every if key in found],
+        "next_keys": [key for key in every if key not in found],
+    }
+
+
+def _packed(row: Stored) -> list[Any]:
+    window, value = row
+    return [*window, base64.b64encode(value).decode()]
+
+
+def _unpacked(row: list[Any]) -> Stored:
+    return Window(*row[:-1]), base64.b64decode(row[-1])

@@ -1,0 +1,54 @@
+"""Routes about the rehydrator itself: which milestone it shows, whether it is well, its metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from cutwater.core.errors import UnavailableError
+from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.parameters import WAIT_MS_DEFAULT, AtLeast, WaitMs
+
+
+class Standing:
+    """How the view stands."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+        self._view = answering.view
+
+    async def milestone(self, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT) -> Response:
+        """The milestone that every answer would show now."""
+        await self._answering.reach(at_least, wait_ms)
+        shown = self._view.milestone
+        if shown is None:
+            raise UnavailableError(self._view.nothing)
+        return JSONResponse(self._answering.milestone(shown))
+
+    async def health(self) -> Response:
+        """The process answers; the body says what the view is doing, and why not."""
+        return JSONResponse(self._health())
+
+    def _health(self) -> dict[str, Any]:
+        state, reason = self._view.status
+        shown = self._view.milestone
+        return {
+            "status": state.value,
+            "ready": self._view.ready,
+            "reason": reason,
+            "role": self._answering.role,
+            "milestone": self._answering.milestone(shown) if shown else None,
+            "partitions": self._answering.partitions,
+            "selection": self._answering.replica.outline if self._answering.replica else None,
+        }
+
+    async def ready(self) -> Response:
+        """200 while a milestone is shown and followed, else 503."""
+        return JSONResponse(self._health(), 200 if self._view.ready else 503)
+
+    async def metrics(self) -> Response:
+        """Prometheus' text format."""
+        return Response(generate_latest(self._answering.metrics.registry), media_type=CONTENT_TYPE_LATEST)

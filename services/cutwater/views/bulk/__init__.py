@@ -1,0 +1,1 @@
+"""Bulk load of a changelog, by worker processes."""

@@ -1,0 +1,163 @@
+"""One worker of a bulk restore: a process of its own, since reading rows takes a core.
+
+    python -m cutwater.views.bulk.worker FOLDER
+
+It reads its task and the brokers from two lines of standard input, writes sorted files into the task's folder, and
+tells of each by a line on standard output. After each it waits for a line, so that files do not pile up; when
+standard input ends, whoever began it is gone, and so is it. FOLDER is for whoever looks at the processes.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from os import _exit
+from pathlib import Path
+from typing import TextIO
+
+from rocksdict import Options, SstFileWriter
+
+from cutwater.adapters.fetch.fetcher import Fetcher
+from cutwater.adapters.kafka.client_config import Cluster, Security
+from cutwater.adapters.runtime.gc_tuning import rare_collections
+from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.state.bulk_load import Done, Task
+from cutwater.views.bulk.newest_rows import Gathered, Gathering
+from cutwater.views.bulk.newest_rows_native import NativeGathered
+from cutwater.views.changelog.range_reader import Stopped
+from cutwater.views.store.rocksdb_tuning import failure
+
+_POLL_S = 0.5
+_ANSWER_S = 17.0
+"""Less than STALL_S: where one broker answers nothing, another one is asked before the worker gives up. Not much
+less: over a thin line an answer takes long."""
+GONE = 1
+
+
+class Worker:
+    """Reads slices into files; `tell` is given each, and returns when the next may be written."""
+
+    def __init__(
+        self,
+        task: Task,
+        cluster: Cluster,
+        tell: Callable[[str, Done], None],
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._task = task
+        self._tell = tell
+        self._stopping = stopping
+        self._fetcher = cluster.reader(Fetcher, task.topic, answer_s=_ANSWER_S)
+        self._ends = {one.partition: one.end for one in task.slices}
+        self._next = {one.partition: one.first for one in task.slices}
+        self._gathered: Gathering = NativeGathered(task) if task.native else Gathered(task)
+        self._told = Done({})
+        self._files = 0
+
+    def run(self) -> None:
+        """Raises Stopped; DivergenceError for a foreign record; UnavailableError where nothing comes for long."""
+        self._fetcher.assign(dict(self._next))
+        heard = time.monotonic()
+        while left := [at for at, end in self._ends.items() if self._next[at] < end]:
+            if self._stopping():
+                raise Stopped
+            if self._read():
+                heard = time.monotonic()
+            elif time.monotonic() - heard > self._task.stall_s:
+                raise UnavailableError(
+                    f"{self._task.topic}: nothing came for {self._task.stall_s:g} s below the cut "
+                    f"{ {at: self._ends[at] for at in left} }; "
+                    f"{self._fetcher.trouble or 'check that the brokers run and can be reached'}"
+                )
+            if self._gathered.full():
+                self._write()
+        self._write()
+
+    def close(self) -> None:
+        """Nothing is fetched any more."""
+        self._fetcher.close()
+
+    def _read(self) -> bool:
+        came = False
+        for partition, piece in self._fetcher.take(_POLL_S).items():
+            end = self._ends[partition]
+            self._gathered.take(partition, piece, end)
+            came |= piece.following > self._next[partition]
+            self._next[partition] = min(piece.following, end)
+            if self._next[partition] == end:
+                self._fetcher.pause([partition])
+        return came
+
+    def _write(self) -> None:
+        self._files += 1
+        path = str(Path(self._task.folder) / f"{self._task.slices[0].partition}-{self._files}.sst")
+        if not write_sorted(path, self._gathered):
+            path = ""
+        found = self._gathered
+        now = Done(dict(self._next), found.rows, found.digest, found.records, found.bytes)
+        told, self._told = self._told, now
+        more = (now.rows - told.rows, now.digest ^ told.digest, now.records - told.records, now.bytes - told.bytes)
+        self._tell(path, Done(now.next, *more))
+
+
+def write_sorted(path: str, gathered: Gathering) -> bool:
+    """What is held as a file that RocksDB takes as it is; False where that is nothing, and no file.
+
+    Raises MachineError when it cannot be written.
+    """
+    try:
+        writer = SstFileWriter(Options(raw_mode=True))
+        writer.open(path)
+        if not gathered.write(writer):
+            Path(path).unlink()
+            return False
+        writer.finish()
+    except CutwaterError:
+        raise
+    except Exception as error:  # rocksdict raises the bare class
+        raise failure(f"{path}: {error}. Check that the disk has room and that it can be written", error) from None
+    return True
+
+
+def main() -> int:
+    """Entry point; returns the exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the rehydrator, which ends its workers
+    told, sys.stdout = sys.stdout, sys.stderr  # what a library prints must not look like a line of ours
+    task, where = Task.of(sys.stdin.readline()), json.loads(sys.stdin.readline())
+    cluster = Cluster(where["bootstrap"], Security(**where["security"]))
+    goes_on: queue.Queue[None] = queue.Queue(maxsize=1)
+    threading.Thread(target=_listen, args=(goes_on,), name="listen", daemon=True).start()
+
+    def tell(path: str, done: Done) -> None:
+        _say(told, {"file": path, "done": done.text()})
+        goes_on.get()  # the listener ends the process where nobody answers any more
+
+    try:
+        with rare_collections():
+            Worker(task, cluster, tell).run()
+    except CutwaterError as error:
+        _say(told, {"error": type(error).__name__, "text": str(error)})
+        return error.exit_code
+    _say(told, {"ended": True})
+    return 0
+
+
+def _listen(goes_on: queue.Queue[None]) -> None:
+    for _ in sys.stdin:
+        goes_on.put(None)
+    _exit(GONE)
+
+
+def _say(to: TextIO, told: dict[str, object]) -> None:
+    with suppress(BrokenPipeError):
+        print(json.dumps(told), file=to, flush=True)
+
+
+if __name__ == "__main__":
+    _exit(main())  # somebody waits, and there is nothing to put in order: files are written, lines are told

@@ -1,0 +1,1 @@
+"""Reading and proving rows of a changelog."""

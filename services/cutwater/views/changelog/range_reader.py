@@ -1,0 +1,178 @@
+"""Reading a changelog up to a milestone's cut, and never handing out anything above it."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+from confluent_kafka import KafkaException, Message
+
+from cutwater.adapters.kafka.client import explain
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.core.errors import ProtocolError, UnavailableError
+from cutwater.core.protocol.cuts import NOWHERE, Cut, TopicPartition
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.partition_share import Partitions
+from cutwater.views.changelog.missing_records import told_exactly
+from cutwater.views.changelog.range_consumer import Onward
+
+STALL_S = 20.0
+"""How long a read waits for the next record below a cut before it gives up, to be tried again."""
+
+
+class Stopped(Exception):
+    """The process is ending; what was being read is left as it is."""
+
+
+class Ranges:
+    """Reads the ranges between two cuts of one changelog topic. `stopping` ends a read that is under way."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        stopping: Callable[[], bool] = lambda: False,
+        stall_s: float = STALL_S,
+        partitions: Partitions | None = None,
+    ) -> None:
+        """`partitions`: only these are read; None for all."""
+        self.topic = topic
+        self.partitions = partitions
+        self._cluster = cluster
+        self._log = Onward(cluster, topic)
+        self._witness: Witness | None = None
+        self._stopping = stopping
+        self._stall_s = stall_s
+
+    def close(self) -> None:
+        self._log.close()
+
+    def between(self, earlier: Cut, milestone: Milestone, look_above: bool = False) -> Range:
+        """The records from `earlier` up to the milestone's cut. One range can be read at a time.
+
+        `look_above`: find out, too, when the first record above the cut was written.
+        """
+        bounds = self.bounds(earlier, milestone)
+        return Range(self._cluster, self._log, self.topic, bounds, look_above, self._stopping, self._stall_s)
+
+    def require_kept(self, milestone: Milestone) -> None:
+        """Raise LostRecordsError where the log has lost records below the milestone's cut.
+
+        To be asked behind the reading, by whoever takes what stands there for the milestone's state.
+        """
+        self._witness = self._witness or Witness(self._cluster)
+        places = [TopicPartition(self.topic, number) for number in self.bounds(NOWHERE, milestone)]
+        cut = Cut.of({place: milestone.changelog_cut.offset(place) for place in places})
+        self._witness.require(milestone.evidence, cut, f"milestone {milestone.token}")
+
+    def bounds(self, earlier: Cut, milestone: Milestone) -> dict[int, tuple[int, int]]:
+        """First offset and end of the range in each partition that is read."""
+        before = earlier.as_dict()
+        bounds: dict[int, tuple[int, int]] = {}
+        for place, end in milestone.changelog_cut:
+            if place.topic != self.topic:
+                raise ProtocolError(
+                    f"milestone {milestone.token} names {place.topic}, and this view follows {self.topic}"
+                )
+            if self.partitions is None or place.partition in self.partitions:
+                bounds[place.partition] = (before.get(place, 0), end)
+        return bounds
+
+
+class Range:
+    """One read of a range; iterate it once."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        log: Onward,
+        topic: str,
+        bounds: dict[int, tuple[int, int]],
+        look_above: bool,
+        stopping: Callable[[], bool],
+        stall_s: float,
+    ) -> None:
+        self._cluster = cluster
+        self._log = log
+        self._topic = topic
+        self._firsts = {partition: first for partition, (first, _) in bounds.items()}
+        self._ends = {partition: end for partition, (_, end) in bounds.items()}
+        self._todo = {at for at, (first, end) in bounds.items() if first < end or look_above}
+        self._look_above = look_above
+        self._stopping = stopping
+        self._stall_s = stall_s
+        self.first_above_ms: dict[int, int | None] = {}
+        """Per partition that was looked at: the log time of the first record above the cut, None for no record."""
+
+    @property
+    def records_max(self) -> int:
+        """How many records the range holds at most; fewer where compaction or transactions left gaps."""
+        return sum(max(0, end - self._firsts[at]) for at, end in self._ends.items())
+
+    def __iter__(self) -> Iterator[Message]:
+        """Every record below the cut, in log order within a partition. Raises as `pieces` does."""
+        for _, messages in self.pieces():
+            yield from messages
+
+    def pieces(self) -> Iterator[tuple[int, list[Message]]]:
+        """The same as they come, each piece of one partition: for readers of many rows, who count microseconds.
+
+        A partition ends by the offsets that came or by end-of-partition, since compaction leaves gaps. Raises
+        UnavailableError when the cut is not reached and nothing more comes; DivergenceError where the log lacks
+        offsets of the range, which are named; Stopped at the process's end.
+        """
+        if not self._todo:
+            return
+        try:
+            at_hand = self._log.start(self._firsts, anew=self._look_above)
+            with told_exactly(self._cluster, self._topic, self._needed):
+                yield from self._read(at_hand)
+            self._log.end(self._ends)
+        except KafkaException as error:
+            raise explain(error, f"reading {self._topic}") from None
+
+    def _needed(self) -> dict[int, tuple[int, int]]:
+        return {at: (self._log.next(at), end) for at, end in self._ends.items()}
+
+    def _read(self, came: dict[int, list[Message]]) -> Iterator[tuple[int, list[Message]]]:
+        deadline = time.monotonic() + self._stall_s
+        while True:
+            for partition, messages in came.items():
+                below = self._below(partition, messages)
+                if below:
+                    yield partition, below
+                    # Counted from here: what the caller does with a record is no stall.
+                    deadline = time.monotonic() + self._stall_s
+            self._todo = {at for at in self._todo if not self._done(at)}
+            if not self._todo:
+                return
+            if self._stopping():
+                raise Stopped
+            if time.monotonic() > deadline:
+                waiting = {at: self._ends[at] for at in sorted(self._todo)}
+                raise UnavailableError(
+                    f"{self._topic}: nothing came for {self._stall_s:g} s below the cut {waiting}; check that the "
+                    "brokers run and can be reached"
+                )
+            self._log.want(self._todo)
+            came = self._log.read()
+
+    def _below(self, partition: int, messages: list[Message]) -> list[Message]:
+        """The records below the partition's cut; the others are kept for the next range."""
+        end = self._ends[partition]
+        if messages[-1].offset() < end:
+            return messages
+        count = bisect_left(messages, end, key=lambda message: message.offset())
+        if self._look_above and partition in self._todo:
+            self.first_above_ms.setdefault(partition, messages[count].timestamp()[1])
+        self._log.hold(partition, messages[count:])
+        return messages[:count]
+
+    def _done(self, partition: int) -> bool:
+        if not self._look_above:
+            return self._log.passed(partition, self._ends[partition])
+        if self._log.ended(partition, self._ends[partition]):
+            self.first_above_ms.setdefault(partition, None)
+        return partition in self.first_above_ms

@@ -1,0 +1,1 @@
+"""Keeping a view at the newest milestone."""

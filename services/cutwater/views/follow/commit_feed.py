@@ -1,0 +1,121 @@
+"""The commit stream as its readers see it: milestones with their bytes and places, and heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from confluent_kafka import KafkaError, Message
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.client import bounds, unanswered
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.long_lived_consumer import LongRead
+from cutwater.adapters.runtime.kafka_client_log import QUIET
+from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Heartbeat, Milestone, Release
+from cutwater.core.state.backlog import Entry, Missed
+from cutwater.core.state.reader_names import CLIENT, VIEW, Reader
+
+_PROBE_S = 1.0
+
+
+class Feed(Protocol):
+    """A commit stream that is being read."""
+
+    topic: str
+
+    @property
+    def trouble(self) -> str: ...
+
+    @property
+    def at_end(self) -> bool: ...
+
+    def poll(self, timeout_s: float) -> Iterator[Entry | Missed | Heartbeat]: ...
+
+    def close(self) -> None: ...
+
+
+class Stream(Protocol):
+    """Which commit stream a view follows."""
+
+    topic: str
+
+    def open(self, cluster: Cluster, known: Entry | None) -> Feed:
+        """From the last milestone known on, which is read again; raises as `MilestoneFeed` does."""
+
+
+class OwnStream:
+    """The region's own."""
+
+    def __init__(self, job: str) -> None:
+        self.topic = topics.milestones(job)
+
+    def open(self, cluster: Cluster, known: Entry | None) -> Feed:
+        return MilestoneFeed(cluster, self.topic, known.offset if known else None)
+
+
+class MilestoneFeed:
+    """Follows `<job>.milestones` from an offset, or from its start."""
+
+    def __init__(self, cluster: Cluster, topic: str, first: int | None, reader: Reader = VIEW) -> None:
+        """`first`: the offset to go on from. DivergenceError when the stream does not reach that far."""
+        self.topic = topic
+        self.trouble = ""
+        """What keeps the broker from answering; empty when nothing does."""
+        # A user's program may be long about a milestone; the services ask all the time.
+        quiet = QUIET if reader is CLIENT else {}
+        # Without this callback a consumer says nothing when its brokers go away.
+        self._read = LongRead(cluster, topic, error_cb=self._troubled, **quiet)
+        try:
+            low, high = bounds(self._read.consumer, topic, 0)
+            if first is not None and first >= high:
+                raise DivergenceError(
+                    f"{topic} ends at offset {high}, and {reader.name} has read {first}: the topic was "
+                    f"replaced or cut. Find out why; then {reader.anew}."
+                )
+            self.start = low if first is None else max(first, low)
+            """Where the reading begins: behind `first` where the stream was pruned past it."""
+            self._read.begin({0: self.start})
+        except BaseException:
+            self._read.close()
+            raise
+
+    @property
+    def at_end(self) -> bool:
+        """Was the end of the stream, as it was at some moment, reached?"""
+        return self._read.at_end
+
+    def close(self) -> None:
+        self._read.close()
+
+    def poll(self, timeout_s: float) -> Iterator[Entry | Heartbeat]:
+        """What is new, at most a thousand records; waits up to `timeout_s` for the first."""
+        if self.trouble:
+            self._probe()
+        for message in self._read.read(timeout_s):
+            record = self._record(message)
+            if not isinstance(record, Release):  # a reader shows the last milestone before it
+                yield record
+
+    def _troubled(self, error: KafkaError) -> None:
+        self.trouble = error.str()
+
+    def _probe(self) -> None:
+        """An idle stream gives no sign when the broker is back: ask for one."""
+        if unanswered(self._read.consumer, self.topic, _PROBE_S) is None:
+            self.trouble = ""
+
+    def _record(self, message: Message) -> Entry | Heartbeat | Release:
+        value = bytes(message.value() or b"")
+        place = f"{self.topic}@{message.offset()}"
+        try:
+            record = protocol_records.decode(value)
+        except UsageError as error:
+            raise ProtocolError(f"{place}: {error}") from None
+        if isinstance(record, Milestone):
+            return Entry(record, value, message.offset())
+        if isinstance(record, Heartbeat | Release):
+            return record
+        raise ProtocolError(f"{place}: a {type(record).__name__} stands on the commit stream, where none belongs")

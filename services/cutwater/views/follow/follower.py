@@ -1,0 +1,273 @@
+"""Keeps a view at the newest milestone: reads the commit stream, applies, shows. Runs in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from cutwater.adapters.kafka.client import partition_count, wait_for_broker
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.hanging_transaction import SILENT_S, HangingTransaction
+from cutwater.core.errors import DiskFullError, DivergenceError, ProtocolError, UnavailableError
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.lineage import UNKNOWN
+from cutwater.core.protocol.records import Heartbeat, Milestone
+from cutwater.core.state.backlog import Backlog, Jump, Missed, Step
+from cutwater.core.state.partition_share import Partitions
+from cutwater.views.bulk.loader import Bulk
+from cutwater.views.changelog.proof import Overtaken
+from cutwater.views.changelog.range_reader import STALL_S, Ranges, Stopped
+from cutwater.views.follow.applier import CHUNK_ROWS, Applied, Applier
+from cutwater.views.follow.commit_feed import Feed, OwnStream, Stream
+from cutwater.views.query.change_feed import Changes
+from cutwater.views.query.view import State, Status, View
+from cutwater.views.store.store import Store
+
+POLL_S = 0.2
+RETRY_S = 1.0
+FULL_S = 1.0
+"""Between two looks whether a full disk has room again."""
+PROBE_S = 1.0
+_BY_ITSELF = "It goes on by itself once there is room"
+
+
+class Observer(Protocol):
+    """Who counts what the follower does."""
+
+    def applied(self, milestone: Milestone, done: Applied) -> None: ...
+
+    def backlog(self, milestones: int) -> None: ...
+
+    def retried(self) -> None: ...
+
+    def diverged(self) -> None: ...
+
+
+class Follower:
+    """One view's writer. Construct, `run` in a thread, `stop` from any other."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        generation: Generation,
+        store: Store,
+        view: View,
+        now_ms: Callable[[], int],
+        observer: Observer,
+        wait_s: float = 60.0,
+        stall_s: float = STALL_S,
+        chunk_rows: int = CHUNK_ROWS,
+        event: Callable[[], threading.Event] = threading.Event,
+        partitions: Partitions | None = None,
+        bulk: Callable[[Store, Callable[[], bool]], Bulk] | None = None,
+        prepare: Callable[[Callable[[], bool]], None] | None = None,
+        evict: Callable[[Milestone], int | None] = lambda _: None,
+        changes: Changes | None = None,
+        stream: Stream | None = None,
+        silent_s: float = SILENT_S,
+    ) -> None:
+        """`partitions`: those that the store holds; None for all.
+
+        `bulk`: makes what loads much at once into the store, given what says that it shall end.
+        `prepare`: brings an empty store to a milestone by other means than the changelog, once there are brokers;
+        it is told how to see that it shall stop.
+        `evict`: says at each step from where on windows are kept, as `Applier` has it.
+        `changes`: told what each milestone changed, once it is shown.
+        `stream`: the commit stream that is followed; None for the region's own. `silent_s`: if nothing comes of
+        it for so long, somebody looks whether a transaction hides something.
+        """
+        self._bulk = bulk
+        self._evict = evict
+        self._changes = changes or Changes(lambda: view.milestone)
+        self._cluster = cluster
+        self._job = job
+        self._store = store
+        self._view = view
+        self._now_ms = now_ms
+        self._observer = observer
+        self._wait_s = wait_s
+        self._stall_s = stall_s
+        self._chunk_rows = chunk_rows
+        self._stream = stream or OwnStream(job.name)
+        self._hanging = HangingTransaction(cluster, self._stream.topic, "commit-signal", silent_s)
+        self._changelog = topics.changelog(job.name, generation)
+        self._overtaken = ""
+        self._partitions = partitions
+        self._stop = event()
+        self.failure: ProtocolError | None = None
+        """What ended the following by the protocol."""
+        self.successor: Milestone | None = None
+        """The first milestone of another generation, which ended the following: this one's last is shown."""
+        self._generation = generation
+        self._prepare = prepare
+        self._backlog = self._known()
+
+    def _known(self) -> Backlog:
+        store = self._store
+        floor = store.applying.milestone.sequence if store.applying else 0
+        lineage = store.lineage if store.applied else UNKNOWN  # a view without any reads the stream anew
+        return Backlog(self._generation, store.applied, floor, lineage=lineage, hands_over=True)
+
+    def stop(self) -> None:
+        """End `run` within about a second, or once a question to the brokers has had its time."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Follow until stopped, or until another generation has taken over (`successor`).
+
+        What the protocol forbids ends the following, and the view says why and stays at its last good milestone.
+        A full disk is waited for. Raises CutwaterError for what ends the process: no broker or topic at the start,
+        or a disk that fails otherwise.
+        """
+        try:
+            self._connect()
+            if self._prepare and self._store.applied is None and not self._stop.is_set():
+                self._prepare_with_room(self._prepare)
+                self._backlog = self._known()
+                if self._store.applied:
+                    self._view.show(self._store.applied)
+            while self._goes_on:
+                self._session()
+        except Stopped:
+            pass
+        except ProtocolError as error:
+            self.failure = error
+            if isinstance(error, DivergenceError):
+                self._observer.diverged()
+            self._say(State.STOPPED, str(error))
+
+    def _prepare_with_room(self, prepare: Callable[[Callable[[], bool]], None]) -> None:
+        """A full disk is waited for: who prepares gives back what it took, and knows what it needs."""
+        while not self._stop.is_set():
+            self._say(State.RESTORING, "looking for a snapshot")
+            try:
+                prepare(self._stop.is_set)
+                return
+            except DiskFullError as error:
+                self._say(State.FULL, f"{error} {_BY_ITSELF}")
+                self._stop.wait(FULL_S)
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.successor is None and not self._stop.is_set()
+
+    def _connect(self) -> None:
+        """Wait for the broker, bounded and in small steps, so that a stop is heard."""
+        deadline = time.monotonic() + self._wait_s
+        while not self._stop.is_set():
+            try:
+                wait_for_broker(self._cluster, PROBE_S)
+            except UnavailableError as error:
+                if time.monotonic() > deadline:
+                    raise UnavailableError(f"{error} (tried for {self._wait_s:g} s)") from None
+                self._say(State.WAITING, str(error))
+                self._stop.wait(PROBE_S)
+            else:
+                partition_count(self._cluster, self._stream.topic)
+                return
+
+    def _session(self) -> None:
+        """Follow until stopped or until something is away; then come back after a pause."""
+        feed: Feed | None = None
+        full: DiskFullError | None = None
+        ranges = Ranges(self._cluster, self._changelog, self._stop.is_set, self._stall_s, self._partitions)
+        bulk = self._bulk(self._store, self._stop.is_set) if self._bulk else None
+        applier = Applier(
+            self._store,
+            self._job,
+            ranges,
+            self._now_ms,
+            self._chunk_rows,
+            bulk=bulk,
+            evict=self._evict,
+            gathering=self._changes.gathering,
+        )
+        try:
+            feed = self._stream.open(self._cluster, self._backlog.known)
+            partition_count(self._cluster, self._changelog)  # away for good, it ends the process
+            while self._goes_on:
+                self._advance(feed, applier)
+        except UnavailableError as error:
+            self._observer.retried()
+            self._say(State.WAITING, str(error))
+            self._stop.wait(RETRY_S)
+        except DiskFullError as error:
+            full = error
+        finally:
+            ranges.close()
+            if feed is not None:
+                feed.close()
+        if full is not None:
+            self._wait_for_room(full)
+
+    def _wait_for_room(self, error: DiskFullError) -> None:
+        """Readers keep what is shown. Trying the milestone itself each time would read all of it each time."""
+        self._say(State.FULL, f"{error} {_BY_ITSELF}")
+        while not self._stop.wait(FULL_S):
+            with suppress(DiskFullError):
+                self._store.probe()
+                return
+
+    def _advance(self, feed: Feed, applier: Applier) -> None:
+        """Apply what is there, then read what is new."""
+        now_ms = self._now_ms()
+        successor = self._backlog.successor
+        if successor and self._backlog.over(now_ms):
+            self._say(State.RESTORING, f"generation {successor.generation} is promoted: its view is not there yet")
+            self.successor = successor
+            return
+        plan = self._backlog.plan(now_ms)
+        if plan is not None:
+            self._apply(plan, applier)
+        if not self._backlog.full:
+            self._read(feed, 0.0 if plan else POLL_S)
+        self._observer.backlog(len(self._backlog))
+
+    def _read(self, feed: Feed, timeout_s: float) -> None:
+        for record in feed.poll(timeout_s):
+            self._hanging.came()
+            if isinstance(record, Heartbeat):
+                self._view.beat(record)
+            elif isinstance(record, Missed):
+                self._backlog.missed(record.entry)
+            else:
+                self._backlog.add(record)
+        if self._backlog.lineage not in (self._store.lineage, UNKNOWN):
+            self._store.remember(self._backlog.lineage)
+        if feed.at_end and not self._backlog.successor:
+            self._backlog.end_of_stream()
+            self._hanging.look()
+            if trouble := f"{feed.topic}: {feed.trouble}" if feed.trouble else self._hanging.text:
+                self._say(State.WAITING, trouble)
+            elif self._overtaken:
+                self._say(State.RESTORING, self._overtaken)
+            else:
+                self._say(State.FOLLOWING, "" if self._view.milestone else "the commit stream holds none yet")
+                self._view.caught_up |= not len(self._backlog)
+
+    def _apply(self, plan: Step | Jump, applier: Applier) -> None:
+        token = plan.to.milestone.token
+        if isinstance(plan, Jump):
+            self._say(State.RESTORING, f"restoring milestone {token}")
+        try:
+            done = applier.apply(plan)
+        except Overtaken as overtaken:
+            self._backlog.overtaken(plan.to, overtaken.looked)
+            if overtaken.looked:
+                self._overtaken = f"compaction has overtaken milestone {token}: waiting for a later one"
+            return
+        self._overtaken = ""
+        self._view.show(plan.to)
+        self._changes.show(plan.to.milestone, done.rows)
+        self._backlog.done(plan.to)
+        self._observer.applied(plan.to.milestone, done)
+
+    def _say(self, state: State, reason: str = "") -> None:
+        self._view.status = Status(state, reason)
+        self._view.caught_up &= state is State.FOLLOWING

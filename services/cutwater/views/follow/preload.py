@@ -1,0 +1,178 @@
+"""Rows of a candidate, loaded before it is promoted: whoever shows or compares them then has little left to read.
+
+Nothing is shown of them, and nothing is proved. What lies there is as a load leaves it that was broken off,
+without any milestone, and whoever takes the store goes on with it. Its first milestone is proved as if all had
+been read then: the rows of its epoch stand above what was loaded, or were counted for that very epoch.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from typing import Any
+
+from cutwater.adapters.avro.codec import crc64
+from cutwater.adapters.kafka.client import partition_count
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.kafka_client_log import QUIET
+from cutwater.adapters.topics.candidates import candidacy, parent_of
+from cutwater.adapters.topics.commit_stream import Tail
+from cutwater.core.errors import DivergenceError, MachineError, UsageError
+from cutwater.core.generations.candidates import Candidate, Candidates
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.bulk_load import Done, Slice, left
+from cutwater.core.state.partition_share import Partitions
+from cutwater.views.bulk.loader import BULK_RECORDS, Bulk
+from cutwater.views.changelog.proof import require_schema
+from cutwater.views.changelog.range_reader import Stopped
+from cutwater.views.store.store import Store
+
+LOOK_S = 2.0
+RETRY_S = 20.0
+MORE = 10
+"""That part of the least number of records is worth another load."""
+WORKERS = 1
+"""Nobody waits for it, and somebody asks what is shown."""
+
+
+def watch(
+    cluster: Cluster,
+    job: str,
+    stop: threading.Event,
+    look: Callable[[Candidates], None],
+    log: Any,
+    look_s: float = LOOK_S,
+) -> None:
+    """Look at the candidates every few seconds, until stopped. What goes wrong is logged and tried again."""
+    said = ""
+    while not stop.is_set():
+        try:
+            _follow(cluster, job, stop, look, look_s)
+        except Exception as error:  # whatever it is: nobody depends on what is loaded ahead
+            if str(error) != said:
+                said = str(error)
+                log.warning("candidates are not looked for", error=said)
+            stop.wait(RETRY_S)
+
+
+def _follow(
+    cluster: Cluster, job: str, stop: threading.Event, look: Callable[[Candidates], None], look_s: float
+) -> None:
+    topic, known = topics.candidates(job), Candidates()
+    partition_count(cluster, topic)
+    # Asked every few seconds, and idle nearly always.
+    with closing(Tail(cluster, topic, **{**QUIET, "fetch.wait.max.ms": 500})) as tail:
+        while not stop.wait(look_s):
+            for record in tail.to_end():
+                known = known.after(candidacy(record))
+            look(known)
+
+
+class Choice:
+    """Which candidate's rows are loaded. One at a time: so much more disk is needed, and no more."""
+
+    def __init__(
+        self, changed: Callable[[Generation | None], None], load: Callable[[Candidate, Milestone], None], log: Any
+    ) -> None:
+        """`changed`: what was loaded of every other one goes. `load`: a candidate, up to a milestone."""
+        self._changed, self._load, self._log = changed, load, log
+        self._told = False
+        self._generation: Generation | None = None
+        self._given_up: set[Generation] = set()
+
+    def look(self, known: Candidates, behind: Milestone) -> None:
+        """Load what has come since of the one that will likely follow `behind`."""
+        chosen = known.likely_next(behind, parent_of, self._generation, self._given_up)
+        self._change(chosen.claim.generation if chosen else None)
+        if chosen is None or chosen.newest is None:
+            return
+        try:
+            self._load(chosen, chosen.newest)
+        except Stopped:
+            return
+        except (DivergenceError, UsageError, MachineError) as error:
+            # Whoever is to take it finds the same, or has the room by then.
+            self._log.warning(
+                "a candidate is not loaded ahead", generation=str(self._generation), error=str(error)
+            )
+            self.give_up()
+
+    def give_up(self) -> None:
+        """The chosen one is not loaded any more, and what was gives way."""
+        if self._generation is not None:
+            self._given_up.add(self._generation)
+            self._change(None)
+
+    def _change(self, generation: Generation | None) -> None:
+        if not self._told or generation != self._generation:
+            self._changed(generation)
+            self._told, self._generation = True, generation
+
+
+class Preload:
+    """The store of one generation, which is at no milestone yet."""
+
+    def __init__(
+        self,
+        job: Job,
+        generation: Generation,
+        open_store: Callable[[], Store],
+        make_bulk: Callable[[Store, str], Bulk],
+        log: Any,
+        least_records: int = BULK_RECORDS,
+    ) -> None:
+        """`open_store`: is asked once there is anything to load. `make_bulk`: of a store and its changelog.
+
+        `least_records`: fewer in all are left to whoever takes the store, who reads them as fast.
+        """
+        self._job, self._generation, self._log = job, generation, log
+        self._open_store, self._make_bulk = open_store, make_bulk
+        self._least_records = least_records
+        self._store: Store | None = None
+        self._done = Done({})
+
+    def up_to(
+        self,
+        milestone: Milestone,
+        partitions: Partitions | None = None,
+        floor_ms: int | None = None,
+        however_little: bool = False,
+    ) -> bool:
+        """Load all below its cut, where that is much more than there is. Raises as `Bulk.load` does.
+
+        `partitions`: those that are held; None for all. `floor_ms`: as of `Bulk.load`. Is all there then?
+        """
+        cut, began_s = milestone.changelog_cut, time.monotonic()
+        slices = [
+            Slice(place.partition, 0, end)
+            for place, end in cut
+            if partitions is None or place.partition in partitions
+        ]
+        every, more = (sum(one.records_max for one in some) for some in (slices, left(slices, self._done)))
+        least = 1 if however_little else max(1, self._least_records // MORE)
+        if every < self._least_records or more < least:
+            return more == 0
+        topic = topics.changelog(self._job.name, self._generation)
+        require_schema(topic, milestone, crc64(self._job.state_schema).hex())
+        store = self._store = self._store or self._open_store()
+        self._done = self._make_bulk(store, topic).load(milestone, slices, floor_ms)
+        self._log.info(
+            "loaded ahead",
+            generation=str(self._generation),
+            epoch=milestone.epoch,
+            records=self._done.records,
+            seconds=round(time.monotonic() - began_s, 3),
+        )
+        return True
+
+    def close(self) -> None:
+        """Somebody else may open the store."""
+        store, self._store = self._store, None
+        if store is not None:
+            with suppress(MachineError):  # whoever opens it next is told
+                store.close()

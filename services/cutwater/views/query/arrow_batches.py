@@ -1,0 +1,35 @@
+"""Stored rows as record batches of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+
+from cutwater.adapters.columnar.arrow import Batch, Schema, batch_of
+from cutwater.core.job.job import Job
+from cutwater.views.query.presenter import Presenter
+from cutwater.views.store.key_layout import Window
+
+BATCH_ROWS = 10_000
+BATCH_BYTES = 4 << 20
+"""Of stored values, and one value more: sketches are large, and a batch of them is short."""
+
+
+def batches(job: Job, schema: Schema, rows: Iterable[tuple[Window, bytes]]) -> Generator[Batch]:
+    """All rows, presented by their measures. Raises UsageError where stored bytes are damaged."""
+    presenter = Presenter(job)
+
+    def made() -> Batch:
+        return batch_of(schema, [*zip(*windows, strict=True), *presenter.columns(values)])
+
+    windows: list[Window] = []
+    values: list[bytes] = []
+    size = 0
+    for window, value in rows:
+        windows.append(window)
+        values.append(value)
+        size += len(value)
+        if len(values) >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield made()
+            windows, values, size = [], [], 0
+    if values:
+        yield made()

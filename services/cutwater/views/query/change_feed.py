@@ -1,0 +1,120 @@
+"""The rows that the newest milestones changed, for whoever follows them: written by the follower, read by many.
+
+Kept only while somebody follows, and for a while after: a reader whose connection breaks finds what it missed. A
+follower of nobody is told so before it gathers anything.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from cutwater.core.errors import UnavailableError
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.query.change_buffer import Recent
+
+KEPT_BYTES = 32 << 20
+ROW_BYTES = 200
+"""What a row takes beside its own bytes, about."""
+FOLLOWERS_MAX = 32
+LINGER_S = 60.0
+"""How long changes are kept for somebody who left."""
+
+Rows = Mapping[bytes, bytes]
+"""Values by storage key."""
+
+
+class Changed(NamedTuple):
+    """A milestone and the rows that it changed over the one before it."""
+
+    milestone: Milestone
+    rows: Rows
+
+
+class ChangedRows:
+    """The rows of one milestone as they come; of too many, none."""
+
+    def __init__(self, bytes_max: int = KEPT_BYTES) -> None:
+        """0 bytes: nobody wants them."""
+        self._bytes_max = bytes_max
+        self._rows: dict[bytes, bytes] | None = {} if bytes_max else None
+        self._size = 0
+
+    def add(self, rows: Rows) -> None:
+        if self._rows is not None:
+            self._rows.update(rows)  # a task that ran twice wrote a row twice: the last one counts
+            self._size += size_of(rows)
+            if self._size > self._bytes_max:
+                self._rows = None
+
+    @property
+    def rows(self) -> Rows | None:
+        """All of them; None where they were not gathered."""
+        return self._rows
+
+
+class Changes:
+    """`shown` says which milestone the view shows; `clock` is monotonic, in seconds."""
+
+    def __init__(
+        self,
+        shown: Callable[[], Milestone | None],
+        clock: Callable[[], float] = time.monotonic,
+        bytes_max: int = KEPT_BYTES,
+    ) -> None:
+        self._shown = shown
+        self._clock = clock
+        self._bytes_max = bytes_max
+        self._lock = threading.Lock()
+        self._recent: Recent[Changed] = Recent(bytes_max)
+        self._until = float("-inf")
+        self.followers = 0
+
+    def gathering(self) -> ChangedRows:
+        """Where the rows of the next milestone go."""
+        wanted = self.followers > 0 or self._clock() < self._until
+        return ChangedRows(self._bytes_max if wanted else 0)
+
+    def show(self, milestone: Milestone, rows: Rows | None) -> None:
+        """The view shows this milestone now. `rows`: what it changed; None where that is not known."""
+        size = 0 if rows is None else size_of(rows)
+        with self._lock:
+            if rows is None:
+                self._recent.begin(milestone.sequence)
+            else:
+                self._recent.put(milestone.sequence, Changed(milestone, rows), size)
+
+    def after(self, sequence: int) -> Changed | None:
+        """What the milestone after this one changed; None where the view shows none yet. Raises `Behind`."""
+        with self._lock:
+            shown = self._shown()
+            if self._recent.since is None and shown is not None:
+                self._recent.begin(shown.sequence)  # what it changed came before this process, or from a snapshot
+            return self._recent.after(sequence)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept."""
+        return self._recent.size
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Meanwhile, and for a while after, changes are kept. Raises UnavailableError beyond the bound."""
+        with self._lock:
+            if self.followers >= FOLLOWERS_MAX:
+                raise UnavailableError(f"{FOLLOWERS_MAX} readers follow the changes already")
+            self.followers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.followers -= 1
+                self._until = self._clock() + LINGER_S
+
+
+def size_of(rows: Rows) -> int:
+    """What rows take in memory, about."""
+    return sum(map(len, rows)) + sum(map(len, rows.values())) + ROW_BYTES * len(rows)

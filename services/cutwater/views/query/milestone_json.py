@@ -1,0 +1,45 @@
+"""A milestone as plain values that name it: in answers, and in the metadata of files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.selection import Selection
+from cutwater.core.util.timestamps import iso
+
+_OF_THE_MOMENT = ("age_ms", "standby", "origin")
+
+
+def described(milestone: Milestone, lower_ms: int | None) -> dict[str, Any]:
+    """Token, and what a reader asks of it first; times as ISO 8601.
+
+    `lower_ms`: windows that end at or below it were evicted from the view; None where none were.
+    """
+    return {
+        "token": str(milestone.token),
+        "sequence": milestone.sequence,
+        "generation": str(milestone.generation),
+        "epoch": milestone.epoch,
+        "watermark": iso(milestone.watermark_ms),
+        "horizon": iso(milestone.horizon_ms),
+        "lower_bound": None if lower_ms is None else iso(lower_ms),
+        "committed": iso(milestone.committed_ms),
+    }
+
+
+def about(
+    job: str, milestone: Mapping[str, Any], partitions: Iterable[int] | None, selection: Selection | None
+) -> dict[str, str]:
+    """The same as text, for metadata of rows: whose they are, of which milestone, partitions and selection.
+
+    Without what is said of the moment of an answer: rows that are kept do not know how old they are.
+    """
+    held = "all" if partitions is None else ",".join(map(str, sorted(partitions)))
+    named = {
+        name: str(value) for name, value in milestone.items() if name not in _OF_THE_MOMENT and value is not None
+    }
+    kept = {} if selection is None else {"selection": json.dumps(selection.as_object())}
+    return {"job": job, **named, "partitions": held, **kept}

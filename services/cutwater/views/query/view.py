@@ -1,0 +1,323 @@
+"""What readers see: one milestone and the rows of exactly that milestone, swapped as a pair.
+
+Written by one thread (the follower), read by any number. A reader takes the pair once and keeps to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from cutwater.adapters.hashing import key_hash
+from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.lineage import Lineage
+from cutwater.core.protocol.records import Heartbeat, Milestone
+from cutwater.core.query.top_n import Ranking
+from cutwater.core.state.backlog import Entry
+from cutwater.views.query.pages import (
+    EVERYTHING,
+    KeyPage,
+    KeysPage,
+    Order,
+    Page,
+    Part,
+    ScanPage,
+    Stored,
+    StoredKeyPage,
+    StoredKeysPage,
+    StoredOf,
+    StoredPage,
+    Top,
+)
+from cutwater.views.query.presenter import Presenter, Row
+from cutwater.views.store import key_layout
+from cutwater.views.store.pinned_rows import PIECE_ROWS, Pinned
+from cutwater.views.store.store import Store
+
+SCAN_ROWS_MAX = 100_000
+"""A page of a scan looks at so many stored rows at most, whether they are asked for or not."""
+TOP_ROWS_MAX = 1_000_000
+"""So many a ranking looks at: some seconds' work."""
+_NEVER = 1 << 62
+_LENGTH_BYTES = 8
+BOUNDS_KEPT = 100
+
+
+class State(Enum):
+    """What the view's follower is doing."""
+
+    STARTING = "starting"
+    RESTORING = "restoring"
+    FOLLOWING = "following"
+    WAITING = "waiting"
+    """Something it needs is away; it tries again."""
+    FULL = "full"
+    """The disk is: nothing is applied, and what is shown stays; with room again it goes on by itself."""
+    STOPPED = "stopped"
+    """Going on would show wrong state. A person must look."""
+
+
+class Status(NamedTuple):
+    state: State
+    reason: str = ""
+
+
+class Shown(NamedTuple):
+    """A milestone and its rows: they are read together or not at all."""
+
+    milestone: Milestone
+    rows: Pinned
+
+
+class View:
+    """A view of one job's state. `status` is for people: who is following, and why not."""
+
+    def __init__(self, store: Store, job: Job) -> None:
+        self.job = job
+        self._store = store
+        self._presenter = Presenter(job)
+        self.measures = job.measures
+        self.shards = job.shards
+        self._size_ms = job.window.size_ms
+        self._heartbeat: Heartbeat | None = None
+        self._shown: Shown | None = None
+        self._bounds: list[tuple[int, int | None]] = [(0, None)]
+        """From which sequence on which lower bound: an answer may be of a milestone before the newest."""
+        self.status = Status(State.STARTING)
+        self.caught_up = False
+        """Has it come to the end of the commit stream since it last started, restored or waited?"""
+        if store.applied and not store.applying:
+            self.show(store.applied)
+
+    def show(self, entry: Entry) -> None:
+        """Readers see this milestone from now on; the store must be at it, whole."""
+        lower = self._store.lower_ms
+        if lower is not None and lower <= entry.milestone.horizon_ms:
+            lower = None  # what was evicted would be gone by now
+        if self._bounds[-1][1] != lower:
+            self._bounds = [*self._bounds[-BOUNDS_KEPT:], (entry.milestone.sequence, lower)]
+        self._shown = Shown(entry.milestone, self._store.pin())
+
+    def beat(self, heartbeat: Heartbeat) -> None:
+        """The job is idle and alive."""
+        self._heartbeat = heartbeat
+
+    def close(self) -> None:
+        """Show nothing any more, and let go of the store."""
+        self._shown = None
+        self._store.close()
+
+    @property
+    def milestone(self) -> Milestone | None:
+        """The milestone that readers see now."""
+        return self._shown.milestone if self._shown else None
+
+    @property
+    def lineage(self) -> Lineage:
+        """The generations of the stream up to this view's own."""
+        return self._store.lineage
+
+    @property
+    def ready(self) -> bool:
+        return self._shown is not None and self.status.state is not State.STOPPED
+
+    @property
+    def current(self) -> bool:
+        """Does it show the newest milestone that there is, as far as it knows, and not one of before?"""
+        return self._shown is not None and self.caught_up
+
+    def age_ms(self, milestone: Milestone, now_ms: int) -> int:
+        """How long ago the job was last known to have nothing newer than this milestone."""
+        beat = self._heartbeat
+        known = milestone.committed_ms
+        if beat and (beat.generation, beat.epoch) == (milestone.generation, milestone.epoch):
+            known = max(known, beat.at_ms)
+        return max(0, now_ms - known)
+
+    def lower_ms(self, milestone: Milestone) -> int | None:
+        """Windows that end at or below it are not in the view at this milestone, though above the horizon.
+
+        They were evicted for the size of the state. None: none were.
+        """
+        return next((lower for first, lower in reversed(self._bounds) if first <= milestone.sequence), None)
+
+    def evicted(self, milestone: Milestone, from_ms: int | None) -> int | None:
+        """The lower bound, where windows that start at or after `from_ms` may lie below it."""
+        lower = self.lower_ms(milestone)
+        below = lower is not None and (from_ms is None or from_ms + self._size_ms <= lower)
+        return lower if below else None
+
+    def read(self, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> Page:
+        """The windows of a key that start in [from_ms, to_ms), oldest first, at most `limit`.
+
+        Raises UnavailableError while no milestone is shown.
+        """
+        shown = self._require()
+        _, found, following = self._read(shown, key, from_ms, to_ms, limit)
+        return Page(shown.milestone, found, following)
+
+    def read_stored(self, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> StoredKeyPage:
+        """The same, as the rows are stored: values as the changelog has them."""
+        shown = self._require()
+        return StoredKeyPage(shown.milestone, *self._stored_of(shown, key, from_ms, to_ms, limit))
+
+    def read_several(
+        self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
+    ) -> KeysPage:
+        """The same of several keys, at one milestone: at most `limit` each, and `rows_max` of all of them."""
+        page = self.read_stored_several(keys, from_ms, to_ms, limit, rows_max)
+        pages = [
+            KeyPage(one.key, [self._presenter.row(*row) for row in one.rows], one.next_from_ms)
+            for one in page.pages
+        ]
+        return KeysPage(page.milestone, pages, page.left)
+
+    def read_stored_several(
+        self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
+    ) -> StoredKeysPage:
+        """The same, as the rows are stored."""
+        shown = self._require()
+        pages: list[StoredOf] = []
+        left: list[str] = []
+        for key in keys:
+            if not rows_max:
+                left.append(key)
+                continue
+            pages.append(StoredOf(key, *self._stored_of(shown, key, from_ms, to_ms, min(limit, rows_max))))
+            rows_max -= len(pages[-1].rows)
+        return StoredKeysPage(shown.milestone, pages, left)
+
+    def scan(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> ScanPage:
+        """A page of the rows, in the order of storage. Pages may be of different milestones: compare them.
+
+        It may be short, or empty, though there are more: it looks at SCAN_ROWS_MAX rows at most. Raises UsageError
+        for a cursor of a view that is laid out otherwise: its order is another.
+        """
+        page = self.scan_stored(after, limit, part)
+        rows = [self._presenter.row(window, value) for window, value in page.rows]
+        return ScanPage(page.milestone, rows, page.after)
+
+    @property
+    def segment_ms(self) -> int:
+        """How rows are laid out: views of one length keep the same rows in the same order."""
+        return self._store.segment_ms
+
+    def scan_stored(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> StoredPage:
+        """The same, as the rows are stored."""
+        shown = self._require()
+        mark = self._store.segment_ms.to_bytes(_LENGTH_BYTES, "big")
+        if after is not None and after[:_LENGTH_BYTES] != mark:
+            raise UsageError("the view that the scan goes on with keeps its rows in another order: begin it anew")
+        place = None if after is None else after[_LENGTH_BYTES:]
+        found: list[Stored] = []
+        last = b""
+        for looked_at, (storage, value) in enumerate(self._stored(shown, place, part)):
+            if len(found) == limit or looked_at == SCAN_ROWS_MAX:
+                return StoredPage(shown.milestone, found, mark + last)
+            window = key_layout.parse(storage)
+            if self._has(shown, part, window):
+                found.append((window, value))
+            last = storage
+        return StoredPage(shown.milestone, found, None)
+
+    def top(self, order: Order, part: Part) -> Top:
+        """The first rows of a part by a measure: of so many as TOP_ROWS_MAX, else of none."""
+        shown = self._require()
+        ranking: Ranking[Stored] = Ranking(order.most, order.descending)
+        for looked_at, (storage, value) in enumerate(self._stored(shown, None, part)):
+            if looked_at == TOP_ROWS_MAX:
+                return Top(shown.milestone, None)
+            window = key_layout.parse(storage)
+            if self._has(shown, part, window):
+                ranking.offer(self._presenter.value(order.measure, value), (window, value))
+        return Top(shown.milestone, ranking.first())
+
+    def joined(self, tops: Iterable[Stored], order: Order) -> list[Row]:
+        """The first rows of several tops."""
+        ranking: Ranking[Stored] = Ranking(order.most, order.descending)
+        for window, value in tops:
+            ranking.offer(self._presenter.value(order.measure, value), (window, value))
+        return [self._presenter.row(window, value) for window, value in ranking.first()]
+
+    def rows(self) -> tuple[Milestone, Iterator[Row]]:
+        """Every row at the milestone shown now, however long the reading takes."""
+        milestone, stored = self.stored()
+        return milestone, (self._presenter.row(window, value) for window, value in stored)
+
+    def stored(self, part: Part = EVERYTHING) -> tuple[Milestone, Iterator[Stored]]:
+        """The same of a part of the rows, as they are stored: values as the changelog has them."""
+        shown = self._require()
+        return shown.milestone, self._of(shown, part)
+
+    @property
+    def nothing(self) -> str:
+        """Why there is no milestone to show."""
+        return f"no milestone can be shown yet: {self.status.reason or self.status.state.value}"
+
+    def _require(self) -> Shown:
+        shown = self._shown
+        if shown is None:
+            raise UnavailableError(self.nothing)
+        return shown
+
+    def _of(self, shown: Shown, part: Part) -> Iterator[Stored]:
+        for storage, value in self._stored(shown, None, part):
+            window = key_layout.parse(storage)
+            if self._has(shown, part, window):
+                yield window, value
+
+    def _stored(self, shown: Shown, after: bytes | None, part: Part) -> Iterator[tuple[bytes, bytes]]:
+        """All rows of the segments that a part of the rows may lie in."""
+        length = self._store.segment_ms
+        segment = key_layout.first_live(shown.milestone.horizon_ms, length)
+        if part.from_ms is not None:
+            segment = max(segment, key_layout.segment_of(part.from_ms + 1, length))
+        start, stop = key_layout.segment_prefix(segment), key_layout.WINDOWS_END
+        if part.to_ms is not None:
+            stop = key_layout.segment_prefix(key_layout.segment_of(part.to_ms + self._size_ms, length) + 1)
+        return shown.rows.rows(start if after is None else max(start, after + b"\x00"), stop)
+
+    def _has(self, shown: Shown, part: Part, window: key_layout.Window) -> bool:
+        return (
+            window.end_ms > shown.milestone.horizon_ms
+            and (part.from_ms is None or window.start_ms >= part.from_ms)
+            and (part.to_ms is None or window.start_ms < part.to_ms)
+            and (part.shards is None or self.shards.shard(key_hash(window.key)) in part.shards)
+        )
+
+    def _read(self, shown: Shown, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> KeyPage:
+        stored, following = self._stored_of(shown, key, from_ms, to_ms, limit)
+        return KeyPage(key, [self._presenter.row(window, value) for window, value in stored], following)
+
+    def _stored_of(
+        self, shown: Shown, key: str, from_ms: int | None, to_ms: int | None, limit: int
+    ) -> tuple[list[Stored], int | None]:
+        found: list[Stored] = []
+        end = _NEVER if to_ms is None else to_ms
+        for window, value in self._windows(shown, key, from_ms, end, limit + 1):
+            if len(found) == limit:
+                return found, window.start_ms
+            found.append((window, value))
+        return found, None
+
+    def _windows(
+        self, shown: Shown, key: str, from_ms: int | None, to_ms: int, most: int
+    ) -> Iterator[tuple[key_layout.Window, bytes]]:
+        """Through the segments that hold anything: the rows of one key lie together in each."""
+        horizon, length = shown.milestone.horizon_ms, self._store.segment_ms
+        start = horizon - self._size_ms if from_ms is None else from_ms
+        segment = max(key_layout.first_live(horizon, length), key_layout.segment_of(start + 1, length))
+        last = key_layout.segment_of(to_ms + self._size_ms, length)
+        while segment <= last:
+            prefix = key_layout.key_prefix(segment, key)
+            first, stop = prefix + key_layout.time_suffix(start), prefix + key_layout.time_suffix(to_ms)
+            for storage, value in shown.rows.rows(first, stop, min(most, PIECE_ROWS)):
+                window = key_layout.parse(storage)
+                if window.end_ms > horizon:
+                    yield window, value
+            following = shown.rows.first(key_layout.segment_prefix(segment + 1))
+            if following is None:
+                return
+            segment = key_layout.parse_segment(following)

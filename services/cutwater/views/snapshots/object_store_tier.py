@@ -1,0 +1,357 @@
+"""The far tier of a view's snapshots: those of one share in an object store, as core.snapshots lays them out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from cutwater.adapters.object_store import Objects
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.core.errors import UnavailableError
+from cutwater.core.state.manifest_signature import Keys
+from cutwater.core.state.snapshot_manifest import (
+    MANIFEST_BYTES_MAX,
+    File,
+    Manifest,
+    Names,
+    Policy,
+    Stored,
+    Unusable,
+    object_name,
+    pruning,
+    sequence_of,
+    upload_ms_max,
+)
+from cutwater.views.snapshots.file_links import linked
+from cutwater.views.store.rocksdb_tuning import failure
+
+_STAYS = "; it stays, since CUTWATER_SNAPSHOT_KEY is set and no snapshot beside it is signed by a key of it"
+CHECKS_MAX = 3
+"""How often files that have gone are uploaded again before a manifest is given up."""
+
+
+class NumberTaken(UnavailableError):
+    """This snapshot will never be there, however often it is tried; the next milestone's may."""
+
+
+class Uploaded(NamedTuple):
+    """What an upload did."""
+
+    manifest: Manifest
+    files: int
+    """Written by this upload; the others were there."""
+    bytes: int
+
+
+@dataclass
+class Pruned:
+    """What was taken away, or would be."""
+
+    retired: list[int]
+    deleted: int = 0
+    bytes: int = 0
+    forgotten: int = 0
+    unreadable: tuple[str, ...] = ()
+    """Manifests that cannot be read, and why. While there are any no file is deleted: they may name it."""
+
+
+class _Own(NamedTuple):
+    object: str
+    began_s: float
+
+
+class Shelf:
+    """One thread uploads; any may read."""
+
+    def __init__(self, objects: Objects, names: Names, grace_ms: int, keys: Keys) -> None:
+        self.name = objects.place
+        self.names = names
+        self._objects = objects
+        self._grace_ms = grace_ms
+        self._keys = keys
+        self._known: dict[Stored, Manifest] = {}
+        self._own: dict[str, _Own] = {}
+        """By content, what uploads that came to no manifest have written."""
+
+    # --- reading
+
+    def sequences(self) -> list[int]:
+        """The milestones of the snapshots that are kept, newest first. Raises CutwaterError."""
+        return sorted((sequence for _, sequence in self._listed(self.names.manifests)), reverse=True)
+
+    def manifest(self, sequence: int) -> Manifest:
+        """Raises Unusable, or CutwaterError when the store does not answer."""
+        return self._read(self.names.manifest(sequence), sequence)
+
+    def stored(self) -> dict[str, int]:
+        """The sizes of all files that are there."""
+        return {one.name.rpartition("/")[2]: one.size for one in self._objects.listed(self.names.files)}
+
+    def chunks(self, one: File, stopping: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+        """The bytes of a file, checked on the way: Unusable comes before the end where they are others."""
+        digest = hashlib.sha256()
+        try:
+            for piece in self._objects.chunks(self.names.file(one.object), one.size):
+                stopping()
+                digest.update(piece)
+                yield piece
+        except FileNotFoundError:
+            raise Unusable(f"{self.names.file(one.object)} is missing") from None
+        if digest.hexdigest() != one.sha256:
+            raise Unusable(f"{self.names.file(one.object)} is damaged: its bytes are not those of {one.sha256}")
+
+    def require_size(self, one: File) -> None:
+        """Raises Unusable where a file is not there, or of another size: a longer one is damaged, too."""
+        name = self.names.file(one.object)
+        if (size := self._objects.size(name)) != one.size:
+            what = "is missing" if size is None else f"is damaged: it has {size:,} bytes, not {one.size:,}"
+            raise Unusable(f"{name} {what}")
+
+    def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None:
+        """A file of a snapshot, whole and checked. Raises Unusable, CutwaterError, and what `stopping` does."""
+        self.require_size(one)
+        if not linked(self._objects.path(self.names.file(one.object)), one, to, stopping):
+            self._download(one, to, stopping)
+        reach("file-fetched")
+
+    def _download(self, one: File, to: Path, stopping: Callable[[], None]) -> None:
+        unfinished = to.with_name(to.name + ".part")
+        try:
+            with unfinished.open("wb") as file:
+                for piece in self.chunks(one, stopping):
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())  # RocksDB takes the files that it finds for durable
+            unfinished.replace(to)
+        except OSError as error:
+            raise failure(f"{unfinished}: {error}. Check that the disk has room.", error) from None
+
+    # --- writing
+
+    def upload(
+        self, taken: Manifest, folder: Path, stopping: Callable[[], None], now_ms: Callable[[], int]
+    ) -> Uploaded:
+        """The files that no kept snapshot holds, a look at all of them, and then the manifest.
+
+        The manifest is created only where there is none: nobody overwrites one. Raises CutwaterError, and what
+        `stopping` does; then there is no manifest, and a later try goes on with what is there.
+        """
+        began_s = time.monotonic()
+        known = {one.sha256: one.object for manifest in self._live()[0] for one in manifest.files}
+        self._forget_old(began_s)
+        written: list[File] = []
+        files = [self._placed(one, known, folder, began_s, written, stopping) for one in taken.files]
+        reach("files-uploaded")
+        files = self._looked_at(files, folder, began_s, written, stopping)
+        manifest = replace(taken, files=tuple(files), created_ms=now_ms())
+        self._require_young(files, began_s)
+        self._require_not_retired(manifest.sequence)
+        data = manifest.encode(self._keys, self.names.folder)
+        if not self._objects.put_new(self.names.manifest(manifest.sequence), data):
+            manifest = self.manifest_of_another(manifest)
+        reach("manifest-written")
+        self._own.clear()
+        return Uploaded(manifest, len(written), sum(one.size for one in written))
+
+    def _require_not_retired(self, sequence: int) -> None:
+        """A retired manifest protects what it names, and would give way to another of its number."""
+        name = self.names.retired_manifest(sequence)
+        if self._objects.size(name) is not None:
+            raise NumberTaken(
+                f"{self.name}: the snapshot of sequence {sequence} was retired by another owner ({name}), and is "
+                "not written anew: the next milestone gets its own"
+            )
+
+    def manifest_of_another(self, ours: Manifest) -> Manifest:
+        """Somebody else's of the same milestone, or ours whose answer was lost: it stands."""
+        try:
+            found = self.manifest(ours.sequence)
+            if found.record != ours.record:
+                raise Unusable("it is of another commit stream: were the job's topics replaced?")
+            return found
+        except Unusable as wrong:
+            raise NumberTaken(
+                f"{self.name}: {self.names.manifest(ours.sequence)} is there and cannot be used ({wrong}); it is "
+                "never overwritten: the next milestone gets its own"
+            ) from None
+
+    def _placed(
+        self,
+        one: File,
+        known: dict[str, str],
+        folder: Path,
+        began_s: float,
+        written: list[File],
+        stopping: Callable[[], None],
+    ) -> File:
+        if object_ := known.get(one.sha256):
+            return one._replace(object=object_)
+        if own := self._own.get(one.sha256):
+            return one._replace(object=own.object)
+        stopping()
+        self._require_young((), began_s)
+        placed = one._replace(object=object_name(one.sha256, uuid.uuid4().hex[:8]))
+        self._objects.put_file(self.names.file(placed.object), folder / one.name)
+        self._own[one.sha256] = _Own(placed.object, began_s)
+        written.append(placed)
+        reach("file-uploaded")
+        return placed
+
+    def _looked_at(
+        self,
+        files: list[File],
+        folder: Path,
+        began_s: float,
+        written: list[File],
+        stopping: Callable[[], None],
+    ) -> list[File]:
+        """All files once more, right before the manifest: one that has gone is uploaded again, by another name."""
+        for _ in range(CHECKS_MAX):
+            there = self.stored()
+            gone = {one.sha256 for one in files if there.get(one.object) != one.size}
+            if not gone:
+                return files
+            for sha256 in gone:
+                self._own.pop(sha256, None)
+            files = [
+                self._placed(one, {}, folder, began_s, written, stopping) if one.sha256 in gone else one
+                for one in files
+            ]
+        raise UnavailableError(
+            f"{self.name}: files of {self.names.files} vanish while they are uploaded: does something else delete "
+            "there, or is CUTWATER_SNAPSHOT_GRACE_MS shorter than an upload?"
+        )
+
+    def _forget_old(self, now_s: float) -> None:
+        """What a broken-off upload wrote counts as long as an upload may take; then it may be garbage."""
+        oldest_s = now_s - upload_ms_max(self._grace_ms) / 2000
+        self._own = {sha256: own for sha256, own in self._own.items() if own.began_s > oldest_s}
+
+    def _require_young(self, files: Sequence[File], began_s: float) -> None:
+        mine = {own.object: own.began_s for own in self._own.values()}
+        began_s = min([began_s, *(mine[one.object] for one in files if one.object in mine)])
+        if (time.monotonic() - began_s) * 1000 > upload_ms_max(self._grace_ms):
+            self._own.clear()
+            raise UnavailableError(
+                f"{self.name}: an upload took longer than half of CUTWATER_SNAPSHOT_GRACE_MS ({self._grace_ms}), "
+                "and is given up: what it names may be deleted meanwhile. Make the grace period longer"
+            )
+
+    # --- retention
+
+    def prune(
+        self,
+        policy: Policy,
+        now_ms: int,
+        dry_run: bool = False,
+        drop_unreadable: bool = False,
+        needed: frozenset[int] = frozenset(),
+    ) -> Pruned:
+        """Retire what the retention does not keep, delete what nobody names. Raises CutwaterError.
+
+        `drop_unreadable`: manifests that cannot be read are deleted; their files are garbage from the next time.
+        Where there are keys only beside a live one that can be: a wrong key must not cost every snapshot.
+        `needed`: milestones whose snapshots stay whatever the retention says.
+        """
+        live, wrong = self._live()
+        retired, wrong_too = self._manifests(self.names.retired, anew=True)
+        unreadable = (*wrong, *wrong_too)
+        dropped = [one.partition(": ")[0] for one in unreadable if drop_unreadable and (live or not self._keys)]
+        if drop_unreadable and not dropped:
+            unreadable = tuple(f"{one}{_STAYS}" for one in unreadable)
+        files = self._objects.listed(self.names.files)
+        plan = pruning(live, retired, files, policy, now_ms, self._grace_ms, needed)
+        delete, forget = ([], []) if unreadable else (plan.delete, plan.forget)
+        if not dry_run:
+            bodies = {one.sequence: one for one in live}
+            for sequence in plan.retire:
+                self._retire(bodies[sequence])
+            for one in delete:
+                self._objects.delete(one.name)
+            for sequence in forget:
+                self._forget(next(two for two in retired if two[1].sequence == sequence))
+            for name in dropped:
+                self._objects.delete(name)
+            self._objects.delete_unfinished(self.names.files, now_ms - self._grace_ms)
+        return Pruned(plan.retire, len(delete), sum(one.size for one in delete), len(forget), unreadable)
+
+    def _retire(self, planned: Manifest) -> None:
+        """First it is there, then not here: whoever lists this and then that sees it at least once.
+
+        It is read again right before each of both: a pruner that stood still must not take what another owner has
+        written meanwhile. What happens between a reading and the request behind it nobody sees: object stores
+        delete without conditions.
+        """
+        name = self.names.manifest(planned.sequence)
+        if (data := self._standing(name, planned)) is None:
+            return
+        self._objects.put(self.names.retired_manifest(planned.sequence), data)  # signed by whom it was
+        reach("manifest-retired")
+        if self._standing(name, planned) is not None:
+            self._objects.delete(name)
+
+    def _forget(self, planned: tuple[Stored, Manifest]) -> None:
+        """Unless another one has it again, since it was listed: the moment is then a later one."""
+        at, manifest = planned
+        listed = [one for one, _ in self._listed(self.names.retired)]
+        if at in listed and self._standing(at.name, manifest) is not None:
+            self._objects.delete(at.name)
+
+    def _standing(self, name: str, planned: Manifest) -> bytes | None:
+        """A manifest's bytes, if it is still what it was when the plan was made."""
+        try:
+            data = self._data(name)
+            return data if self._decoded(name, planned.sequence, data) == planned else None
+        except Unusable:
+            return None
+
+    # --- manifests
+
+    def _live(self) -> tuple[list[Manifest], list[str]]:
+        found, wrong = self._manifests(self.names.manifests)
+        return [manifest for _, manifest in found], wrong
+
+    def _manifests(self, prefix: str, anew: bool = False) -> tuple[list[tuple[Stored, Manifest]], list[str]]:
+        """Every manifest below a prefix, and which cannot be read. One that vanishes meanwhile was moved."""
+        found, wrong = [], []
+        known: dict[Stored, Manifest] = {}
+        for at, sequence in self._listed(prefix):
+            try:
+                known[at] = (None if anew else self._known.get(at)) or self._read(at.name, sequence)
+                found.append((at, known[at]))
+            except _Gone:
+                continue
+            except Unusable as why:
+                wrong.append(f"{at.name}: {why}")
+        if not anew:
+            self._known = known
+        return found, wrong
+
+    def _listed(self, prefix: str) -> list[tuple[Stored, int]]:
+        found = ((one, sequence_of(one.name)) for one in self._objects.listed(prefix))
+        return [(one, sequence) for one, sequence in found if sequence is not None]
+
+    def _read(self, name: str, sequence: int) -> Manifest:
+        return self._decoded(name, sequence, self._data(name))
+
+    def _data(self, name: str) -> bytes:
+        data = self._objects.read(name, MANIFEST_BYTES_MAX)
+        if data is None:
+            raise _Gone(f"{name} is missing")
+        return data
+
+    def _decoded(self, name: str, sequence: int, data: bytes) -> Manifest:
+        manifest = Manifest.decode(data, self._keys, self.names.folder)
+        if manifest.sequence != sequence:
+            raise Unusable(f"{name} is the manifest of sequence {manifest.sequence}: it was moved")
+        return manifest
+
+
+class _Gone(Unusable):
+    """It was there when it was listed."""

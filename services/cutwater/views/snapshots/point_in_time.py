@@ -1,0 +1,188 @@
+"""A view made at one wanted milestone, without a service: `cutwater restore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.avro.codec import crc64
+from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.errors import ProtocolError, UnavailableError, UsageError
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.backlog import Entry, Jump
+from cutwater.core.state.partition_share import Partitions
+from cutwater.core.state.point_in_time_restore import Kept, Known, Plan
+from cutwater.core.state.selection import Selection
+from cutwater.core.state.snapshot_manifest import Unusable
+from cutwater.views.bulk.loader import Bulk, Observer
+from cutwater.views.changelog.proof import Overtaken
+from cutwater.views.changelog.range_reader import Ranges
+from cutwater.views.follow.applier import Applied, Applier
+from cutwater.views.follow.commit_feed import MilestoneFeed
+from cutwater.views.snapshots.restore import Restorer, Tier
+from cutwater.views.store.store import Store
+
+KEPT_MAX = 100_000
+"""Milestones that are looked at, the newest ones."""
+SNAPSHOTS_MAX = 200
+_POLL_S = 1.0
+_SILENT_MAX = 30
+
+
+def known(
+    cluster: Cluster,
+    job: Job,
+    generation: Generation,
+    partitions: Partitions | None,
+    now_ms: int,
+    tiers: Sequence[Tier],
+    log: Any,
+) -> Known:
+    """What there is to restore from. Raises UnavailableError when brokers or object store do not answer."""
+    changelog = topics.changelog(job.name, generation)
+    count = partition_count(cluster, changelog)
+    with closing(make_consumer(cluster)) as consumer:
+        found = {number: bounds(consumer, changelog, number) for number in range(count)}
+    return Known(
+        stream=_stream(cluster, job, generation),
+        starts={number: low for number, (low, _) in found.items()},
+        ends={number: high for number, (_, high) in found.items()},
+        now_ms=now_ms,
+        partitions=partitions,
+        snapshots=[kept for tier in tiers for kept in _snapshots(tier, job, generation, partitions, log)],
+    )
+
+
+def _snapshots(
+    tier: Tier, job: Job, generation: Generation, partitions: Partitions | None, log: Any
+) -> Iterator[Kept]:
+    """The usable ones, by what their manifests say; a restore reads and checks their files."""
+    schema = crc64(job.state_schema).hex()
+    for sequence in tier.sequences()[:SNAPSHOTS_MAX]:
+        try:
+            manifest = tier.manifest(sequence)
+            milestone = protocol_records.decode(manifest.record)
+        except (Unusable, ProtocolError, UsageError) as why:
+            log.warning("snapshot not usable", sequence=sequence, where=tier.name, reason=str(why))
+            continue
+        theirs = (manifest.job, manifest.generation, manifest.partitions, manifest.schema)
+        if theirs == (job.name, generation, partitions, schema) and isinstance(milestone, Milestone):
+            yield Kept(milestone, len(manifest.files), manifest.size, manifest.lower_ms)
+
+
+def _stream(cluster: Cluster, job: Job, generation: Generation) -> list[Entry]:
+    topic = topics.milestones(job.name)
+    partition_count(cluster, topic)
+    entries: list[Entry] = []
+    silent = 0
+    with closing(MilestoneFeed(cluster, topic, None)) as feed:
+        while not feed.at_end:
+            came = list(feed.poll(_POLL_S))
+            silent = 0 if came else silent + 1
+            if silent > _SILENT_MAX:
+                raise UnavailableError(f"{topic}: {feed.trouble or 'nothing comes'}; check that the brokers run")
+            milestones = (one for one in came if isinstance(one, Entry))
+            entries += [one for one in milestones if one.milestone.generation == generation]
+            del entries[:-KEPT_MAX]
+    return entries
+
+
+class Rebuild:
+    """One view's folder, on the way to a milestone."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        generation: Generation,
+        folder: Path,
+        partitions: Partitions | None,
+        now_ms: Callable[[], int],
+        observer: Observer,
+        workers: int = 1,
+        restorer: Restorer | None = None,
+        native: bool = False,
+        selection: Selection | None = None,
+    ) -> None:
+        """Opens the folder, or makes it; raises as `Store` does, and for a view of another part.
+
+        `selection`: what is kept of the rows that are read; None for all. It needs the changelog: `restorer` must
+        be None then.
+        """
+        self._cluster = cluster
+        self._job = job
+        self._partitions = partitions
+        self._now_ms = now_ms
+        self._observer = observer
+        self._workers = workers
+        self._topic = topics.changelog(job.name, generation)
+        self._restorer = restorer
+        self._native = native
+        self._store = Store(folder, job, generation, partitions=partitions, may_empty=False, selection=selection)
+
+    @property
+    def applied(self) -> Milestone | None:
+        """What the folder holds, and perhaps a part of a later one."""
+        return self._store.applied.milestone if self._store.applied else None
+
+    @property
+    def lower_ms(self) -> int | None:
+        """Windows that end at or below it are not in the folder, though above the horizon: they were evicted."""
+        applied, lower = self.applied, self._store.lower_ms
+        return None if lower is None or applied is None or lower <= applied.horizon_ms else lower
+
+    def shows(self, milestone: Milestone) -> bool:
+        """Is the folder at it, whole?"""
+        return self.applied == milestone and self._store.applying is None
+
+    def run(self, plan: Plan) -> Applied:
+        """Bring the folder to the plan's milestone.
+
+        Raises UsageError where it holds a part of a later one; DivergenceError where the changelog is not what the
+        milestone proves; UnavailableError where the brokers do not answer, or compaction was faster than the
+        reading: try again, for a later milestone.
+        """
+        begun, milestone = self._store.applying, plan.to.milestone
+        if begun is not None and begun.milestone.sequence > milestone.sequence:
+            raise UsageError(
+                f"{self._store.folder} holds a part of {begun.milestone.token}, beyond {milestone.token}: restore "
+                "that one or a later one, or name another --data-dir"
+            )
+        # A load that was broken off goes on, unless only the snapshot holds the milestone: then it gives way.
+        if plan.snapshot and self._restorer and (begun is None or not plan.held):
+            self._restorer.restore(self._store, lambda: False, plan.snapshot.milestone.sequence)
+        if self.shows(milestone):
+            return Applied()
+        if not plan.held:
+            raise UnavailableError(
+                f"the snapshot of {milestone.token} could not be used, and compaction may have taken values below "
+                "its cut: restore another milestone"
+            )
+        ranges = Ranges(self._cluster, self._topic, partitions=self._partitions)
+        bulk = Bulk(
+            self._cluster,
+            self._job,
+            self._topic,
+            self._store,
+            self._observer,
+            self._workers,
+            native=self._native,
+        )
+        try:
+            return Applier(self._store, self._job, ranges, self._now_ms, bulk=bulk).apply(Jump(plan.to))
+        except Overtaken:
+            raise UnavailableError(
+                f"compaction has overtaken {milestone.token} while it was read: restore a later one"
+            ) from None
+        finally:
+            ranges.close()
+
+    def close(self) -> None:
+        self._store.close()

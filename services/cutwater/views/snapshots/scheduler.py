@@ -1,0 +1,329 @@
+"""Taking snapshots: a checkpoint between two milestones, by the thread that applies them; all else by another.
+
+What the follower pays is a flush and links. The other thread computes what is new, keeps the checkpoint as the
+near tier, uploads what the object store lacks, and prunes. One at a time, and the newest only: a checkpoint that
+could not be uploaded gives way to the next.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cutwater.adapters.avro.codec import crc64
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.generation import Generation, Token
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.backlog import Entry
+from cutwater.core.state.partition_share import Partitions
+from cutwater.core.state.snapshot_manifest import Manifest, Policy, Unusable
+from cutwater.views.changelog.range_reader import Stopped
+from cutwater.views.follow.applier import Applied
+from cutwater.views.follow.follower import Observer
+from cutwater.views.snapshots.local_tier import Checkpoints, Hashes
+from cutwater.views.snapshots.object_store_tier import NumberTaken, Pruned, Shelf, Uploaded
+from cutwater.views.store.store import Store
+
+RETRY_S, RETRY_S_MAX = 5.0, 300.0
+"""Pauses between tries of one upload; they double."""
+LOOK_S = 0.2
+SORTING_S = 600.0
+"""So long a snapshot that is due waits for compactions."""
+REQUESTS_MAX = 4
+"""That wait at a time: each takes one of the threads that answer reads, of which there are 40."""
+
+
+class Watched(Protocol):
+    """Who counts snapshots."""
+
+    def taken(self, milestone: Milestone, seconds: float) -> None: ...
+
+    def uploaded(self, done: Uploaded, seconds: float) -> None: ...
+
+    def pruned(self, done: Pruned) -> None: ...
+
+    def failed(self) -> None: ...
+
+    def answers(self, well: bool) -> None: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """When snapshots are taken, and how many stay."""
+
+    every_ms: int
+    policy: Policy
+    local: int
+    """Checkpoints of the near tier."""
+
+
+@dataclass(frozen=True)
+class _Taken:
+    entry: Entry
+    segment_ms: int
+    lower_ms: int | None
+
+
+class Snapshots:
+    """Those of one view. `between` is the follower's, `run` a thread's, `request` anybody's."""
+
+    def __init__(
+        self,
+        job: Job,
+        generation: Generation,
+        partitions: Partitions | None,
+        store: Store,
+        near: Checkpoints,
+        far: Shelf,
+        plan: Plan,
+        now_ms: Callable[[], int],
+        watched: Watched,
+        log: Any,
+        needed: Callable[[], frozenset[int]] = frozenset,
+    ) -> None:
+        """`needed`: milestones whose snapshots stay whatever the plan's policy says, asked before each pruning."""
+        self._job = job
+        self._needed = needed
+        self._generation = generation
+        self._partitions = partitions
+        self._store = store
+        self._near = near
+        self._far = far
+        self._plan = plan
+        self._now_ms = now_ms
+        self._watched = watched
+        self._log = log
+        self._hashes = Hashes()
+        self._lock = threading.Lock()
+        self._asking = 0
+        self._stop = threading.Event()
+        self._waiting: _Taken | None = None
+        self._busy = False
+        self._wanted = False
+        self._refused = ""
+        self._last: Entry | None = None
+        """The milestone of the last checkpoint."""
+        self._due_since_s: float | None = None
+        near.trim(plan.local)  # what a crash or a full disk has left
+        self._next_ms = self._first_ms()
+
+    def request(self, wait_s: float) -> Token:
+        """Take one as soon as can be, at the milestone that the view is at then. Returns its token.
+
+        Raises UnavailableError when none is taken within `wait_s`; at once when too many wait already.
+        """
+        with self._lock:
+            if self._asking >= REQUESTS_MAX:
+                raise UnavailableError(f"{REQUESTS_MAX} requests wait for a snapshot already: ask again later")
+            self._asking += 1
+        try:
+            return self._requested(wait_s)
+        finally:
+            with self._lock:
+                self._asking -= 1
+
+    def _requested(self, wait_s: float) -> Token:
+        with self._lock:
+            self._refused, self._wanted = "", True
+        until = time.monotonic() + wait_s
+        while time.monotonic() < until and not self._stop.is_set():
+            with self._lock:
+                if self._refused:
+                    raise UnavailableError(self._refused)
+                if not self._wanted and self._last is not None:
+                    return self._last.milestone.token
+            time.sleep(LOOK_S / 10)
+        with self._lock:
+            self._wanted = False
+            why = "another one is being uploaded" if self._busy else "the view is not at a milestone"
+            raise UnavailableError(f"no snapshot was taken within {wait_s:g} s: {why}")
+
+    def between(self) -> None:
+        """Between two milestones: take a checkpoint if it is time. What a snapshot alone lacks stops nothing."""
+        with self._lock:
+            due = self._wanted or self._due()
+            at = self._store.applied
+            if not due or self._busy or at is None or self._store.applying is not None:
+                return
+            if self._last is not None and self._last.milestone.sequence == at.milestone.sequence:
+                self._wanted = False  # it is taken already; an upload that failed is tried again by itself
+                return
+            self._take(at)
+
+    def _due(self) -> bool:
+        """Behind a load every file is soon written anew: the next snapshot would share none with one of them."""
+        if self._now_ms() < self._next_ms:
+            self._due_since_s = None
+            return False
+        now_s = time.monotonic()
+        self._due_since_s = self._due_since_s or now_s
+        return now_s - self._due_since_s > SORTING_S or not self._store.sorting
+
+    def _take(self, at: Entry) -> None:
+        begun_s = time.monotonic()
+        try:
+            self._near.trim(self._plan.local)
+            self._store.checkpoint(self._near.make_room(at.milestone.sequence))
+        except (CutwaterError, OSError) as error:
+            self._next_ms = self._now_ms() + self._plan.every_ms
+            self._wanted, self._refused = False, f"no snapshot was taken: {error}"
+            self._failed("no snapshot was taken", at, error)
+            return
+        reach("checkpoint-made")
+        self._last, self._wanted = at, False
+        self._next_ms = self._now_ms() + self._plan.every_ms
+        self._waiting = _Taken(at, self._store.segment_ms, self._store.lower_ms)
+        self._watched.taken(at.milestone, time.monotonic() - begun_s)
+
+    def stop(self) -> None:
+        """End `run` within a request's bound, and most often at once."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Upload what was taken, until stopped. What fails is logged and counted, and tried again ever later."""
+        pause_s, again_s = RETRY_S, 0.0
+        tried: _Taken | None = None
+        while not self._stop.wait(LOOK_S):
+            with self._lock:
+                taken = self._waiting
+                if taken is not tried:
+                    pause_s, again_s = RETRY_S, 0.0
+                if taken is None or time.monotonic() < again_s:
+                    continue
+                self._busy = True
+            tried = taken
+            try:
+                self._finish(taken)
+                done = True
+            except Stopped:
+                return
+            except NumberTaken as error:
+                done = True
+                self._watched.answers(True)
+                self._failed("the snapshot is given up", taken.entry, error)
+            except Exception as error:  # whatever it is: following and serving do not depend on it
+                done = False
+                self._watched.answers(False)
+                self._failed("the snapshot was not uploaded", taken.entry, error)
+            with self._lock:
+                self._busy = False
+                if done:
+                    self._waiting = None
+            again_s, pause_s = time.monotonic() + pause_s, min(2 * pause_s, RETRY_S_MAX)
+
+    def _finish(self, taken: _Taken) -> None:
+        begun_s, sequence = time.monotonic(), taken.entry.milestone.sequence
+        try:
+            manifest = self._listed(taken)
+        except (CutwaterError, OSError):
+            self._near.trim(1, but=sequence)  # the disk may be full, and each keeps files of the view's alive
+            raise
+        self._near.trim(self._plan.local, but=sequence)
+        done = self._far.upload(manifest, self._near.place(sequence), self._stopping, self._now_ms)
+        self._watched.answers(True)
+        self._watched.uploaded(done, time.monotonic() - begun_s)
+        self._log.info(
+            "snapshot uploaded",
+            milestone=str(taken.entry.milestone.token),
+            files=len(manifest.files),
+            bytes=manifest.size,
+            new_files=done.files,
+            new_bytes=done.bytes,
+            seconds=round(time.monotonic() - begun_s, 3),
+        )
+        newest = self._far.sequences()[:1]
+        if newest and newest[0] > sequence:
+            self._log.warning(
+                "newer snapshots are there: of another owner, or from before the topics were replaced",
+                newest=newest[0],
+                where=self._far.name,
+            )
+        self._prune()
+
+    def _listed(self, taken: _Taken) -> Manifest:
+        """The manifest of the near tier; every file is hashed, but those that were hashed before."""
+        entry = taken.entry
+        manifest = Manifest(
+            job=self._job.name,
+            generation=self._generation,
+            partitions=self._partitions,
+            sequence=entry.milestone.sequence,
+            record=entry.record,
+            offset=entry.offset,
+            segment_ms=taken.segment_ms,
+            schema=crc64(self._job.state_schema).hex(),
+            files=tuple(self._hashes.of(self._near.place(entry.milestone.sequence))),
+            created_ms=self._now_ms(),
+            lower_ms=taken.lower_ms,
+        )
+        self._near.list_files(manifest)
+        return manifest
+
+    def _prune(self) -> None:
+        """The snapshot is safe by now: that something is left over is no failure of it."""
+        try:
+            now_ms, needed = self._now_ms(), self._needed()
+            done = self._far.prune(self._plan.policy, now_ms, needed=needed)
+        except CutwaterError as error:
+            self._log.warning("snapshots were not pruned", error=str(error))
+            return
+        self._watched.pruned(done)
+        for one in done.unreadable:
+            self._log.error("no file is deleted while a manifest cannot be read", manifest=one)
+
+    def begin_behind(self, manifest: Manifest, uploaded: bool) -> None:
+        """The view began from a snapshot: the next one is due a pause after it, and this one is not taken again.
+
+        `uploaded`: it was in the object store, and not only on this disk.
+        """
+        with self._lock:
+            self._next_ms = self._due_ms(manifest)
+            self._last = self._store.applied if uploaded else None
+
+    def _first_ms(self) -> int:
+        """When the first one is due: a restart neither waits a whole pause nor takes one at once each time."""
+        for sequence in self._near.sequences()[:1]:
+            try:
+                return self._due_ms(self._near.manifest(sequence))
+            except Unusable:
+                break
+        return 0
+
+    def _due_ms(self, last: Manifest) -> int:
+        """A pause behind it; and no later than one from now, should its clock have been ahead."""
+        return min(last.created_ms, self._now_ms()) + self._plan.every_ms
+
+    def _stopping(self) -> None:
+        if self._stop.is_set():
+            raise Stopped
+
+    def _failed(self, what: str, at: Entry, error: BaseException) -> None:
+        self._watched.failed()
+        self._log.error(what, milestone=str(at.milestone.token), error=str(error)[:1000])
+
+
+class Between:
+    """Passes on what the follower does, and takes snapshots between two milestones: by the follower's thread."""
+
+    def __init__(self, observer: Observer, snapshots: Snapshots) -> None:
+        self._observer = observer
+        self._snapshots = snapshots
+
+    def applied(self, milestone: Milestone, done: Applied) -> None:
+        self._observer.applied(milestone, done)
+        self._snapshots.between()
+
+    def backlog(self, milestones: int) -> None:
+        self._observer.backlog(milestones)
+        self._snapshots.between()
+
+    def retried(self) -> None:
+        self._observer.retried()
+
+    def diverged(self) -> None:
+        self._observer.diverged()

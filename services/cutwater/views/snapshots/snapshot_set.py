@@ -1,0 +1,199 @@
+"""A parent's state from snapshots of its milestone: found in a store, fetched, proved, and read row by row.
+
+Proved are the manifest (its checksum, its milestone), every file (size and SHA-256), and that they are a view at
+that milestone, whole. What is wrong is told with its name, and the next snapshot that there is takes its place.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.topics.candidates import with_partitions
+from cutwater.core.errors import ProtocolError, UnavailableError, UsageError
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.state.backlog import Entry
+from cutwater.core.state.partition_share import Partitions
+from cutwater.core.state.snapshot_manifest import File, Manifest, Unusable
+from cutwater.core.state.snapshot_set import covering, evicted, refusal, unfit
+from cutwater.views.changelog.range_reader import Stopped
+from cutwater.views.query.pages import Part, Stored
+from cutwater.views.query.view import View
+from cutwater.views.snapshots.object_store_tier import Shelf
+from cutwater.views.snapshots.repositories import Shelves
+from cutwater.views.snapshots.restore import Restorer
+from cutwater.views.store.store import Store
+
+
+class Taking(NamedTuple):
+    """A snapshot, and what is taken of it."""
+
+    shelf: Shelf
+    manifest: Manifest
+    partitions: Partitions
+
+    @property
+    def name(self) -> str:
+        """For people: the milestone, and which view it is of."""
+        return f"{self.manifest.generation}:{self.manifest.sequence} ({self.shelf.names.share})"
+
+
+class StoredSeeds:
+    """Those of one parent milestone in a store."""
+
+    def __init__(self, shelves: Shelves | None, job: Job, parent: Milestone, why: str) -> None:
+        """`shelves`: None where no store is named. `parent`: as its own region tells it.
+
+        `why`: what is wrong with its changelog, for a refusal.
+        """
+        self._shelves, self._parent, self._why = shelves, parent, why
+        self._job = with_partitions(job, len(parent.changelog_cut))
+        self._passed_over: dict[str, str] = {}
+        """By share, the reason."""
+
+    def plan(self) -> tuple[Taking, ...]:
+        """The snapshots that hold the state together, by what the store lists.
+
+        Raises UsageError where there are none, with the reasons; UnavailableError or MachineError where the store
+        does not answer.
+        """
+        if self._shelves is None:
+            raise UsageError(refusal(self._parent, self._why, "", {}))
+        found = {}
+        for shelf in self._shelves.below(self._parent.job, str(self._parent.generation)):
+            share = shelf.names.share
+            if share not in self._passed_over and (manifest := self._fitting(shelf)) is not None:
+                found[share] = (shelf, manifest)
+        held = {share: manifest.partitions for share, (_, manifest) in found.items()}
+        chosen = covering(held, self._job.shards.partitions)
+        if not chosen:
+            raise UsageError(refusal(self._parent, self._why, self._shelves.place, self._passed_over, held))
+        return tuple(Taking(*found[one.name], one.partitions) for one in chosen)
+
+    @contextmanager
+    def opened(
+        self, folder: Path, log: Any, stopped: Callable[[], bool] = lambda: False
+    ) -> Iterator[tuple[tuple[Taking, ...], Iterator[Stored]]]:
+        """What was taken, and its rows above the horizon, once all of it is on this disk and right.
+
+        `folder`: nobody else's; what a killed or stopped try has left there is used. Raises as `plan` does;
+        DiskFullError; Stopped, in the midst of the rows, too.
+        """
+        try:
+            taken = self.plan()
+            while not all(self._brought(one, folder, log, stopped) for one in taken):
+                taken = self.plan()  # each time without another share
+        except UsageError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        yield taken, self._rows(taken, folder, stopped)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _fitting(self, shelf: Shelf) -> Manifest | None:
+        """The snapshot of a share, if it may stand for the state; what speaks against it is kept."""
+        if self._parent.sequence not in shelf.sequences():
+            return None
+        try:
+            manifest = shelf.manifest(self._parent.sequence)
+            reason = unfit(self._parent, manifest, protocol_records.decode(manifest.record)) or _missing(
+                shelf, manifest
+            )
+        except (Unusable, ProtocolError, UsageError) as error:
+            reason = str(error)
+        if reason:
+            self._passed_over[shelf.names.share] = reason
+            return None
+        return manifest
+
+    def _brought(self, one: Taking, folder: Path, log: Any, stopped: Callable[[], bool]) -> bool:
+        """Is it on this disk now, as a view that can be opened?"""
+        heard = _Heard()
+        store = self._store(one, folder)
+        if store.applied is not None and store.applied.record != one.manifest.record:
+            # A try for another milestone left it, and the folder is nobody else's.
+            store.close()
+            shutil.rmtree(store.folder)
+            store = self._store(one, folder)
+        try:
+            if store.applied is None:
+                self._fetch(one, store, heard, log, stopped)
+            reason = heard.reason or evicted(self._parent, store.lower_ms)
+        finally:
+            store.close()
+        if reason:
+            self._passed_over[one.shelf.names.share] = reason
+        return not reason
+
+    def _fetch(self, one: Taking, store: Store, heard: _Heard, log: Any, stopped: Callable[[], bool]) -> None:
+        of = (self._job, one.manifest.generation, one.manifest.partitions)
+        # It is the parent's own record: whether that stands on its stream, the claim has said.
+        restorer = Restorer(*of, (_Only(one),), lambda *_: True, heard, log, same=_same_record)
+        if restorer.restore(store, stopped) is None and not heard.reason:
+            raise UnavailableError(f"{one.shelf.name} did not give all of {one.name}: ask again")
+
+    def _store(self, one: Taking, folder: Path) -> Store:
+        manifest = one.manifest
+        place = folder / one.shelf.names.share
+        return Store(place, self._job, manifest.generation, partitions=manifest.partitions)
+
+    def _rows(self, taken: tuple[Taking, ...], folder: Path, stopped: Callable[[], bool]) -> Iterator[Stored]:
+        for one in taken:
+            view = View(self._store(one, folder), self._job)
+            try:
+                shards = {shard for number in one.partitions for shard in self._job.shards.owned(number)}
+                for row in view.stored(Part(shards=shards))[1]:
+                    if stopped():
+                        raise Stopped
+                    yield row
+            finally:
+                view.close()
+
+
+class _Only:
+    """One snapshot of a shelf. Implements `views.snapshots.restore.Tier`."""
+
+    def __init__(self, one: Taking) -> None:
+        self.name = one.shelf.name
+        self._one = one
+
+    def sequences(self) -> list[int]:
+        return [self._one.manifest.sequence]
+
+    def manifest(self, _sequence: int) -> Manifest:
+        return self._one.manifest
+
+    def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None:
+        self._one.shelf.fetch(manifest, one, to, stopping)
+
+
+class _Heard:
+    """Keeps why a snapshot is not usable."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+
+    def restored(self, manifest: Manifest, seconds: float) -> None: ...
+
+    def unusable(self, reason: str) -> None:
+        self.reason = reason
+
+    def answers(self, well: bool) -> None: ...
+
+
+def _missing(shelf: Shelf, manifest: Manifest) -> str:
+    """The first file that the store lacks, or has in another size; empty where none is."""
+    there = shelf.stored()
+    for one in manifest.files:
+        if there.get(one.object) != one.size:
+            return f"{shelf.names.file(one.object)} is missing, or of another size"
+    return ""
+
+
+def _same_record(applied: Entry, entry: Entry) -> bool:
+    """A replica's view keeps where the milestone arrived, too: that is of no account here."""
+    return applied.record == entry.record

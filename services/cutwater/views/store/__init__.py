@@ -1,0 +1,1 @@
+"""One RocksDB and its layout."""

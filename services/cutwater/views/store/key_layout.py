@@ -1,0 +1,120 @@
+"""How a view's rows are laid out in RocksDB: byte keys that sort as reads want them.
+
+    window row   01 · segment (8 bytes) · key (escaped, ended) · window start (8) · window end (8)
+    metadata     00 · name
+
+A *segment* is a slice of time by window end. Rows of one segment lie together, so that the horizon drops a whole
+segment by one range deletion in the very write batch that moves the position; within a segment the rows of one
+key lie together, by window start. Numbers are big endian with the sign bit turned, so that bytes sort as numbers.
+Everything is in one column family: a family written seldom would keep every log file of the others alive.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from cutwater.core.job.job import Job
+
+SEGMENTS = 8
+"""Segments that the windows of a running job spread over, about."""
+
+_WINDOWS = b"\x01"
+_SIGN = 1 << 63
+_LONG = struct.Struct(">Q")
+_TIMES = struct.Struct(">QQ")
+SEGMENT_BYTES = len(_WINDOWS) + _LONG.size
+"""What comes before the key in a storage key."""
+END_BYTES = _LONG.size
+"""What the window's end takes at the end of a storage key."""
+_MIN, _MAX = -_SIGN, _SIGN - 1
+WINDOWS_START = _WINDOWS
+WINDOWS_END = b"\x02"
+"""Above every window row."""
+
+
+class Window(NamedTuple):
+    """The key of one row: which group, which window. Times in ms since the epoch."""
+
+    key: str
+    start_ms: int
+    end_ms: int
+
+
+def meta(name: str) -> bytes:
+    """The storage key of a piece of metadata."""
+    return b"\x00" + name.encode()
+
+
+def segment_ms(job: Job) -> int:
+    """The length of a segment: an eighth of the time that live windows span, in whole slides."""
+    span = job.retention_ms + job.lateness_ms + job.window.size_ms
+    slide = job.window.slide_ms
+    return -(-span // (SEGMENTS * slide)) * slide
+
+
+def segment_of(end_ms: int, length_ms: int) -> int:
+    """The segment of a window by its end: segment n holds the ends in (n·length, (n+1)·length]."""
+    return (end_ms - 1) // length_ms
+
+
+def first_live(horizon_ms: int, length_ms: int) -> int:
+    """The first segment with a window above the horizon: all before it can be dropped."""
+    return segment_of(horizon_ms + 1, length_ms)
+
+
+def segment_prefix(segment: int) -> bytes:
+    """Where a segment begins; also where the segment before it ends."""
+    return _WINDOWS + _LONG.pack(_clamp(segment) + _SIGN)
+
+
+def key_prefix(segment: int, key: str) -> bytes:
+    """Where the rows of one key begin within a segment."""
+    # A zero byte inside a key is escaped, so that the two that end it sort below everything a key can hold.
+    return segment_prefix(segment) + key.encode().replace(b"\x00", b"\x00\xff") + b"\x00\x00"
+
+
+def time_suffix(start_ms: int) -> bytes:
+    """What follows a key prefix, for a seek to the first window starting at or after `start_ms`."""
+    return _LONG.pack(_clamp(start_ms) + _SIGN)
+
+
+def storage_key(window: Window, length_ms: int) -> bytes:
+    """The full storage key; raises OverflowError for times beyond 64 bits."""
+    if not (_MIN <= window.start_ms <= _MAX and _MIN <= window.end_ms <= _MAX):
+        raise OverflowError(f"window times {window.start_ms}, {window.end_ms} do not fit 64 bits")
+    times = _TIMES.pack(window.start_ms + _SIGN, window.end_ms + _SIGN)
+    return key_prefix(segment_of(window.end_ms, length_ms), window.key) + times
+
+
+def parse_segment(storage: bytes) -> int:
+    """The segment of a window row's storage key."""
+    number: int = _LONG.unpack_from(storage, len(_WINDOWS))[0]
+    return number - _SIGN
+
+
+def key_of(storage: bytes) -> bytes:
+    """The key as it stands in a storage key: equal where the keys are."""
+    return storage[SEGMENT_BYTES : -_TIMES.size]
+
+
+def end_of(storage: bytes) -> int:
+    """The end of the window in a storage key, in ms."""
+    number: int = _LONG.unpack_from(storage, len(storage) - _LONG.size)[0]
+    return number - _SIGN
+
+
+def end_suffix(end_ms: int) -> bytes:
+    """The last bytes of the storage keys of windows with this end: they sort as ends do."""
+    return _LONG.pack(_clamp(end_ms) + _SIGN)
+
+
+def parse(storage: bytes) -> Window:
+    """The inverse of `storage_key`."""
+    start, end = _TIMES.unpack_from(storage, len(storage) - _TIMES.size)
+    key = storage[SEGMENT_BYTES : -_TIMES.size - 2].replace(b"\x00\xff", b"\x00").decode()
+    return Window(key, start - _SIGN, end - _SIGN)
+
+
+def _clamp(number: int) -> int:
+    return min(max(number, _MIN), _MAX)

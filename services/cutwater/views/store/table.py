@@ -1,0 +1,204 @@
+"""The ordered, durable map of bytes that a store lies in: RocksDB, or what a simulation puts in its place."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Protocol
+
+from rocksdict import Checkpoint, IngestExternalFileOptions, Rdict, ReadOptions, WriteBatch, WriteOptions
+
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.views.store.rocksdb_tuning import MEMORY_BYTES, Figures, Tuning
+
+_COMPACTIONS = ("num-running-compactions", "compaction-pending")
+
+
+class Cursor(Protocol):
+    """A place among the keys as they were when it was made, whatever is written later."""
+
+    def seek(self, key: bytes) -> None: ...
+
+    def valid(self) -> bool: ...
+
+    def status(self) -> None:
+        """Raises when the cursor is not valid because reading failed."""
+
+    def key(self) -> bytes: ...
+
+    def value(self) -> bytes: ...
+
+    def next(self) -> None: ...
+
+
+class Table(Protocol):
+    """Errors are those of the library; the store says what they mean."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def write(
+        self,
+        rows: Mapping[bytes, bytes | None],
+        drop: tuple[bytes, bytes] | None = None,
+        logged: bool = True,
+    ) -> None:
+        """One batch, all of it or nothing: None deletes a key, `drop` all keys in [first, second) but these rows'.
+
+        What is not `logged` is lost in a crash, unless `flush` came after it.
+        """
+
+    def flush(self) -> None:
+        """Everything written is durable."""
+
+    def load(self, files: Sequence[Path]) -> None:
+        """Take sorted files as they are, and move them away: durable, and above everything written before."""
+
+    def loading(self, now: bool) -> None:
+        """While much is loaded, files are not sorted into each other."""
+
+    def sorting(self) -> bool:
+        """Are files being sorted into each other, or about to be?"""
+
+    def cursor(self, stop: bytes) -> Cursor:
+        """Over the keys below `stop`."""
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys in [start, stop) with their values, in order, as they are now.
+
+        For less than a cursor takes; but where reading fails, it ends as if that had been all.
+        """
+
+    def checkpoint(self, folder: Path) -> None:
+        """The table as it is now as another one in a new folder, durable. Files are shared where they can be."""
+
+    def replace(self, files: Path) -> None:
+        """Become the table that lies in another folder of the same disk. Nobody else can open it in between."""
+
+    def figures(self) -> Figures:
+        """Its own numbers. Raises where it is closed, or just being replaced."""
+
+    def close(self) -> None: ...
+
+
+class RocksTable:
+    """One RocksDB folder, open in one process at a time.
+
+    RocksDB's own lock lies in the folder and goes with it; the one beside it holds while the folder is replaced.
+    """
+
+    def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
+        """`memory_bytes`: what it holds in memory at most, as `Tuning` says."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._memory_bytes = memory_bytes
+        self._lock = locked(folder.with_name(f"{folder.name}.lock"))
+        try:
+            self._open()
+        except BaseException:
+            self._unlock()
+            raise
+
+    def _open(self) -> None:
+        self._tuning = Tuning(self._memory_bytes)
+        self._loaded_bytes = 0
+        options = self._tuning.options
+        # Of a folder that is there, rocksdict takes the default family's own options from what was written last:
+        # without its bound of memory, which no file can hold.
+        self._db = Rdict(str(self._folder), options, column_families={"default": options})
+
+    def get(self, key: bytes) -> bytes | None:
+        found: bytes | None = self._db.get(key)
+        return found
+
+    def write(
+        self,
+        rows: Mapping[bytes, bytes | None],
+        drop: tuple[bytes, bytes] | None = None,
+        logged: bool = True,
+    ) -> None:
+        batch, options = WriteBatch(raw_mode=True), WriteOptions()
+        options.disable_wal = not logged
+        if drop is not None:
+            batch.delete_range(*drop)
+        for key, value in rows.items():
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        self._db.write(batch, options)
+
+    def flush(self) -> None:
+        self._db.flush()
+
+    def load(self, files: Sequence[Path]) -> None:
+        options = IngestExternalFileOptions()
+        options.set_move_files(True)
+        self._loaded_bytes += sum(file.stat().st_size for file in files)
+        self._db.ingest_external_file([str(file) for file in files], options)
+
+    def loading(self, now: bool) -> None:
+        self._db.set_options({"disable_auto_compactions": str(now).lower()})
+
+    def sorting(self) -> bool:
+        return any(self._db.property_int_value(f"rocksdb.{one}") for one in _COMPACTIONS)
+
+    def cursor(self, stop: bytes) -> Cursor:
+        cursor: Cursor = self._db.iter(_below(stop))
+        return cursor
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+        rows: Iterator[tuple[bytes, bytes]] = self._db.items(from_key=start, read_opt=_below(stop))
+        return rows
+
+    def checkpoint(self, folder: Path) -> None:
+        Checkpoint(self._db).create_checkpoint(str(folder))
+
+    def replace(self, files: Path) -> None:
+        self._db.close()
+        shutil.rmtree(self._folder)
+        reach("view-dropped")
+        _sync(files)
+        files.rename(self._folder)
+        _sync(self._folder.parent)
+        self._open()
+
+    def figures(self) -> Figures:
+        return self._tuning.figures(self._db, self._loaded_bytes)
+
+    def close(self) -> None:
+        try:
+            self._db.close()
+        finally:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        self._lock.close()
+
+
+def _below(stop: bytes) -> ReadOptions:
+    options = ReadOptions()
+    options.set_iterate_upper_bound(stop)
+    return options
+
+
+def locked(place: Path) -> IO[bytes]:
+    """Held until it is closed, or the process dies. Raises BlockingIOError, whose text speaks of a lock."""
+    file = place.open("wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise BlockingIOError(f"the lock {place} is held") from None
+    return file
+
+
+def _sync(folder: Path) -> None:
+    """What was renamed in it is durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,52 @@
+"""The view's position, which stands on no topic: asked of the rehydrators' HTTP API."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+
+import httpx
+
+from cutwater.adapters.http.client_options import straight
+from cutwater.core.errors import UsageError
+from cutwater.core.protocol.generation import Token
+from cutwater.core.query.peer_placement import Shares
+
+ANSWER_S = 2.0
+
+
+class View:
+    """The rehydrators of a job, asked now and then."""
+
+    def __init__(self, shares: Shares, headers: Mapping[str, str]) -> None:
+        """`shares`: the owners' URLs with those of their standbys."""
+
+        def client(url: str) -> httpx.AsyncClient:
+            return httpx.AsyncClient(base_url=url, headers=dict(headers), timeout=ANSWER_S, **straight(url))
+
+        self._parts = [list(map(client, (owner, *standbys))) for owner, standbys in shares.items()]
+
+    async def sequence(self) -> int:
+        """Of the oldest part's milestone, each part as the newest of those shows it that hold it.
+
+        0 where nobody who holds a part shows a milestone, answers, or answers as a rehydrator.
+        """
+        return min(await asyncio.gather(*map(_newest, self._parts)))
+
+    async def close(self) -> None:
+        for client in itertools.chain(*self._parts):
+            await client.aclose()
+
+
+async def _newest(holders: list[httpx.AsyncClient]) -> int:
+    """Whoever is furthest answers readers, too."""
+    return max(await asyncio.gather(*map(_sequence, holders)))
+
+
+async def _sequence(client: httpx.AsyncClient) -> int:
+    try:
+        answer = await client.get("/v1/milestone")
+        return Token.parse(str(answer.json()["token"])).sequence
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, UsageError):
+        return 0

@@ -1,0 +1,1 @@
+"""One epoch as Spark writes it: rows, proof, barrier, lists."""

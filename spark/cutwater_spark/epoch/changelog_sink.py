@@ -1,0 +1,57 @@
+"""The changelog as the driver writes it: an epoch's rows, in one action of Spark."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.driver.row_proof import Written
+from cutwater.core.protocol import topics
+from cutwater_spark.epoch.row_proof import ProvedRows
+from cutwater_spark.query.sql import kafka_options
+
+_DIGEST = "coalesce(bit_xor(if(partition = {number}, xxhash64(key, value), 0L)), 0L) as d{number}"
+
+
+class Changelog(ProvedRows):
+    """One generation's changelog topic."""
+
+    def __init__(self, cluster: Cluster, topic: str, partitions: int) -> None:
+        super().__init__(cluster, topic, partitions)
+        self._cluster = cluster
+
+    def write(self, rows: DataFrame) -> Written:
+        """Write the rows in exactly one action, counting on the way.
+
+        A second action would execute the aggregation, and its state updates, again.
+        """
+        observation = Observation("cutwater_rows")
+        numbers = range(self.partitions)
+        # As text: each Column function would be several calls to the JVM, in every epoch.
+        counts = [F.expr(f"count_if(partition = {number}) as p{number}") for number in numbers]
+        digests = [F.expr(_DIGEST.format(number=number)) for number in numbers]
+        (
+            rows.observe(observation, *counts, *digests)
+            .write.format("kafka")
+            .mode("append")
+            .options(**sink_options(self._cluster, self.topic))
+            .save()
+        )
+        seen = observation.get
+        return Written(
+            {number: seen[f"p{number}"] for number in numbers}, {number: seen[f"d{number}"] for number in numbers}
+        )
+
+
+def sink_options(cluster: Cluster, topic: str) -> dict[str, str]:
+    """Options of Spark's Kafka sink for rows of a changelog."""
+    return kafka_options(cluster) | {
+        "topic": topic,
+        "kafka.acks": "all",
+        "kafka.enable.idempotence": "true",
+        "kafka.compression.type": "lz4",
+        "kafka.linger.ms": "5",
+        "kafka.batch.size": "262144",
+        "kafka.max.request.size": str(topics.ROW_BYTES_MAX),
+    }

@@ -1,0 +1,69 @@
+"""`max_jump`: each epoch's event times are looked at before anything of it is written. `core.driver.time_jumps`
+decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cutwater.core.driver.ports import Checkpoint
+from cutwater.core.driver.time_jumps import held_from, judged_alike
+from cutwater.core.generations.start_state import Origin
+from cutwater_spark.epoch.rejected_events import Lists
+
+Keep = Callable[[int | None], None]
+"""Keeps beside the checkpoint from which event time on events are held, before an epoch is read so."""
+
+
+class Rejudged(Exception):
+    """The epoch is to be read with another bound, by the next query: nothing of it is written."""
+
+
+class Jumps:
+    """One query's look at its epochs. `lists` read them as if nothing were held."""
+
+    def __init__(
+        self,
+        lists: Lists,
+        checkpoint: Checkpoint,
+        origin: Origin,
+        max_jump_ms: int,
+        lateness_ms: int,
+        held_ms: int | None,
+        begun: int | None,
+        keep: Keep,
+        log: Any,
+    ) -> None:
+        """`held_ms`: what the query holds. `begun`: an epoch of which something is written; that is as it is."""
+        self._lists, self._checkpoint, self._origin = lists, checkpoint, origin
+        self._max_jump_ms, self._lateness_ms = max_jump_ms, lateness_ms
+        self._held_ms, self._begun = held_ms, begun
+        self._keep, self._log = keep, log
+
+    def look(self, epoch: int) -> None:
+        """Before an epoch is written. Raises Rejudged where the query would use or hold other events of it.
+
+        It goes by the epoch's own plan, so that a retry finds the same.
+        """
+        if epoch == self._begun:
+            return
+        plan = self._checkpoint.plan(epoch)
+        range_ = self._origin.range(plan, self._checkpoint.plan(epoch - 1) if epoch else None)
+        if range_.before == range_.cut:
+            return
+        segments = self._lists.event_times(range_, self._max_jump_ms)
+        # Spark's watermark is the newest event time of all epochs before, less the lateness; 0 where none was.
+        watermark_ms = self._origin.watermark_ms(plan)
+        newest_ms = watermark_ms + self._lateness_ms if watermark_ms > 0 else None
+        wanted = held_from(segments, newest_ms, self._max_jump_ms)
+        if judged_alike(segments, wanted, self._held_ms):
+            return
+        self._keep(wanted)
+        self._log.warning(
+            "events are held: they jump ahead of all others" if wanted else "no events are held any more",
+            epoch=epoch,
+            from_ms=wanted,
+            newest_ms=newest_ms,
+            max_jump_ms=self._max_jump_ms,
+        )
+        raise Rejudged

@@ -1,0 +1,46 @@
+"""Tombstones on the changelog, acknowledged. `core.driver.tombstone_gc` says which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaException, Producer
+
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.kafka_client_log import QUIET
+from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
+from cutwater.core.errors import UnavailableError
+
+FLUSH_S = 30.0
+
+
+class Tombstones:
+    """Writes to one changelog, beside Spark's own producers."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._topic = topic
+        # No transaction: its markers would take offsets, and the proof of rows counts them.
+        settings = {"enable.idempotence": True, "acks": "all", "compression.type": "lz4", **QUIET}
+        self._producer: Producer = cluster.client(Producer, settings)
+
+    def write(self, partition: int, keys: Sequence[bytes], me: Writer) -> None:
+        """One for each key; raises UnavailableError where one was not acknowledged: it may still be there."""
+        failures: list[str] = []
+
+        def delivered(error: object, _message: object) -> None:
+            if error is not None:
+                failures.append(str(error))
+
+        headers = [(WRITER_HEADER, me.header)]
+        try:
+            for key in keys:
+                self._producer.produce(self._topic, None, key, partition, delivered, headers=headers)
+        except (KafkaException, BufferError) as error:
+            failures.append(str(error))
+        unsent = self._producer.flush(FLUSH_S)
+        if failures or unsent:
+            why = failures[0] if failures else f"no answer within {FLUSH_S:.0f} s"
+            raise UnavailableError(
+                f"{self._topic}/{partition}: {len(failures) + unsent} of {len(keys)} tombstones not acknowledged: "
+                f"{why}; check that the brokers run and can be reached"
+            )

@@ -1,0 +1,107 @@
+"""`foreachBatch` of every query: one epoch under a lock. `core.driver.epoch` says what is done in it, step by
+step."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+
+from cutwater.adapters.avro.codec import crc64
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.core.driver.epoch import Epochs
+from cutwater.core.driver.ports import Clearing, Past
+from cutwater.core.errors import UnavailableError
+from cutwater.core.events.rejection import Seen
+from cutwater.core.generations.start_state import Origin
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Barrier
+from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.epoch.barriers import BarrierLog
+from cutwater_spark.epoch.candidate_throttle import CatchingUp
+from cutwater_spark.epoch.changelog_sink import Changelog
+from cutwater_spark.epoch.time_jumps import Jumps
+from cutwater_spark.query.query import changelog_rows
+
+LookAtInput = Callable[[], Seen]
+"""What was observed on the input of the epoch whose action just ran."""
+
+
+class EpochWriter:
+    """Turns each micro-batch into rows on the changelog and a barrier.
+
+    `lock` is held while an epoch is written, so that a heartbeat never looks at half of one.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        generation: Generation,
+        attempt: int,
+        state_header: bytes,
+        past: Past,
+        changelog: Changelog,
+        clearing: Clearing,
+        barriers: BarrierLog,
+        checkpoint: Checkpoint,
+        look: LookAtInput,
+        now_ms: Callable[[], int],
+        origin: Origin,
+        pace: CatchingUp,
+    ) -> None:
+        self._job = job
+        self._state_header = state_header
+        self._changelog = changelog
+        self._look = look
+        self._pace = pace
+        fingerprint = crc64(job.state_schema).hex()
+        self.steps = Epochs(
+            job,
+            generation,
+            attempt,
+            past,
+            changelog,
+            barriers,
+            checkpoint,
+            fingerprint,
+            now_ms,
+            clearing,
+            reach,
+            origin,
+        )
+        self.lock = threading.Lock()
+        self.stopping = False
+        self.failure: BaseException | None = None
+        self.jumps: Jumps | None = None
+        """Whoever starts a query for a job with a `max_jump` sets it."""
+
+    @property
+    def newest_own(self) -> Barrier | None:
+        """The newest barrier of this attempt."""
+        return self.steps.newest_own
+
+    def go_on(self) -> None:
+        """Take epochs of another query, once the one before has been stopped."""
+        self.stopping, self.failure = False, None
+
+    def __call__(self, aggregates: DataFrame, epoch: int) -> None:
+        """Called by Spark. An error ends the query; `failure` keeps it from being wrapped by the JVM."""
+        try:
+            # It rests before it takes the lock, which heartbeats and whoever stops it want.
+            with self._pace.epoch(), self.lock:
+                if self.stopping:
+                    raise UnavailableError(f"epoch {epoch} is left to the next attempt: the driver is stopping")
+                if self.jumps is not None:
+                    self.jumps.look(epoch)
+                self.steps.write(
+                    epoch,
+                    lambda me: self._changelog.write(
+                        changelog_rows(aggregates, self._job, me, self._state_header)
+                    ),
+                    self._look,
+                )
+        except BaseException as error:
+            self.failure = error
+            raise

@@ -1,0 +1,1 @@
+"""From Kafka records to the aggregation's rows: native expressions."""

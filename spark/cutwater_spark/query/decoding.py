@@ -1,0 +1,119 @@
+"""From a Kafka record to an event, or to the reason why there is none: native expressions only.
+
+What could not stand on the changelog, or be read back from it, or be held by a measure, is rejected here, before
+anything is grouped: an error behind this place would come again at each start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pyspark.sql import DataFrame
+
+from cutwater.adapters.job_files.event_schema import field_types
+from cutwater.core.events import rejection
+from cutwater.core.events.formats import WriterSchema
+from cutwater.core.generations.source_topics import Sources
+from cutwater.core.job.job import Job
+from cutwater.core.job.measures import TIMES
+from cutwater.core.job.row_room import too_long
+from cutwater_spark.query.formats import EVENT, REASON, REMARK, with_events
+from cutwater_spark.query.rejection_reasons import FLAW, Flaw, cases, flaw, number_of, said, unit_hint
+from cutwater_spark.query.sources import OFFSET, placing
+from cutwater_spark.query.sql import name, text
+
+_WHOLE, _WHY = "__whole", "__why"
+# Further out, a window of a century could begin or end outside the years 1 to 9999, which is all that readers in
+# Python hold; and far outside of them Spark's own arithmetic overflows, which would end the query for ever.
+_FIRST_TIME, _LAST_TIME = "0200-01-01 00:00:00", "9800-01-01 00:00:00"
+
+
+def decode(
+    raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources, explained: bool = False
+) -> DataFrame:
+    """Raw Kafka records, where each stands in the order, and more columns.
+
+    `event` is a struct of the job's event schema, `__reason` a word of `cutwater.core.events.rejection`; exactly
+    one is null. `__remark` says whether the event was read as less than it holds (`formats.with_events`). `known`
+    are the schemas that events may be written with. `explained`: one more, `__flaw`, says field and rule of a
+    rejected event; it would cost too much for each event of the stream.
+    """
+    raw = raw.selectExpr("*", *placing(sources))
+    columns = [name(column) for column in raw.columns]
+    flaws = [*_of_record(job, bool(sources.copies)), *_of_event(job)]
+    found = with_events(raw, job, known, explained)
+    about = [f"{cases(flaws, lambda one: one.said)} as {FLAW}"] if explained else []
+    why = f"{cases(flaws, lambda one: one.reason)} as {_WHY}"
+    judged = found.selectExpr(*columns, f"{EVENT} as {_WHOLE}", why, REMARK, *about)
+    event = f"case when {_WHY} is null then {_WHOLE} end as {EVENT}"
+    shown = (event, f"{_WHY} as {REASON}", f"{_WHY} is null and {REMARK} as {REMARK}")
+    return judged.selectExpr(*columns, *shown, *([FLAW] if explained else []))
+
+
+def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
+    """What is wrong with the record, or with its bytes as an event."""
+    if copied:
+        yield flaw(
+            f"{OFFSET} is null", rejection.NO_SOURCE_OFFSET, "no header says where it stood in the other region"
+        )
+    size = f"concat(octet_length(value), ' bytes, and max_event_bytes is {job.max_event_bytes}')"
+    yield Flaw(f"octet_length(value) > {job.max_event_bytes}", text(rejection.TOO_LARGE), said(size))
+    yield Flaw(f"{REASON} is not null", REASON, FLAW)
+
+
+def _of_event(job: Job) -> Iterator[Flaw]:
+    """What is wrong with an event that could be decoded."""
+    kinds = field_types(job.event_schema)
+    key, time = (f"{EVENT}.{name(field)}" for field in (job.key_field, job.time_field))
+    yield flaw(f"{key} is null", rejection.NO_KEY, rejection.NULL_RULE, job.key_field)
+    size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
+    too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
+    yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), said(size, job.key_field))
+    yield flaw(f"{time} is null", rejection.NO_EVENT_TIME, rejection.NULL_RULE, job.time_field)
+    for field, kind in kinds.items():
+        value = f"{EVENT}.{name(field)}"
+        if kind.name == "string":
+            # Avro hands over whatever bytes there are; as key or value nobody could read them back.
+            no_text = f"coalesce(not is_valid_utf8({value}), false)"
+            yield flaw(no_text, rejection.UNDECODABLE, rejection.TEXT_RULE, field)
+        elif kind.name in TIMES:
+            outside = f"{value} not between timestamp'{_FIRST_TIME}' and timestamp'{_LAST_TIME}'"
+            rule = f"concat({text(rejection.YEARS_RULE)}, {unit_hint(number_of(value, kind.name), kind.name)})"
+            yield Flaw(f"coalesce({outside}, false)", text(rejection.UNDECODABLE), said(rule, field))
+    yield from _too_far(job, time)
+    yield from _no_room(job)
+    if job.held_ms is not None:
+        # The last: what cannot be used for another reason says that one.
+        rule = f"is more than max_jump ({job.max_jump_ms} ms) ahead of all event times that were there"
+        yield flaw(f"unix_millis({time}) >= {job.held_ms}L", rejection.JUMPS_AHEAD, rule, job.time_field)
+
+
+def _too_far(job: Job, time: str) -> Iterator[Flaw]:
+    # Milliseconds, as Kafka's: a producer may give a timestamp so large that an interval more would overflow.
+    at, written = f"unix_millis({time})", "unix_millis(timestamp)"
+    shown = f"concat({time}, ' is more than %s %s its record''s timestamp, ', {written}, ' ms since 1970'%s)"
+    ahead = shown % (f"max_ahead ({job.max_ahead_ms} ms)", "after", "")
+    yield Flaw(
+        f"{at} > {written} + {job.max_ahead_ms}L", text(rejection.TOO_FAR_AHEAD), said(ahead, job.time_field)
+    )
+    kind = "timestamp-micros" if job.time_micros else "timestamp-millis"
+    hint = unit_hint(number_of(time, kind), kind)
+    behind = shown % (f"max_behind ({job.max_behind_ms} ms)", "before", f", {hint}")
+    dated = f"{written} < {rejection.NO_DATE_MS}L"
+    yield Flaw(
+        f"{dated} and {at} < {written} - {job.max_behind_ms}L",
+        text(rejection.TOO_FAR_BEHIND),
+        said(behind, job.time_field),
+    )
+
+
+def _no_room(job: Job) -> Iterator[Flaw]:
+    """What a measure could not hold: a sum would overflow, a row be too large, which ends a query for ever."""
+    limits = {measure.limit: measure.name for measure in job.measures if measure.limit}
+    for limit, measure in limits.items():
+        value = f"{EVENT}.{name(limit.field)}"
+        beyond = f"{value} is not null and try_cast({value} as {limit.type}) is null"
+        rule = f"is beyond {limit.type}, which is what one event may add to measure '{measure}'"
+        yield flaw(beyond, rejection.NO_ROOM, rule, limit.field)
+    for field, (most, rule) in too_long(job).items():
+        yield flaw(f"octet_length({EVENT}.{name(field)}) > {most}", rejection.NO_ROOM, rule, field)

@@ -1,0 +1,135 @@
+"""From the bytes of a Kafka record to an event, in each format: native expressions only.
+
+Whatever wrote it, an event has the types of the job's own schema, and either it is whole or there is a reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from cutwater.core.events.enum_symbols import all_unknown, widened
+from cutwater.core.events.formats import DAMAGED, JSON, NO_SUCH_SCHEMA, NOT_FRAMED, WriterSchema
+from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA
+from cutwater.core.events.schema_alignment import aligned
+from cutwater.core.events.schema_bounds import bounded
+from cutwater.core.events.schema_compatibility import refusal
+from cutwater.core.job.job import Job
+from cutwater_spark.query import avro_decimals, enum_defaults, json_format
+from cutwater_spark.query.format_detection import FRAMED, foreign
+from cutwater_spark.query.rejection_reasons import FLAW, Flaw, cases, flaw
+from cutwater_spark.query.sql import binary, name, text
+
+EVENT, REASON, REMARK = "event", "__reason", "__remark"
+RULE_CHARS_MAX = 500
+_PARSED = "__parsed"
+# Behind the body, so that an event that ends too late or too early does not find it. No prefix of it is a suffix.
+_TAIL = bytes(range(0xF0, 0xF8))
+
+
+def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explained: bool = False) -> DataFrame:
+    """Kafka's columns and more: `event`, a struct of the schema's fields, and `__reason`, why there is none.
+
+    Exactly one of the two is NULL. `__remark` says whether an event was read as less than it holds: JSON with a
+    name twice, Avro with an enum's symbol that the job's schema does not know. `known` are the schemas that events
+    may be written with; JSON needs none. `explained`: one more column, `__flaw`, says field and rule of what is no
+    event.
+    """
+    if job.format.kind == JSON:
+        values = json_format.with_values(raw, job)
+        flaws = json_format.flaws(job)
+        return _finished(values, raw.columns, json_format.VALUES, flaws, json_format.REPEATS, explained)
+    wide = avro_decimals.wide(job.event_schema)
+    refused = [refusal(one, job.event_schema) for one in known]
+    unread = [
+        flaw(_headed(one), UNDECODABLE, why[:RULE_CHARS_MAX])
+        for one, why in zip(known, refused, strict=True)
+        if why
+    ]
+    # An event of the others is decoded before anything is judged.
+    known = [one for one, why in zip(known, refused, strict=True) if not why]
+    unknown = all_unknown((one.schema for one in known), job.event_schema)
+    reader = widened(avro_decimals.widened(job.event_schema, wide), unknown)
+    named = [replace(one, schema=aligned(one.schema, job.event_schema)) for one in known]
+    parsed = raw.selectExpr("*", f"{_avro_by_header(reader, named)} as {_PARSED}")
+    framed = f"{_PARSED} is null and {FRAMED[job.format.kind]}"
+    whole = f"coalesce({_PARSED}.tail = {binary(_TAIL)}, false)"
+    flaws = [
+        flaw("value is null", NO_VALUE, NO_VALUE_RULE),
+        *unread,
+        *(flaw(f"{_PARSED} is null and {when}", UNDECODABLE, rule) for when, rule in foreign(job.format.kind)),
+        flaw(framed, UNKNOWN_SCHEMA, NO_SUCH_SCHEMA),
+        flaw(f"{_PARSED} is null", UNDECODABLE, NOT_FRAMED.format(job.format.kind)),
+        *_too_deep(named, whole),
+        flaw(f"not {whole}", UNDECODABLE, DAMAGED),
+    ]
+    event = f"{_PARSED}.event"
+    flaws += avro_decimals.flaws(event, wide)
+    changed = {**avro_decimals.narrowed(event, wide), **enum_defaults.put(event, unknown)}
+    read = _with(event, job.event_schema, changed)
+    return _finished(parsed, raw.columns, read, flaws, enum_defaults.taken(event, unknown), explained)
+
+
+def _with(event: str, schema: dict[str, Any], changed: Mapping[str, str]) -> str:
+    """A struct with other values in some of its fields, as SQL."""
+    if not changed:
+        return event
+    fields = [one["name"] for one in schema["fields"]]
+    made = [f"{text(one)}, {changed.get(one, f'{event}.{name(one)}')}" for one in fields]
+    return f"named_struct({', '.join(made)})"
+
+
+def _avro_by_header(reader: dict[str, Any], known: Sequence[WriterSchema]) -> str:
+    """Struct (event: the reader's fields, resolved by Avro from the writer's; tail); NULL for an unknown header.
+
+    Spark gives a record that it cannot decode as a struct of NULLs, which a real event may be too, and does not
+    see bytes behind its end. So the event is read inside a record of ours, which ends with bytes of ours.
+    """
+    options = f"map('mode', 'PERMISSIVE', 'avroSchema', {text(json.dumps(_framed(reader)))})"
+    branches = "".join(f" when {_headed(one)} then {_from_avro(one, options)}" for one in known)
+    # Without any schema it is NULL too, and of this type.
+    none = f" when false then {_from_avro(WriterSchema(b'', reader, ''), options)}"
+    return f"case{branches or none} end"
+
+
+def _from_avro(one: WriterSchema, options: str) -> str:
+    found, body = bounded(one.schema), f"substring(value, {len(one.header) + 1})"
+    schema, parts = _framed(found.schema), [body, binary(_TAIL)]
+    if found.types:
+        # A field that is always null, which is one byte: there the types are defined that the event names.
+        schema["fields"].insert(0, {"name": "types", "type": ["null", *found.types]})
+        parts.insert(0, binary(b"\0"))
+    return f"from_avro(concat({', '.join(parts)}), {text(json.dumps(schema))}, {options})"
+
+
+def _too_deep(known: Sequence[WriterSchema], whole: str) -> Iterator[Flaw]:
+    """Events of schemas in which a type holds itself are read to some depth."""
+    for one in known:
+        if levels := bounded(one.schema).levels:
+            rule = f"{DAMAGED}; or it has more than {levels:,} levels of a type that holds itself"
+            yield flaw(f"{_headed(one)} and not {whole}", UNDECODABLE, rule)
+
+
+def _headed(one: WriterSchema) -> str:
+    return f"substring(value, 1, {len(one.header)}) = {binary(one.header)}"
+
+
+def _framed(schema: dict[str, Any]) -> dict[str, Any]:
+    tail = {"type": "fixed", "name": "CutwaterTail", "size": len(_TAIL)}
+    fields = [{"name": "event", "type": schema}, {"name": "tail", "type": tail}]
+    return {"type": "record", "name": "CutwaterFrame", "fields": fields}
+
+
+def _finished(
+    frame: DataFrame, columns: Sequence[str], whole: str, flaws: Sequence[Flaw], remark: str, explained: bool
+) -> DataFrame:
+    """`columns`, the event where there is no flaw in it, the reason of the first one, and the remark."""
+    about = [f"{cases(flaws, lambda one: one.said)} as {FLAW}"] if explained else []
+    judged = frame.selectExpr("*", f"{cases(flaws, lambda one: one.reason)} as {REASON}", *about)
+    event = f"case when {REASON} is null then {whole} end as {EVENT}"
+    shown = (event, REASON, f"{REASON} is null and ({remark}) as {REMARK}", *([FLAW] if explained else []))
+    return judged.selectExpr(*(name(column) for column in columns), *shown)

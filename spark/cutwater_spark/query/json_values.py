@@ -1,0 +1,130 @@
+"""The value of a JSON event's field, as SQL: from what was parsed at once, or from its token, a VARIANT."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from cutwater.core.events.json_events import JsonField
+from cutwater.core.events.rejection import YEARS_RULE
+from cutwater_spark.query.rejection_reasons import unit_hint
+from cutwater_spark.query.sql import binary, text
+
+_DIGITS = {"timestamp-millis": 15, "timestamp-micros": 18}
+"""More digits than any time there is, and no overflow: an error here would end the query."""
+_OF_EPOCH = {"timestamp-millis": "timestamp_millis", "timestamp-micros": "timestamp_micros"}
+_END = r"\z"
+_ISO = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})?" + _END
+_BASE64 = f"^[A-Za-z0-9+/]*+={{0,2}}{_END}"
+_TYPES = {"boolean": "boolean", "int": "int", "long": "bigint", "float": "float", "double": "double"}
+_TEXT, _WHOLE = "STRING", "BIGINT"
+"""Kinds of tokens, as schema_of_variant calls them; a number with a point is DECIMAL(...).
+
+A number of more than 38 digits, or with an exponent, is a DOUBLE: not as it was sent any more.
+"""
+
+
+def parsed_as(field: JsonField) -> str:
+    """The type with which the field is parsed at once: one that judges the token, else text."""
+    # Numbers must not pass through a double, and Spark's base64 may have holes.
+    return _TYPES.get(field.kind) or ("variant" if field.kind in ("bytes", "fixed", "decimal") else "string")
+
+
+def of(parsed: str, field: JsonField) -> str:
+    """The value of what was parsed so and is in no doubt; NULL where it does not fit, or is null."""
+    if field.kind in ("float", "double"):
+        return _finite(parsed, field.kind)
+    return of_token(parsed, field) if parsed_as(field) == "variant" else _of_text(parsed, field)
+
+
+def of_token(token: str, field: JsonField) -> str:
+    """The value of a token; NULL where it does not fit the field, or is null."""
+    of, kind = field.kind, f"schema_of_variant({token})"
+    if of in ("float", "double"):
+        return _floating(token, kind, of)
+    if of == "boolean":
+        return f"case when {kind} = 'BOOLEAN' then {_got(token, of)} end"
+    if of in ("int", "long"):
+        return f"case when {kind} = '{_WHOLE}' then {_got(token, _TYPES[of])} end"
+    if of == "decimal":
+        fits = f"{kind} in ('{_TEXT}', '{_WHOLE}') or startswith({kind}, 'DECIMAL')"
+    elif of in _DIGITS:
+        fits = f"{kind} in ('{_TEXT}', '{_WHOLE}')"
+    else:
+        fits = f"{kind} = '{_TEXT}'"
+    return f"case when {fits} then {_of_text(_got(token, 'string'), field)} end"
+
+
+def default(field: JsonField) -> str:
+    """The schema's default, which Avro writes for bytes as text of code points up to 255."""
+    given: Any = field.default
+    if field.kind in ("string", "enum"):
+        return text(given)
+    if field.kind in ("bytes", "fixed"):
+        return binary(given.encode("latin-1"))
+    if field.kind == "decimal":
+        unscaled = int.from_bytes(given.encode("latin-1"), "big", signed=True)
+        return f"cast('{Decimal(unscaled).scaleb(-field.scale):f}' as decimal({field.precision}, {field.scale}))"
+    if field.kind in _OF_EPOCH:
+        return f"{_OF_EPOCH[field.kind]}({int(given)}L)"
+    return f"cast('{str(given).lower()}' as {_TYPES[field.kind]})"
+
+
+def time_rule(raw: str, otherwise: str, kind: str) -> str:
+    """What is wrong with the token of a time that has no value: a whole number is one of other years."""
+    years = f"concat({text(YEARS_RULE)}, {unit_hint(f'try_cast({raw} as bigint)', kind)})"
+    return f"case when {raw} rlike {text(f'^-?[0-9]++{_END}')} then {years} else {otherwise} end"
+
+
+def as_text(token: str) -> str:
+    return _got(token, "string")
+
+
+def _got(token: str, type_: str) -> str:
+    return f"try_variant_get({token}, '$', '{type_}')"
+
+
+def _floating(token: str, kind: str, type_: str) -> str:
+    number, words = _got(token, type_), _got(token, "string")
+    word = f"case when {words} in ('NaN', 'Infinity', '-Infinity') then cast({words} as {type_}) end"
+    numbers = f"{kind} in ('{_WHOLE}', 'DOUBLE') or startswith({kind}, 'DECIMAL')"
+    return f"case when {kind} = '{_TEXT}' then {word} when {numbers} then {_finite(number, type_)} end"
+
+
+def _finite(number: str, type_: str) -> str:
+    """A number that is sent is finite: one that is not here was beyond the type. Zero has no sign."""
+    return f"case when abs({number}) <> double('Infinity') then {number} + {type_}(0) end"
+
+
+def _of_text(raw: str, field: JsonField) -> str:
+    kind = field.kind
+    if kind == "enum":
+        return f"case when {raw} in ({', '.join(map(text, field.symbols))}) then {raw} end"
+    if kind in ("bytes", "fixed"):
+        fits = f"{raw} rlike {text(_BASE64)} and length({raw}) % 4 = 0"
+        made = f"case when {fits} then unbase64({raw}) end"
+        return made if kind == "bytes" else f"case when octet_length({made}) = {field.size} then {made} end"
+    if kind == "decimal":
+        return _decimal(raw, field)
+    return _time(raw, kind) if kind in _DIGITS else raw
+
+
+def _decimal(raw: str, field: JsonField) -> str:
+    """A number or its text, without more digits than the type has but for zeros behind: it is never rounded."""
+    fraction = f"([.][0-9]{{1,{field.scale}}}+0*+)?" if field.scale else "([.]0++)?"
+    whole = f"0*+[0-9]{{0,{field.precision - field.scale}}}"
+    return (
+        f"case when {raw} rlike {text(f'^-?(?=[0-9]){whole}{fraction}{_END}')} "
+        f"then try_cast({raw} as decimal({field.precision}, {field.scale})) end"
+    )
+
+
+def _time(raw: str, kind: str) -> str:
+    """Epoch time in the schema's unit, or ISO 8601; without an offset it is UTC. Finer parts are cut off."""
+    iso = f"try_cast({raw} as timestamp)"
+    if kind == "timestamp-millis":
+        iso = f"timestamp_millis(unix_millis({iso}))"
+    return (
+        f"case when {raw} rlike {text(f'^-?[0-9]{{1,{_DIGITS[kind]}}}{_END}')} "
+        f"then {_OF_EPOCH[kind]}(try_cast({raw} as bigint)) when {raw} rlike {text(_ISO)} then {iso} end"
+    )

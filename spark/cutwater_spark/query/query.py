@@ -1,0 +1,194 @@
+"""The aggregation as one streaming DataFrame: native expressions only, no Python per row.
+
+events -> decode -> watermark -> windows (above the floor) \
+                                                            -> group by (window, key) -> partials -> changelog rows
+                                          seed, if any -----/
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
+from cutwater.core.errors import UnavailableError
+from cutwater.core.events.formats import JSON, WriterSchema
+from cutwater.core.events.rejection import REASONS, SKEW_SLOTS, Seen
+from cutwater.core.generations.source_topics import Sources, only
+from cutwater.core.generations.start_state import FIRST, Origin
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.job.measures import SEED
+from cutwater_spark.query import decoding
+from cutwater_spark.query.formats import REMARK
+from cutwater_spark.query.sources import NUMBER, OFFSET, ORIGIN
+from cutwater_spark.query.sql import binary, framed_bytes, kafka_options, single_object_bytes, text
+
+INPUT_METRICS = "cutwater_input"
+"""Name of the observation on the input: what `cutwater.core.events.rejection.Seen` holds, as `seen_of` reads
+it."""
+
+EARLIEST = -2
+"""Kafka's word for the first offset that is kept: where Spark begins with a partition that is new to it."""
+
+
+def starting_offsets(sources: Sources, origin: Origin) -> str:
+    """Where a new query begins to read, as Spark's source wants it: behind what the seed holds."""
+    if origin == FIRST:
+        return "earliest"
+    firsts: dict[str, dict[str, int]] = {}
+    for place in sources.places:
+        offset = origin.source_cut.offset(place, EARLIEST)
+        firsts.setdefault(place.topic, {})[str(place.partition)] = offset
+    return json.dumps(firsts)
+
+
+def read_events(
+    spark: SparkSession, job: Job, cluster: Cluster, sources: Sources | None = None, starting: str = "earliest"
+) -> DataFrame:
+    """The sources from where a new query is to begin; Spark's checkpoint holds the position afterwards."""
+    sources = sources or only(job.topic, "")
+    return (
+        spark.readStream.format("kafka")
+        .options(**kafka_options(cluster))
+        .option("subscribe", ",".join(sources.partitions))
+        # Only copies say something there, and Spark makes objects of each.
+        .option("includeHeaders", str(bool(sources.copies)).lower())
+        .option("startingOffsets", starting)
+        .option("failOnDataLoss", "true")
+        # Spark's default reads aborted records.
+        .option("kafka.isolation.level", "read_committed")
+        .option("maxOffsetsPerTrigger", job.max_events_per_epoch)
+        .load()
+    )
+
+
+def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources) -> DataFrame:
+    """Usable events as columns, beside their place in the order; what cannot be used is observed and left out.
+
+    `known` are the schemas that events may be written with. The partitions of the sources are observed for their
+    newest event times, and those of copies for how far they were read.
+    """
+    placed = decoding.decode(raw, job, known, sources).select(
+        "event.*",
+        F.col(f"event.{job.key_field}").cast("string").alias("__key"),
+        F.col(f"event.{job.time_field}").alias("__event_time"),
+        ORIGIN,
+        F.col("partition").alias("__partition"),
+        OFFSET,
+        NUMBER,
+        "__reason",
+        REMARK,
+    )
+    slots = min(len(sources.places), SKEW_SLOTS)
+    newest = [
+        f"unix_millis(max(case when {NUMBER} % {slots} = {slot} then __event_time end))" for slot in range(slots)
+    ]
+    copied = [number for number, place in enumerate(sources.places) if place.topic in sources.copies]
+    observed = [
+        F.expr("count(1) as events"),
+        F.expr("count_if(__reason is not null) as rejected"),
+        *(F.expr(f"count_if(__reason = {text(one)}) as reason_{at}") for at, one in enumerate(REASONS)),
+        F.expr(f"count_if({REMARK}) as {'repeated' if job.format.kind == JSON else 'defaulted'}"),
+        F.expr("unix_millis(min(__event_time)) as oldest"),
+        *(F.expr(f"{one} as newest_{slot}") for slot, one in enumerate(newest)),
+        *([F.expr(f"count_if({NUMBER} is null) as unknown")] if copied else []),
+        *(F.expr(f"max(case when {NUMBER} = {number} then {OFFSET} end) as copied_{number}") for number in copied),
+    ]
+    # The observation also keeps the filter above the decoding: below it, events would be decoded twice.
+    return placed.observe(INPUT_METRICS, *observed).filter("__reason is null").drop(NUMBER, REMARK)
+
+
+def seen_of(metrics: Mapping[str, Any], sources: Sources) -> Seen:
+    """The observation on the input, from its metrics by name.
+
+    Raises UnavailableError where there were events of partitions that the query does not know.
+    """
+    if metrics.get("unknown"):
+        raise UnavailableError(
+            f"{', '.join(sources.copies)} has more partitions than when the query began: how far they were "
+            "read is not known, and the next attempt runs the epoch again"
+        )
+    copied = _numbered(metrics, "copied_")
+    reasons = {REASONS[number]: count for number, count in _numbered(metrics, "reason_").items() if count}
+    return Seen(
+        events=metrics["events"],
+        rejected=metrics["rejected"],
+        oldest_ms=metrics["oldest"],
+        newest_ms=_numbered(metrics, "newest_"),
+        copied={sources.places[number]: offset + 1 for number, offset in copied.items()},
+        reasons=reasons,
+        repeated=metrics.get("repeated", 0),
+        defaulted=metrics.get("defaulted", 0),
+    )
+
+
+def _numbered(metrics: Mapping[str, Any], prefix: str) -> dict[int, int]:
+    """The metrics of one kind that have a value, by their numbers."""
+    return {
+        int(name.removeprefix(prefix)): value
+        for name, value in metrics.items()
+        if name.startswith(prefix) and value is not None
+    }
+
+
+def aggregate(events: DataFrame, job: Job, seed: DataFrame | None = None, floor_ms: int = 0) -> DataFrame:
+    """One row per (key, window) with its partials.
+
+    With the seed of a parent generation, rows of both together; windows that end at or below its floor take no
+    event.
+    """
+    windowed = events.withWatermark("__event_time", f"{job.lateness_ms} milliseconds").selectExpr(
+        f"{window_of(job)} as __window", "*"
+    )
+    partials = [partial for measure in job.measures for partial in measure.partials]
+    if seed is None:
+        return _grouped(windowed, {one.column: one.over_events for one in partials})
+    open_ = windowed.where(f"__window.end > timestamp_millis({floor_ms}L)")
+    return _grouped(_with_seed(open_, seed), {one.column: one.over_both for one in partials})
+
+
+def _grouped(rows: DataFrame, aggregates: Mapping[str, str]) -> DataFrame:
+    return rows.groupBy("__window", "__key").agg(*(F.expr(sql).alias(name) for name, sql in aggregates.items()))
+
+
+def _with_seed(events: DataFrame, seed: DataFrame) -> DataFrame:
+    """Events first: of the first side's columns Spark takes their metadata, and the watermark is some."""
+    [partials] = [field.dataType for field in seed.schema if field.name == SEED]
+    own = {"__window", "__key"}
+    columns = [
+        F.col(field.name) if field.name in own else F.lit(None).cast(field.dataType).alias(field.name)
+        for field in events.schema
+    ]
+    return events.select("*", F.lit(None).cast(partials).alias(SEED)).union(seed.select(*columns, SEED))
+
+
+def window_of(job: Job) -> str:
+    """The windows of `__event_time`, as SQL: one row for each."""
+    return f"window(__event_time, '{job.window.size_ms} milliseconds', '{job.window.slide_ms} milliseconds')"
+
+
+def changelog_rows(aggregates: DataFrame, job: Job, writer: Writer, state_header: bytes) -> DataFrame:
+    """The records to write: key and value in Avro, each behind its header, the shard's partition, headers."""
+    return aggregates.selectExpr(*row_expressions(job, writer, state_header))
+
+
+def row_expressions(job: Job, writer: Writer, state_header: bytes) -> list[str]:
+    """Those columns as SQL: as Column objects they took a hundred calls to the JVM, 60 ms an epoch."""
+    names = ", ".join(f"`{partial.column}`" for measure in job.measures for partial in measure.partials)
+    key = "named_struct('key', __key, 'window_start', __window.start, 'window_end', __window.end)"
+    return [
+        f"{single_object_bytes(key, Codec(WINDOW_KEY_SCHEMA))} as key",
+        f"{framed_bytes(f'struct({names})', job.state_schema, state_header)} as value",
+        f"{job.shards.partition_sql('__key')} as partition",
+        f"{_headers(writer)} as headers",
+    ]
+
+
+def _headers(writer: Writer) -> str:
+    return f"array(named_struct('key', {text(WRITER_HEADER)}, 'value', {binary(writer.header)}))"

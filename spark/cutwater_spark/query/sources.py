@@ -1,0 +1,36 @@
+"""The sources of a generation, as Spark reads them: partitions, and where each record stands in the order."""
+
+from __future__ import annotations
+
+from cutwater.core.generations.source_topics import Sources
+from cutwater.core.protocol.mirror_records import SOURCE_OFFSET
+from cutwater_spark.query.sql import text
+
+ORIGIN, OFFSET, NUMBER = "__origin", "__offset", "__number"
+"""Columns: the region that a record comes from, its offset there, and the number of its partition among all."""
+
+_HEADER = f"filter(headers, one -> one.key = {text(SOURCE_OFFSET)})"
+# The last one of that name: the mirror puts its own behind those that the event had.
+_THERE = f"try_cast(cast(try_element_at({_HEADER}, -1).value as string) as bigint)"
+
+
+def placing(sources: Sources) -> list[str]:
+    """Those columns, as SQL over the records that Kafka's source gives.
+
+    The offset is NULL where a record of a copy does not say it; the number, where it stands in a partition of a
+    copy that was not there when the query began.
+    """
+    copies, firsts, counts = sources.copies, sources.firsts, sources.partitions
+    if not copies:
+        return [f"{text(sources.region)} as {ORIGIN}", f"offset as {OFFSET}", f"partition as {NUMBER}"]
+    regions = " ".join(f"when {text(topic)} then {text(region)}" for topic, region in copies.items())
+    numbers = " ".join(
+        f"when topic = {text(topic)} then if(partition < {counts[topic]}, partition + {firsts[topic]}, null)"
+        for topic in copies
+    )
+    copied = ", ".join(text(topic) for topic in copies)
+    return [
+        f"case topic {regions} else {text(sources.region)} end as {ORIGIN}",
+        f"case when topic in ({copied}) then {_THERE} else offset end as {OFFSET}",
+        f"case {numbers} else partition + {firsts[sources.topic]} end as {NUMBER}",
+    ]

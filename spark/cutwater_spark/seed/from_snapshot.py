@@ -1,0 +1,64 @@
+"""Rows of a snapshot as a seed: lines of text that Spark reads, and the batch that does.
+
+    <key, base64> <window start, ms> <window end, ms> <value as the changelog has it, base64>
+
+Text, since Spark reads it without a connector and without Python on its executors, and no line is too long for it.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from collections.abc import Iterable
+from pathlib import Path
+
+from pyspark.sql import Observation, SparkSession
+from pyspark.sql import functions as F
+
+from cutwater.adapters.hashing import key_bytes_hash
+from cutwater.core.errors import MachineError
+from cutwater.core.generations.seed_check import Given, Taken
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.row_digest import fold, signed
+from cutwater.views.query.pages import Stored
+from cutwater_spark.seed.from_changelog import body_of, other_windows, write_rows
+
+
+def write_lines(rows: Iterable[Stored], file: Path) -> Given:
+    """Write them down. Raises MachineError where the disk fails."""
+    count = digest = 0
+    try:
+        with file.open("wb", buffering=1 << 20) as out:
+            for (key, start_ms, end_ms), value in rows:
+                first, last = b2a_base64(key.encode(), newline=False), b2a_base64(value, newline=False)
+                line = b"%b %d %d %b" % (first, start_ms, end_ms, last)
+                out.write(line + b"\n")
+                count += 1
+                digest = fold((key_bytes_hash(line),), digest)
+    except OSError as error:
+        raise MachineError(f"{file}: {error}. Check that the disk has room") from None
+    return Given(count, signed(digest))
+
+
+def write_stored(spark: SparkSession, job: Job, lines: str, folder: str) -> Taken:
+    """Write the rows of such a file as `from_changelog.write_seed` does those of a changelog."""
+    counted = Observation("cutwater_stored_seed")
+    counts = {
+        "rows": "count(1)",
+        "digest": "coalesce(bit_xor(xxhash64(line)), 0L)",
+        "unreadable": "count_if(body is null)",
+        "other_windows": other_windows(job),
+    }
+    rows = (
+        spark.read.text(lines)
+        .selectExpr("value as line", "split(value, ' ') as part")
+        .selectExpr(
+            "line",
+            "named_struct('key', decode(unbase64(part[0]), 'UTF-8'), 'window_start', cast(part[1] as bigint), "
+            "'window_end', cast(part[2] as bigint)) as at",
+            "unbase64(part[3]) as value",
+        )
+        .selectExpr("line", "at", f"{body_of('value', job)} as body")
+        .observe(counted, *(F.expr(f"{sql} as {name}") for name, sql in counts.items()))
+    )
+    write_rows(spark, rows.where("body is not null"), job, folder)
+    return Taken(**counted.get)

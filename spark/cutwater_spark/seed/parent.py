@@ -1,0 +1,39 @@
+"""Whose state a generation goes on with, asked before anything is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.topics.candidates import candidates, parent_of, promoted, told_parent
+from cutwater.adapters.topics.commit_stream import release
+from cutwater.core.errors import ProtocolError
+from cutwater.core.generations.source_topics import origin_cut_at
+from cutwater.core.generations.start_state import claimed, require_at_work, require_unreleased
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Milestone
+from cutwater.operations.generations.first_generation import require_may_begin
+from cutwater.operations.generations.start_check import require_may_start
+
+
+def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
+    """The milestone that the generation starts from, with its cuts here; None for a job's first generation.
+
+    Raises FencedError where nobody is to work for the generation any more, UsageError where the job's state cannot
+    go on from its parent's, or where a first one may not begin here.
+    """
+    cluster, generation = settings.cluster, settings.generation
+    candidate = candidates(cluster, job.name).by_id.get(generation) if claimed(generation) else None
+    last = promoted(cluster, job.name)
+    require_at_work(generation, last, candidate)
+    if last is None:
+        require_may_begin(cluster, job.name, generation, settings.beside)
+    require_unreleased(generation, release(cluster, topics.milestones(job.name)))
+    if not claimed(generation):
+        return None
+    if candidate is None:
+        raise ProtocolError(f"the claim of {generation} is gone from the candidates topic, and with it its parent")
+    parent = parent_of(candidate.claim)
+    require_may_start(cluster, job, parent, settings)
+    return replace(parent, origin_cut=origin_cut_at(job.topic, candidate.claim, told_parent(candidate.claim)))

@@ -1,0 +1,143 @@
+"""The state that a generation goes on with, as files beside its checkpoint, made before the first query.
+
+It is read from the parent's changelog. Where that cannot give the milestone whole any more, it is read from
+snapshots of that milestone.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.runtime.crash_points import reach
+from cutwater.adapters.topics.candidates import candidates, told_parent
+from cutwater.adapters.topics.commit_stream import values
+from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.core.errors import DivergenceError
+from cutwater.core.generations.seed_check import require_state, require_taken
+from cutwater.core.generations.start_state import floor_behind, require_kept
+from cutwater.core.job.job import Job
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Barrier, Claim, Milestone
+from cutwater.operations.generations.parent_changelog import kept_behind, unheld
+from cutwater.views.snapshots.repositories import shelves_at
+from cutwater.views.snapshots.snapshot_set import StoredSeeds
+from cutwater_spark.checkpoint import Checkpoint, Seed
+from cutwater_spark.seed.from_changelog import write_seed
+from cutwater_spark.seed.from_snapshot import write_lines, write_stored
+from cutwater_spark.seed.progress import telling, told
+
+SIGNALS_MAX = 10_000
+"""So many are looked at behind the parent milestone; its next barrier, where there is one, is among the first."""
+READING = "the parent's state is being read"
+_LINES = "rows.txt"
+
+
+class Seeds:
+    """Of one generation, by one attempt."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: Job,
+        settings: Settings,
+        attempt: int,
+        now_ms: Callable[[], int],
+        log: Any,
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._spark, self._job, self._settings = spark, job, settings
+        self._cluster, self._generation = settings.cluster, settings.generation
+        self._attempt, self._now_ms, self._log, self._stopped = attempt, now_ms, log, stopped
+
+    def of(self, parent: Milestone, checkpoint: Checkpoint) -> Seed:
+        """The seed's files, and the floor; makes them where no earlier attempt has.
+
+        A seed counts once the checkpoint names its folder, and each attempt writes into one of its own: what a
+        killed one has left is never taken for whole. Called once older attempts are fenced. Raises Stopped where
+        snapshots are being fetched or read: that may take long.
+        """
+        if (kept := checkpoint.seed()) is not None:
+            shutil.rmtree(self._fetched, ignore_errors=True)
+            return kept
+        if checkpoint.newest_planned() >= 0:
+            raise DivergenceError(
+                f"the checkpoint {checkpoint.location} has epochs and no seed: it is another generation's, or "
+                "damaged"
+            )
+        require_kept(parent, kept_behind(self._cluster, parent.source_cut))
+        Witness(self._cluster).require(parent.evidence, parent.source_cut, f"milestone {parent.token}")
+        checkpoint.drop_seeds()
+        claim = candidates(self._cluster, self._job.name).require(self._generation).claim
+        folder = checkpoint.seed_folder(self._attempt)
+        if why := self._from_changelog(parent, folder):
+            self._from_snapshots(claim, why, checkpoint, folder)
+        # Asked last: the parent's next epoch may be about to end.
+        seed = Seed(folder, floor_of(self._cluster, claim, parent))
+        reach("seed-written")
+        checkpoint.keep_seed(self._attempt, seed.floor_ms)
+        reach("seed-kept")
+        return seed
+
+    @property
+    def _fetched(self) -> Path:
+        """Where snapshots come together, on this disk."""
+        return self._settings.data_dir / "seeding" / self._job.name / str(self._generation)
+
+    def _from_changelog(self, parent: Milestone, folder: str) -> str:
+        """Why it cannot be had there; empty where it is written. Raises where it is not the parent's state."""
+        if why := self._unheld(parent):
+            return why
+        with telling(self._log, READING, records_below(self._cluster, parent), self._spark):
+            read = write_seed(self._spark, self._cluster, self._job, parent, folder)
+        if why := self._unheld(parent):  # it took its time
+            return why
+        require_state(parent, read, self._written(folder))
+        return ""
+
+    def _unheld(self, parent: Milestone) -> str:
+        return unheld(self._cluster, self._job.name, parent, self._generation.region, self._now_ms)
+
+    def _from_snapshots(self, claim: Claim, why: str, checkpoint: Checkpoint, folder: str) -> None:
+        """Raises UsageError where there are none; UnavailableError or MachineError where they cannot be had."""
+        parent, settings = told_parent(claim), self._settings
+        self._log.warning("the state is read from a snapshot", milestone=str(parent.token), reason=why)
+        shelves = shelves_at(settings.snapshots, settings) if settings.snapshots else None
+        stored = StoredSeeds(shelves, self._job, parent, why)
+        with stored.opened(self._fetched, self._log, self._stopped) as (taken, rows):
+            lines = self._fetched / _LINES
+            given = write_lines(told(rows, self._log, READING), lines)
+            of = checkpoint.bring(lines, self._attempt)
+        reach("seed-brought")
+        read = write_stored(self._spark, self._job, of, folder)
+        require_taken(parent, given, read, self._written(folder))
+        checkpoint.drop_brought(self._attempt)
+        self._log.info("the state is read", snapshots=[one.name for one in taken], rows=read.rows)
+
+    def _written(self, folder: str) -> int:
+        count: int = self._spark.read.parquet(folder).count()
+        return count
+
+
+def records_below(cluster: Cluster, parent: Milestone) -> int:
+    """So many records stand below the milestone's cut at most: compaction and transactions leave gaps."""
+    topic = parent.changelog_cut.entries[0][0].topic
+    kept = Ends(cluster).kept(topic, [place.partition for place, _ in parent.changelog_cut])
+    return sum(max(0, end - kept[place.partition][0]) for place, end in parent.changelog_cut)
+
+
+def floor_of(cluster: Cluster, claim: Claim, parent: Milestone) -> int:
+    """The watermark that a generation begins with, by what stands on the barriers topic now."""
+    with closing(values(cluster, topics.barriers(claim.job), parent.barriers_position)) as told:
+        signals = map(protocol_records.decode, islice(told, SIGNALS_MAX))
+        return floor_behind(claim, parent, (one for one in signals if isinstance(one, Barrier)))

@@ -1,0 +1,1 @@
+"""Programs and helpers beside the driver."""

@@ -1,0 +1,151 @@
+"""Spark's state of a job after one epoch, as rows of the changelog: a program for `cutwater verify`.
+
+    python -m cutwater_spark.tools.state JOBFILE EPOCH FOLDER ROWS_MAX
+
+Each line of the files in FOLDER is a row: key and value as the changelog has them, in base64. The checkpoint is
+only read; the query may run meanwhile. Spark keeps the state of its newest epochs (100 by default).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.config.settings import Settings, load_settings
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.core.driver.row_proof import Writer
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.job.job import Job
+from cutwater_spark.attempt import location_of
+from cutwater_spark.checkpoint import Checkpoint
+from cutwater_spark.query.query import row_expressions
+from cutwater_spark.query.sql import name
+from cutwater_spark.session import open_session
+
+_CALL = re.compile(r"\b(count|sum|min|max|hll_sketch_agg|hll_union_agg)\(")
+
+
+def columns(job: Job, value: StructType, seeded: bool = False) -> list[str]:
+    """The partials of a row as SQL over the state's columns, which Spark names after its aggregates' buffers.
+
+    Equal aggregates share one buffer. `seeded`: the query groups a seed with the events. Raises UsageError where
+    the buffers are not those of the job's measures.
+    """
+    buffers: dict[str, int] = {}
+    names: list[str] = []
+    found = []
+    for partial in (partial for measure in job.measures for partial in measure.partials):
+        sql, made = partial.over_both if seeded else partial.over_events, ""
+        while call := _aggregate(sql):
+            wanted = _buffers(call.kind, partial.avro)
+            if call.text not in buffers:
+                buffers[call.text] = len(names)
+                names += wanted
+            at = buffers[call.text]
+            made += call.before + _result(call.kind, at, "isEmpty" in wanted)
+            sql = call.after
+        found.append(f"{made}{sql} as {name(partial.column)}")
+    there = [field.name for field in value.fields]
+    if there != names:
+        raise UsageError(
+            f"the state holds {', '.join(there)}, and the job's measures would keep {', '.join(names)}"
+        )
+    return found
+
+
+class _Call(NamedTuple):
+    """An aggregate's own call within an expression."""
+
+    before: str
+    text: str
+    kind: str
+    after: str
+
+
+def _aggregate(sql: str) -> _Call | None:
+    """The first call of an aggregate; None without any."""
+    found = _CALL.search(sql)
+    if found is None:
+        return None
+    depth, at = 0, found.end() - 1
+    for at in range(found.end() - 1, len(sql)):
+        depth += {"(": 1, ")": -1}.get(sql[at], 0)
+        if depth == 0:
+            break
+    return _Call(sql[: found.start()], sql[found.start() : at + 1], found[1], sql[at + 1 :])
+
+
+def _result(kind: str, at: int, may_be_empty: bool) -> str:
+    """What an aggregate makes of its buffers, of which the first stands at a place."""
+    if kind == "hll_union_agg":  # without any sketch it keeps no bytes, which are no sketch
+        return f"nullif(value.f{at}, X'')"
+    return f"if(value.f{at + 1}, null, value.f{at})" if may_be_empty else f"value.f{at}"
+
+
+def _buffers(kind: str, avro: object) -> list[str]:
+    if kind.startswith("hll"):
+        return ["buf"]
+    if kind == "sum" and isinstance(avro, dict):  # a decimal: whether nothing was added is kept beside it
+        return ["sum", "isEmpty"]
+    return [kind]
+
+
+def write(spark: SparkSession, job: Job, settings: Settings, epoch: int, folder: str, rows_max: int) -> None:
+    """Write the rows of the state after an epoch to a new folder, at most `rows_max`."""
+    location = location_of(job, settings)
+    seeded = Checkpoint(spark, location).seed() is not None
+    spark.streams  # noqa: B018  (starts the coordinator of state stores, which reading needs; else nothing does)
+    state = spark.read.format("statestore").option("batchId", epoch).load(location)
+    value = state.schema["value"].dataType
+    key = state.schema["key"].dataType
+    if not isinstance(value, StructType) or not isinstance(key, StructType):
+        raise UsageError(f"{location} holds no state of an aggregation")
+    # By position: Spark names two counts alike.
+    types = ", ".join(f"f{number}: {field.dataType.simpleString()}" for number, field in enumerate(value.fields))
+    window = key.fields[0].dataType.simpleString()
+    placed = state.selectExpr(
+        f"cast(key as struct<__window: {window}, __key: string>) as key",
+        f"cast(value as struct<{types}>) as value",
+    )
+    aggregates = placed.selectExpr("key.__window as __window", "key.__key as __key", *columns(job, value, seeded))
+    rows = aggregates.selectExpr(
+        *row_expressions(job, Writer(settings.generation, 0, epoch), Codec(job.state_schema).header)
+    )
+    lines = rows.selectExpr("concat(base64(key), ' ', base64(value)) as line").limit(rows_max)
+    # Spark breaks base64 into lines of 76 characters.
+    lines.selectExpr("regexp_replace(line, '[\\r\\n]', '') as value").write.text(folder)
+
+
+def main() -> int:
+    """Entry point; returns the exit code."""
+    try:
+        if len(sys.argv) != 5:
+            raise UsageError("give the job file, an epoch, a new folder, and the most rows to write")
+        _, job_file, epoch, folder, rows_max = sys.argv
+        job, settings = load_job(Path(job_file)), load_settings().model_copy(update={"spark_ui_port": 0})
+        if job.attached:
+            raise UsageError(f"job {job.name} is a query of your own: how it keeps its state is not known")
+        spark = open_session(job, settings, location_of(job, settings))
+        try:
+            write(spark, job, settings, int(epoch), folder, int(rows_max))
+        finally:
+            spark.stop()
+    except CutwaterError as error:
+        print(f"cutwater state: {error}", file=sys.stderr)
+        return error.exit_code
+    except (Py4JError, PySparkException) as error:
+        print(f"cutwater state: {' '.join(str(error).split())[:1_000]}", file=sys.stderr)
+        return UnavailableError.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Tests on a real broker: the tree is that of the code."""

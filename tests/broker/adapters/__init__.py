@@ -1,0 +1,1 @@
+"""Tests of adapters on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of adapters/events on a real broker."""

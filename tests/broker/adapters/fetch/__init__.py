@@ -1,0 +1,1 @@
+"""Tests of adapters/fetch on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of adapters/kafka on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of adapters/topics on a real broker."""

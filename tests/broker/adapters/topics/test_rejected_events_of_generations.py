@@ -1,0 +1,182 @@
+"""The lists of several generations on a real broker: none hides another's entries, and a replay is one for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.avro.codec import protocol_codec
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client import TransactionalWriter, make_consumer, read_range
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
+from cutwater.core.driver.rejected_events import Letter, Place
+from cutwater.core.errors import UsageError
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Claim, Milestone
+from cutwater.operations.replay_dead_letters import Replayer
+from support.protocol_samples import GENERATION as G1
+from support.protocol_samples import milestone
+
+WINDOW = {"key": "k", "window_start": 0, "window_end": 60_000}
+EVENT: dict[str, Any] = {"event_key": b"k", "event_value": b"bad", "event_written_ms": 1, "event_headers": []}
+
+
+class Region:
+    """Topics of one job, written by hand as driver, signaller and whoever claims would."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster, self.name, self.source = cluster, name, f"{name}.events"
+        self.read = self.source
+        ensure_topics(cluster, [*topics.owned(name, G1, 2), topics.events(self.source, 2)])
+        self._lists = Producer({**cluster.librdkafka(), "enable.idempotence": True})
+        self._signal = TransactionalWriter(cluster, topics.signal_id(name))
+        self._signal.initialise()
+        self._claims = TransactionalWriter(cluster, topics.claims_id(name))
+        self._claims.initialise()
+        self.stream: list[Milestone] = []
+
+    def epoch(self, by: Generation, epoch: int, letters: dict[int, str], late: dict[int, int]) -> Milestone:
+        """List events by reason, and events by the watermark that had closed their window; then the milestone."""
+        who = {"job": self.name, "generation": str(by), "attempt": 1, "epoch": epoch}
+        for offset, reason in letters.items():
+            value = protocol_codec("dead_letter").encode({**who, **EVENT, "reason": reason, "replayed": None})
+            self._produce(topics.dead_letters(self.name), "dead_letter_key", by, offset, {}, value)
+        for offset, watermark_ms in late.items():
+            times = {"watermark_ms": watermark_ms, "event_time_ms": 5}
+            value = protocol_codec("late").encode({**who, **EVENT, **times})
+            self._produce(topics.late(self.name), "late_key", by, offset, WINDOW, value)
+        assert self._lists.flush(20) == 0
+        told = milestone(
+            epoch, job=self.name, generation=by, rejected=len(letters), late=len(late), attempt=1, sequence=1
+        )
+        if not self.stream or by == self.stream[-1].generation:
+            return self.write(told)
+        self._claims.write(topics.candidates(self.name), [protocol_records.encode(told)])
+        return told
+
+    def _produce(
+        self, topic: str, key: str, by: Generation, offset: int, more: dict[str, Any], value: bytes
+    ) -> None:
+        place = {"generation": str(by), "topic": self.read, "partition": 1, "offset": offset, **more}
+        self._lists.produce(topic, key=protocol_codec(key).encode(place), value=value)
+
+    def write(self, told: Milestone, rewinds_to: int = 0) -> Milestone:
+        """Put a milestone on the commit stream; the newest of a candidate promotes that."""
+        last = self.stream[-1] if self.stream else None
+        linked = (
+            {"sequence": last.sequence + 1, "parent_hash": protocol_records.hash_of(last)}
+            if last
+            else {"sequence": 1}
+        )
+        made = replace(told, **linked, rewinds_to=rewinds_to)
+        self._signal.write(topics.milestones(self.name), [protocol_records.encode(made)])
+        self.stream.append(made)
+        assert not list(breaks((one, protocol_records.encode(one)) for one in self.stream))
+        return made
+
+    def claim(self, number: int, parent: Milestone, rewinds: bool = False) -> Generation:
+        generation = Generation(number, "local", protocol_records.hash_of(parent).hex()[:8])
+        back = parent.sequence if rewinds else 0
+        claim = Claim(self.name, generation, protocol_records.encode(parent), 2, back, "a test", 1)
+        self._claims.write(topics.candidates(self.name), [protocol_records.encode(claim)])
+        return generation
+
+    def letters(self, generation: Generation | None = None) -> dict[int, tuple[int, str]]:
+        """The generation's number and the reason, by the event's offset."""
+        found = dead_letters(self.cluster, self.name, generation)
+        assert found.problems == []
+        return {one.event.offset: (one.by.generation.number, one.reason) for one in found.entries}
+
+    def late(self, generation: Generation | None = None) -> dict[int, tuple[int, int]]:
+        found = late_pairs(self.cluster, self.name, generation)
+        assert found.problems == []
+        return {one.event.offset: (one.by.generation.number, one.watermark_ms) for one in found.entries}
+
+    def replay(self) -> dict[Place, Place]:
+        replayer = Replayer(self.cluster, self.name, self.source, lambda: 1_700_000_000_000)
+        gone = replayer.replay(self.unreplayed())
+        replayer.close()
+        return gone
+
+    def unreplayed(self) -> list[Letter]:
+        return [one for one in dead_letters(self.cluster, self.name).entries if one.replayed is None]
+
+    def produced(self) -> list[int]:
+        """Where each event on the source stood before: nobody but replays has written there."""
+        consumer = make_consumer(self.cluster)
+        found = [one.headers()[-1][1].decode() for one in read_range(consumer, self.source, 1, 0)]
+        consumer.close()
+        return sorted(int(one.rpartition("/")[2]) for one in found)
+
+
+@pytest.fixture
+def region(broker: Any, unique: Callable[[str], str]) -> Region:
+    return Region(broker.cluster, unique("generations"))
+
+
+def test_a_candidate_and_the_promoted_generation_list_the_same_event_otherwise(region: Region) -> None:
+    """In either order of writing both stand; promoted or gone back, the list is that of the line."""
+    parent = region.epoch(G1, 0, {0: "undecodable"}, {1: 70_000})
+    g2 = region.claim(2, parent)
+    region.epoch(g2, 0, {10: "undecodable"}, {12: 80_000})
+    region.epoch(G1, 1, {10: "too large", 11: "too large"}, {12: 90_000, 13: 90_000})
+    newest = region.epoch(g2, 1, {11: "undecodable"}, {})
+    first = {0: (1, "undecodable"), 10: (1, "too large"), 11: (1, "too large")}
+    second = {0: (1, "undecodable"), 10: (2, "undecodable"), 11: (2, "undecodable")}
+    late = {1: (1, 70_000), 12: (1, 90_000), 13: (1, 90_000)}
+    assert (region.letters(), region.letters(g2), region.late()) == (first, second, late)
+    region.write(newest)
+    assert (region.letters(), region.letters(G1)) == (second, first)
+    assert (region.late(), region.late(G1)) == ({1: (1, 70_000), 12: (2, 80_000)}, late)
+    g3 = region.claim(3, parent, rewinds=True)
+    back = region.epoch(g3, 0, {10: "no key"}, {})
+    region.write(back, rewinds_to=parent.sequence)
+    assert region.letters() == {0: (1, "undecodable"), 10: (3, "no key")}
+    assert (region.letters(g2), region.letters(G1), region.late()) == (second, first, {1: (1, 70_000)})
+    g4 = region.claim(4, region.stream[-1])
+    region.write(region.epoch(g4, 0, {20: "no value"}, {}))
+    assert region.letters() == {0: (1, "undecodable"), 10: (3, "no key"), 20: (4, "no value")}
+
+
+@pytest.mark.slow
+def test_an_event_is_produced_again_once_in_all_generations(region: Region) -> None:
+    """Under the promoted one, then its successor, then one that goes back behind both."""
+    parent = region.epoch(G1, 0, {0: "undecodable"}, {})
+    g2 = region.claim(2, parent)
+    newest = region.epoch(g2, 0, {10: "undecodable", 11: "undecodable"}, {})
+    region.epoch(G1, 1, {10: "too large"}, {})
+    gone = region.replay()
+    assert sorted(one.offset for one in gone) == [0, 10]
+    region.write(newest)
+    assert [one.event.offset for one in region.unreplayed()] == [11]
+    shown = {one.event: one.replayed for one in dead_letters(region.cluster, region.name).entries}
+    assert {place: shown[place] for place in gone} == gone, "it says where the event went"
+    assert [one.offset for one in region.replay()] == [11]
+    g3 = region.claim(3, parent, rewinds=True)
+    region.write(region.epoch(g3, 0, {10: "no key", 11: "no key"}, {}), rewinds_to=parent.sequence)
+    assert (region.unreplayed(), region.replay()) == ([], {})
+    assert region.produced() == [0, 10, 11]
+
+
+@pytest.mark.slow
+def test_an_event_of_another_regions_copy_is_produced_again_on_the_own_source(region: Region) -> None:
+    """The copy is the mirror's alone: a record that it has not written there would be no event of that region."""
+    region.read = f"{region.source}.from-us"
+    region.epoch(G1, 0, {7: "undecodable"}, {})
+    gone = region.replay()
+    assert gone == {Place(region.read, 1, 7): Place(region.source, 1, 0)}
+    assert (region.produced(), region.unreplayed()) == ([7], [])
+
+
+def test_a_generation_that_is_not_there_is_named(region: Region) -> None:
+    region.epoch(G1, 0, {0: "undecodable"}, {})
+    with pytest.raises(UsageError, match=f"g7-local-00000000 is no generation of this job; known are: {G1}"):
+        dead_letters(region.cluster, region.name, Generation(7, "local"))

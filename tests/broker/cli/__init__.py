@@ -1,0 +1,1 @@
+"""Tests of cli on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of cli/generations on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of cli/regions on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of client on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of commit_signal on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of demo on a real broker."""

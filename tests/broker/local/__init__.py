@@ -1,0 +1,1 @@
+"""Tests of local on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of mirror on a real broker."""

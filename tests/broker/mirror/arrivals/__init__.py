@@ -1,0 +1,1 @@
+"""Tests of mirror/arrivals on a real broker."""

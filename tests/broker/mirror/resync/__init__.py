@@ -1,0 +1,1 @@
+"""Tests of mirror/resync on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of mirror/topics on a real broker."""

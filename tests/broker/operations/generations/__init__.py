@@ -1,0 +1,1 @@
+"""Tests of operations/generations on a real broker."""

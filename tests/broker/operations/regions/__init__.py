@@ -1,0 +1,1 @@
+"""Tests of operations/regions on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of publisher on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of rehydrator on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of rehydrator/cluster on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of rehydrator/generation on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of rehydrator/http_api on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of rehydrator/routes on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of verify on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of views on a real broker."""

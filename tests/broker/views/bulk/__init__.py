@@ -1,0 +1,1 @@
+"""Tests of views/bulk on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of views/changelog on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of views/follow on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of views/snapshots on a real broker."""

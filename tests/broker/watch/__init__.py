@@ -1,0 +1,1 @@
+"""Tests of watch on a real broker."""

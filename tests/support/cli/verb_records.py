@@ -1,0 +1,168 @@
+"""Records as verbs find them, with text that no terminal should obey wherever text comes from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.topics.mirror_topics import Positions
+from cutwater.client.export.parquet import Written
+from cutwater.client.values import Change, CommittedMilestone
+from cutwater.core.checks.findings import error, ok
+from cutwater.core.checks.state_comparison import Answer, Difference, RowName, Sum, Verdict
+from cutwater.core.driver.rejected_events import LatePair, Letter, Listed, Place
+from cutwater.core.failover.exact_loss import ExactLoss, Late, Later, Missed
+from cutwater.core.failover.forks import Fork, Line
+from cutwater.core.generations.candidates import Candidate
+from cutwater.core.mirror.replica_lag import SafeTime
+from cutwater.core.monitoring.alerts import Alert
+from cutwater.core.protocol.chain import link
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.generation import Token
+from cutwater.core.protocol.mirror_records import Arrival, Steering
+from cutwater.core.protocol.records import Claim, Decision, Release
+from cutwater.core.protocol.recovery_log import Fact, Recovery, Took
+from cutwater.core.state.backlog import Entry
+from cutwater.core.state.bulk_load import Slice
+from cutwater.core.state.point_in_time_restore import Kept, Plan
+from cutwater.core.state.selection import Selection
+from cutwater.core.state.snapshot_manifest import File, Manifest, Names
+from cutwater.local.running_file import RunningStack
+from cutwater.operations.generations.prune import Earlier
+from cutwater.operations.generations.seed_source import SeedSource
+from cutwater.operations.regions.failover import Found
+from cutwater.operations.stream_retention import Cut as Cutting
+from cutwater.verify.regions import Compared, Shard
+from cutwater.verify.run import Result
+from cutwater.views.snapshots.object_store_tier import Pruned
+from support.protocol_samples import GENERATION, OTHER, milestone
+
+HOSTILE = "[/foo] \x1b[2J\x9b2J\u202eJFK"
+"""A key, topic or error text as somebody else may write it."""
+JOB_FILE = Path(__file__).parents[3] / "deploy/jobs/flights.yaml"
+JOB = load_job(JOB_FILE)
+AT_MS = 1_767_225_600_000
+FIRST = milestone(0, events=1_234_567, committed_ms=AT_MS, origin_cut=Cut.of_topic("flights.events", [5]))
+NEWEST = milestone(1, FIRST, committed_ms=AT_MS + 500, parent_hash=link(protocol_records.encode(FIRST)))
+STREAM = [(one, protocol_records.encode(one)) for one in (FIRST, NEWEST)]
+STACK = RunningStack(
+    **{"pid": 1, "started": 1.5, "ready": True, "job_file": str(JOB_FILE), "job": "flights"},
+    **{"generation": str(GENERATION), "bootstrap_servers": "127.0.0.1:9092", "api_url": "http://127.0.0.1:1"},
+    **{"spark_ui_url": "", "data_dir": "/nowhere", "logs": {"driver": f"/nowhere/{HOSTILE}"}},
+)  # type: ignore[arg-type]
+SETTINGS = Settings(region="eu")
+PLACE: Any = SimpleNamespace(job=JOB, job_file=JOB_FILE, cluster=None, settings=SETTINGS, stack=STACK)
+CLAIM = Claim(
+    **{"job": "flights", "generation": OTHER, "parent": STREAM[0][1], "partitions": 4, "rewinds_to": 0},
+    **{"reason": HOSTILE, "at_ms": AT_MS, "origin": "us", "origin_cut": Cut.of_topic("flights.events", [5])},
+)  # type: ignore[arg-type]
+CANDIDATES = [Candidate(CLAIM), Candidate(CLAIM, NEWEST, withdrawn=f"given up: {HOSTILE}")]
+SEED = SeedSource("compaction has overtaken it", f"s3://{HOSTILE}", ("g1-local-00000000:1",))
+BY = Listed(GENERATION, 2, 7)
+LETTERS = [
+    Letter(Place(HOSTILE, 0, 5), BY, "undecodable", HOSTILE.encode() + b"\xff", 1_234, AT_MS, None, (0, 0)),
+    Letter(Place("flights.events", 1, 1_000_000), BY, "no key", None, None, 10**18, Place("t", 0, 90), (0, 1)),
+]
+LATE = [LatePair(Place("flights.events", 1, 5), BY, HOSTILE, 0, 60_000, 30_000, 90_000)]
+ROWS = [
+    {
+        **{"key": HOSTILE, "window_start": "2026-01-01T00:00:00Z", "window_end": "2026-01-01T01:00:00Z"},
+        **{f"measure_{number}": 1_263_109.430000007 * number for number in range(12)},
+        **{"[/text]": HOSTILE, "none": None, "decimal": "12.30"},
+    }
+]
+SHOWN = {
+    **{"token": "g1-local-00000000:2", "standby": False, "sequence": 2, "generation": "g1-local-00000000"},
+    **{"epoch": 1, "watermark": "2026-01-01T00:00:00Z", "horizon": "1970-01-01T00:00:00Z"},
+    **{"lower_bound": None, "committed": "2026-01-01T00:00:00Z", "age_ms": 350},
+}
+CHANGES = CommittedMilestone(
+    Token(GENERATION, 2),
+    1,
+    0,
+    AT_MS,
+    (
+        Change(HOSTILE, 0, 60_000, "update", {"ticks": 35, "mean": 1_263_109.430000007, "[/text]": HOSTILE}),
+        Change("東京", 0, 60_000, "tombstone", {"ticks": None, "mean": float("nan"), "[/text]": None}),
+    ),
+)
+STARTS = [
+    Recovery(
+        **{"job": "flights", "generation": GENERATION, "service": service, "process": f"host:{HOSTILE}"},
+        **{"attempt": 3, "begun_ms": AT_MS, "outcome": "running", "decision": f"goes on behind {HOSTILE} " * 3},
+        **{"found": (Fact("planned", "-1"), Fact("topic", HOSTILE), Fact("cut", "flights.events/0 at 5"))},
+        **{"steps": tuple(Took(f"waiting for step {number}", 997 * number) for number in range(9))},
+    )  # type: ignore[arg-type]
+    for service in ("driver", "commit-signal")
+]
+FINDINGS = [ok("brokers", "3 brokers"), error("source", f"topic {HOSTILE} is missing " * 3, "create it")]
+MANIFEST = Manifest(
+    "flights", GENERATION, frozenset({0, 2}), 2, b"", 0, 3_600_000, "", (File("a", 1_234_567, "", "a"),), AT_MS
+)
+NAMES = Names("flights", f"g1-local-{HOSTILE}", "all")
+PRUNED = Pruned([1, 2], 3, 4_096, 1, (f"2: {HOSTILE}",))
+SAFE = [
+    (SafeTime("us", "g1-us-00000000:42", AT_MS, 1_234, 2, 0, 12_345_678, 987_654_321, 350, 5_000.0, 12.5), None),
+    (
+        SafeTime(HOSTILE, None, None, None, None, None, None, None, 0, 0.0, None),
+        Steering("flights", "us", True, AT_MS),
+    ),
+]
+LINE = Line(Token(GENERATION, 3), Token(GENERATION, 9), 7, 1_234_567, AT_MS, AT_MS, Cut())
+DECISION = Decision("flights", OTHER, str(OTHER), HOSTILE, AT_MS)
+FORKS = [
+    Fork(CLAIM, FIRST, True, [LINE], True, 12, DECISION),
+    Fork(CLAIM, FIRST, False, None, False, None, None),
+]
+LOSS = ExactLoss(
+    [Missed(TopicPartition(HOSTILE, 0), 5, 900, 800, 1, 2, 3, Later(9, 1, 9, 4), 1)], Late(3, 2), (HOSTILE,), AT_MS
+)
+SUM, OTHER_SUM = Sum(1_234, 0xABC), Sum(1_235, 0xDEF)
+DIFFERENCE = Difference(
+    3, RowName(HOSTILE, 0, 60_000), {"changelog": f'{{"ticks": "{HOSTILE}"}}', "view": None}, ("view",)
+)
+RESULT = Result(
+    NEWEST,
+    [
+        Answer("changelog", Verdict.EQUAL, SUM, SUM),
+        Answer("view", Verdict.DIFFERENT, OTHER_SUM, SUM, 1, HOSTILE),
+        Answer("output", Verdict.UNKNOWN, reason=f"it does not answer: {HOSTILE}"),
+    ],
+    [DIFFERENCE],
+    5,
+)
+COMPARED = Compared(NEWEST, (SUM, OTHER_SUM), [Shard(3, (SUM, OTHER_SUM))], [DIFFERENCE], 5, 10**9)
+EARLIER = [
+    Earlier(GENERATION, None, f"flights.changelog.{GENERATION}", Path("/nowhere") / HOSTILE),
+    Earlier(OTHER, f"the output has not gone on from it: {HOSTILE}", None, None),
+]
+CUTS = [
+    Cutting("flights.milestones", 12, 1_234_567, f"milestone 5 stays: {HOSTILE}"),
+    Cutting("flights.barriers", 12, 0, "the job rests"),
+]
+WRITTEN = [
+    Written(Path(HOSTILE), Token(GENERATION, 2), frozenset({0, 2}), 1_234_567, 10**9, None, True, (HOSTILE,)),
+    Written(Path("b"), Token(GENERATION, 1), None, 0, 9, Selection.of([HOSTILE], [], None), True, ()),
+]
+SNAPSHOT = Kept(FIRST, 12, 10**8, 0)
+RESTORING = Plan(
+    Entry(NEWEST, STREAM[1][1], 2), None, SNAPSHOT, (Slice(0, 5, 1_234_567), Slice(2, 0, 9)), True, SNAPSHOT
+)
+ARRIVAL = Arrival(
+    "flights", "us", GENERATION, 1, b"\0" * 32, 0, FIRST.source_cut, FIRST.changelog_cut, 0, AT_MS, AT_MS
+)
+RELEASE = Release("flights", GENERATION, 1, "eu", AT_MS)
+FOUND = Found(ARRIVAL, STREAM[0][1], FIRST, NEWEST, AT_MS, [], None, "eu")
+ALERT = Alert("flights", GENERATION, "silent", "driver", "watch", AT_MS, None, 2, 5, f"no word of {HOSTILE}")
+
+
+def positions(one: Any) -> Positions:
+    """One partition that is copied from `us`, and the mirror paused."""
+    made = Positions()
+    made.copies["us"] = {TopicPartition(one.topic, one.partition): one}
+    made.steering["us"] = Steering("flights", "us", True, AT_MS)
+    return made

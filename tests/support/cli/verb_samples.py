@@ -1,0 +1,345 @@
+"""Every verb on constructed records: what it asks of brokers, services and stores is answered here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from cutwater.cli.generations import claim, generation, promotion_wait
+from cutwater.cli.generations import prune as generations_prune
+from cutwater.cli.job import doctor, init, prepare, produce, schemas
+from cutwater.cli.regions import failover, forks, mirror, regions
+from cutwater.cli.rejected import rejected_events
+from cutwater.cli.stack import history, up
+from cutwater.cli.state import export, get, milestones, prune, restore, snapshots, tail, verify, verify_regions
+from cutwater.core.failover.failover import Again
+from cutwater.core.monitoring.alerts import plain
+from cutwater.core.state.snapshot_manifest import Unusable
+from cutwater.mirror.resync.resync import Standing
+from cutwater.operations.generations.claims import Planned
+from cutwater.operations.job_status import OpenTransaction
+from cutwater.operations.regions.failover import Releasing
+from support.cli import verb_records as records
+from support.cli.verb_records import HOSTILE, JOB_FILE, OTHER
+from support.regions.mirror_samples import golden_mirror_record
+
+Patch = Callable[[pytest.MonkeyPatch, Path], None]
+
+
+class Sample(NamedTuple):
+    """A command line, and what is put in the place of the world; `{}` in a word is a folder."""
+
+    words: list[str]
+    patch: Patch
+    code: int = 0
+    lines: bool = False
+    """Is each line of its JSON a value?"""
+
+
+def put(module: Any, **answers: Any) -> Patch:
+    """Answers in the place of a module's functions, or objects in the place of the modules that it uses."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
+        for name, answer in answers.items():
+            whole = isinstance(getattr(module, name), ModuleType | SimpleNamespace)
+            made = answer if whole else lambda *_args, _answer=answer, **_named: _answer
+            monkeypatch.setattr(module, name, made)
+
+    return patch
+
+
+def all_of(*patches: Patch) -> Patch:
+    def patch(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        for one in patches:
+            one(monkeypatch, folder)
+
+    return patch
+
+
+def nothing(_monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None: ...
+
+
+def answering(**answers: Any) -> Any:
+    """An object whose methods give these answers."""
+    made = {name: lambda *_args, _answer=one, **_named: _answer for name, one in answers.items()}
+    return SimpleNamespace(**made)
+
+
+def running(module: Any) -> Patch:
+    return put(module, running_file=answering(require=records.STACK, find=records.STACK))
+
+
+def listed(entries: list[Any]) -> Any:
+    return SimpleNamespace(entries=entries, problems=[], elsewhere=[HOSTILE])
+
+
+def demo_regions(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
+    pytest.importorskip("pandas")
+    from cutwater.demo.regions import run as module
+
+    def run(_wanted: Any, _settings: Any, _console: Any, telling: Any, _verify: Any) -> int:
+        with telling.step(HOSTILE):
+            telling.fact("lost", 12, f"{HOSTILE} is lost")
+            telling.check("nothing is lost", True, HOSTILE)
+            telling.not_shown(HOSTILE)
+        return 0
+
+    monkeypatch.setattr(module, "run", run)
+
+
+def claims(again: bool = False) -> Patch:
+    made = answering(
+        planned=Planned(records.CLAIM, again),
+        known=SimpleNamespace(
+            by_id=dict(enumerate(records.CANDIDATES)), require=lambda _generation: records.CANDIDATES[1]
+        ),
+        to_promote=False,
+        to_abort=records.CANDIDATES[1],
+    )
+    place = {"place_of": records.PLACE, "claims_of": made}
+    return all_of(
+        put(generation, promoted=records.NEWEST, **place),
+        put(promotion_wait, promoted=records.NEWEST, claims_of=made),
+        put(claim, claims_of=made, promoted=records.NEWEST, seed_source=records.SEED, _require_works=None),
+    )
+
+
+def pruning(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
+    monkeypatch.setattr(generations_prune, "place_of", lambda *_args: records.PLACE)
+    monkeypatch.setattr(generations_prune, "Retiring", lambda *_args: answering(look=records.EARLIER))
+
+
+def pruning_streams(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
+    monkeypatch.setattr(prune, "place_of", lambda *_args: records.PLACE)
+    monkeypatch.setattr(prune, "Pruning", lambda *_args: answering(look=records.CUTS))
+
+
+def going_on(planned: bool) -> Patch:
+    again = Again(records.CLAIM, True)
+    found = records.FOUND._replace(released=records.RELEASE) if planned else records.FOUND
+    one = answering(look=found, claimed=again)
+    return put(
+        failover,
+        _failing_over=one,
+        promoted=records.NEWEST,
+        _released=records.RELEASE,
+        _await_arrival=found,
+        require_current=None,
+    )
+
+
+def initialising(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
+    from cutwater.operations.topic_sample import Sample as Record
+
+    rows = [Record(0, number, records.AT_MS + number, None, _event(number).encode(), 0) for number in range(50)]
+    put(init, wait_for_broker=None, partition_count=3, _samples=rows)(monkeypatch, _folder)
+
+
+def _event(number: int) -> str:
+    return f'{{"customer": "c{number % 5}", "at": "2026-01-01T00:00:{number:02d}Z", "amount": {number}}}'
+
+
+def _place_of_mirror() -> Patch:
+    return put(mirror, _place=(records.SETTINGS, "flights", "us"))
+
+
+def resyncing(**answers: Any) -> Patch:
+    standing = Standing("flights.events", HOSTILE, [records_mirrored()], True, True)
+    made = {
+        "standing": standing,
+        "require_any": None,
+        "last_arrival": records.ARRIVAL,
+        "resync": None,
+        "withdraw": None,
+    }
+    return all_of(_place_of_mirror(), put(mirror, resyncing=answering(**made, **answers)))
+
+
+def records_mirrored() -> Any:
+    return golden_mirror_record("mirrored")
+
+
+def from_a_snapshot(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
+    from cutwater.cli.regions import resync
+
+    standing = Standing("flights.events", HOSTILE, [], True, False)
+    plan = SimpleNamespace(
+        standing=standing,
+        seed=SimpleNamespace(milestone=records.NEWEST, cuts={0: 5, 1: 1_234_567}),
+        kept={0: (0, 9), 1: (1, 2_345_678)},
+        parts=[SimpleNamespace(shelf=SimpleNamespace(names=records.NAMES))],
+        passed_over={3: HOSTILE},
+        files=12,
+        size=10**9,
+    )
+    _place_of_mirror()(monkeypatch, _folder)
+    put(resync, _seeding=answering(plan=plan), last_arrival=None)(monkeypatch, _folder)
+
+
+def producing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    running(produce)(monkeypatch, folder)
+    put(produce, registry_for=None)(monkeypatch, folder)
+    monkeypatch.setattr(produce, "EventWriter", lambda *_args: answering(write_all=1_234_567))
+
+
+def registering(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    made: Any = nullcontext()
+    made.register = lambda *_args: 7
+    put(schemas, registry_for=made, written_subjects=[(HOSTILE, {})], cluster_for=None)(monkeypatch, folder)
+
+
+def restoring() -> Patch:
+    return put(restore, _tiers=(), known=None, plan=records.RESTORING, working_for=(records.JOB, records.SETTINGS))
+
+
+def storing() -> Patch:
+    def manifest(sequence: int) -> Any:
+        if sequence == 3:
+            raise Unusable(f"its manifest is damaged: {HOSTILE}")
+        return records.MANIFEST
+
+    shelf = SimpleNamespace(
+        names=records.NAMES,
+        sequences=lambda: [3, 2],
+        manifest=manifest,
+        stored=lambda: {"a": 1_234_567},
+        prune=lambda *_args, **_named: records.PRUNED,
+        require_size=lambda _file: None,
+        chunks=lambda _file: [],
+    )
+    place = SimpleNamespace(
+        job="flights",
+        store=SimpleNamespace(place="s3://backups", shelf=lambda _names: shelf),
+        settings=records.SETTINGS,
+        api_url="http://127.0.0.1:1",
+        cluster=None,
+        shelves=lambda: [shelf],
+        needed=lambda _shelf: frozenset(),
+    )
+    answer = {"token": "g1-local-00000000:2", "share": "all"}
+    return put(snapshots, _place=place, _ask=answer, _wait=None)
+
+
+def status(view: dict[str, Any], alerts: list[Any]) -> Patch:
+    far = {"epochs": 1, "events": 1_234, "ms": 500, "waiting": None, "unpublished": 2}
+    found = {
+        "parts": {"driver": "working"},
+        "drift": far,
+        "open_transactions": [OpenTransaction("flights.events", 1, 57, 21)._asdict()],
+        "alerts": [plain(one) for one in alerts],
+    }
+    return all_of(
+        running(up),
+        put(up, _view=view, _published="g1-local-00000000:1", standing=found, _warnings=[HOSTILE]),
+        put(up, commit_stream=answering(milestones=records.STREAM)),
+    )
+
+
+SAMPLES = [
+    Sample(["config", "show"], nothing),
+    Sample(
+        ["dead-letters", "list"],
+        all_of(running(rejected_events), put(rejected_events, dead_letters=listed(records.LETTERS))),
+    ),
+    Sample(
+        ["dead-letters", "replay", "--dry-run"],
+        all_of(running(rejected_events), put(rejected_events, dead_letters=listed(records.LETTERS))),
+    ),
+    Sample(["demo-regions"], demo_regions),
+    Sample(["doctor"], put(doctor, _findings=records.FINDINGS, cluster_for=None), code=1),
+    Sample(["down"], nothing),
+    Sample(["down", "--dry-run"], nothing),
+    Sample(["export", str(JOB_FILE), "--out", "{}"], put(export, pyarrow=None, _written=records.WRITTEN)),
+    Sample(["failover", str(JOB_FILE)], going_on(planned=False)),
+    Sample(
+        ["forks", "list", str(JOB_FILE)], put(forks, _forking=(records.SETTINGS, answering(forks=records.FORKS)))
+    ),
+    Sample(
+        ["forks", "decide", str(JOB_FILE), "--keep", str(OTHER), "--reason", "readers"],
+        put(forks, _forking=(records.SETTINGS, answering(decide=records.DECISION))),
+    ),
+    Sample(
+        ["forks", "loss", str(JOB_FILE)],
+        put(forks, _forking=(records.SETTINGS, answering(loss=(records.FORKS[0], records.LOSS)))),
+    ),
+    Sample(["generation", "start", "--dry-run"], claims()),
+    Sample(["generation", "promote", str(OTHER), "--dry-run"], claims()),
+    Sample(["generation", "abort", str(OTHER), "--dry-run"], claims()),
+    Sample(["generation", "list"], claims()),
+    Sample(["generation", "prune", "--dry-run"], pruning),
+    Sample(["rollback", "--to", "g1-local-00000000:1", "--dry-run"], claims(again=True)),
+    Sample(
+        ["get", HOSTILE],
+        all_of(
+            running(get),
+            put(get, _ask={"key": HOSTILE, "milestone": records.SHOWN, "rows": records.ROWS, "next_from": None}),
+        ),
+    ),
+    Sample(["history"], put(history, place_of=records.PLACE, read_history=records.STARTS)),
+    Sample(["init", "--from-topic", "orders", "--out", "{}/orders.yaml"], initialising),
+    Sample(
+        ["late", "list"], all_of(running(rejected_events), put(rejected_events, late_pairs=listed(records.LATE)))
+    ),
+    Sample(
+        ["milestones"],
+        all_of(running(milestones), put(milestones, commit_stream=answering(milestones=records.STREAM))),
+    ),
+    Sample(
+        ["mirror", "status", str(JOB_FILE), "--origin", "us"],
+        all_of(
+            _place_of_mirror(),
+            put(mirror, mirror_topics=answering(positions=records.positions(records_mirrored()))),
+        ),
+    ),
+    Sample(["mirror", "resync", str(JOB_FILE), "--topic", "flights.events", "--yes"], resyncing()),
+    Sample(["mirror", "resync", str(JOB_FILE), "--topic", "flights.events", "--dry-run"], resyncing()),
+    Sample(["mirror", "resync", str(JOB_FILE), "--topic", "flights.events", "--withdraw"], resyncing()),
+    Sample(
+        ["mirror", "resync", str(JOB_FILE), "--topic", "flights.events", "--from-snapshot", "--dry-run"],
+        from_a_snapshot,
+    ),
+    Sample(["plan", str(JOB_FILE), "--mirror-of", "us"], nothing),
+    Sample(["prepare", str(JOB_FILE)], put(prepare, job_topics=answering(prepare=[HOSTILE]))),
+    Sample(["produce", "/dev/null"], producing),
+    Sample(["prune", "--dry-run"], pruning_streams),
+    Sample(["regions", str(JOB_FILE)], put(regions, replicas_of=records.SAFE)),
+    Sample(
+        ["release", str(JOB_FILE), "--to", "eu", "--dry-run"],
+        put(failover, releasing=Releasing(records.RELEASE, False, [OTHER])),
+    ),
+    Sample(["restore", str(JOB_FILE), "--dry-run"], restoring()),
+    Sample(["schemas", "check"], nothing),
+    Sample(["schemas", "register", str(JOB_FILE)], registering),
+    Sample(["schemas", "show", str(JOB_FILE)], nothing),
+    Sample(["snapshots", "create"], storing()),
+    Sample(["snapshots", "list"], storing(), code=1),
+    Sample(["snapshots", "prune", "--dry-run"], storing(), code=1),
+    Sample(["snapshots", "verify"], storing(), code=1),
+    Sample(["status"], status({"detail": f"the API does not answer: {HOSTILE}"}, [records.ALERT]), code=1),
+    Sample(["status"], status({"token": "g1-local-00000000:2"}, [])),
+    Sample(["switchover", str(JOB_FILE)], going_on(planned=True)),
+    Sample(["tail"], put(tail, place_of=records.PLACE, committed=[records.CHANGES]), lines=True),
+    Sample(["up", str(JOB_FILE), "--detach"], put(up, _start_detached=records.STACK)),
+    Sample(
+        ["verify"],
+        put(verify, place_of=records.PLACE, _request=None, run_verification=records.RESULT, exit_code=1),
+        code=1,
+    ),
+    Sample(
+        ["verify", str(JOB_FILE), "--region", "us"],
+        put(
+            verify_regions,
+            request=SimpleNamespace(
+                origin=SimpleNamespace(region="us"), own=SimpleNamespace(region="eu"), limit=20, at=None
+            ),
+            compare=records.COMPARED,
+            newest=None,
+        ),
+        code=1,
+    ),
+]

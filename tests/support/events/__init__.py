@@ -1,0 +1,1 @@
+"""Events, schemas and registries for tests."""

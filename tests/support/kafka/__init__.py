@@ -1,0 +1,1 @@
+"""Brokers, clusters and links for tests."""

@@ -1,0 +1,1 @@
+"""Two regions and their mirrors for tests."""

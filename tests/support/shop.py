@@ -1,0 +1,97 @@
+"""The example of docs/ATTACH.md as a real program: its files, its orders, and what pandas makes of them."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from confluent_kafka import Producer
+
+from cutwater.local.jars import jars
+from support.harness import Flow
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "attach"
+START_MS = 1_700_000_040_000
+PROGRAM = "orders_query"
+
+
+class Shop(Flow):
+    """The example's files with a job and a topic of this test's own."""
+
+    def __init__(self, cluster: Any, folder: Path, name: str) -> None:
+        shutil.copytree(EXAMPLE, folder / "example")
+        job_file = folder / "example" / "orders.yaml"
+        job_file.write_text(job_file.read_text().replace("job: orders", f"job: {name}"))
+        super().__init__(cluster, job_file, folder, source=f"{name}.source")
+
+    def program(self, conf: Mapping[str, str] | None = None, **env: str) -> Any:
+        """Start the program by spark-submit, with more Spark settings."""
+        submit = [
+            str(Path(sys.executable).with_name("spark-submit")),
+            "--master",
+            "local[2]",
+            "--driver-memory",
+            "700m",
+        ]
+        for name, value in {"spark.ui.enabled": "false", **(conf or {})}.items():
+            submit += ["--conf", f"{name}={value}"]
+        submit += ["--jars", ",".join(map(str, jars("spark")))]
+        names = {"ORDERS_TOPIC": self.source, "ORDERS_JOB": str(self.job_file)}
+        return self.start_command(
+            PROGRAM,
+            [*map(str, submit), str(self.job_file.with_name("orders_query.py"))],
+            cwd=self.folder,
+            **names,
+            **env,
+        )
+
+    def orders(self, made: list[dict[str, Any]]) -> None:
+        producer = Producer(self.cluster.librdkafka())
+        for one in made:
+            producer.produce(self.source, json.dumps(one).encode(), one["customer"].encode())
+            producer.poll(0)
+        assert producer.flush(30) == 0
+
+
+def orders(count: int, seed: int = 3) -> list[dict[str, Any]]:
+    """Orders over 50 minutes, of which every fifth comes a second time, later; some customers are unknown."""
+    rng = random.Random(seed)
+    made = [
+        {
+            "event_id": f"e{seed}-{number}",
+            "customer": f"c{rng.randrange(22)}",
+            "cents": rng.randrange(1, 20_000),
+            "at": datetime.fromtimestamp((START_MS + rng.randrange(3_000_000)) / 1000, UTC).isoformat(),
+        }
+        for number in range(count)
+    ]
+    again = [rng.choice(made[: number + 1]) for number in range(0, count, 5)]
+    mixed = made + again
+    order = {id(one): place for place, one in enumerate(made)}
+    return sorted(mixed, key=lambda one: order[id(one)] + rng.randrange(400))
+
+
+def expected(made: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
+    """The state by pandas: each event once, joined and grouped."""
+    frame = pd.DataFrame(made).drop_duplicates("event_id")
+    frame = frame.merge(pd.read_csv(EXAMPLE / "customers.csv"), on="customer")
+    ms = pd.to_datetime(frame["at"], format="ISO8601").map(lambda at: round(at.timestamp() * 1000))
+    frame["start"] = ms - ms % 600_000
+    frame["large"] = frame["cents"] >= 10_000
+    rows = {}
+    for (region, start), group in frame.groupby(["region", "start"]):
+        rows[str(region), int(start)] = {
+            "orders": len(group),
+            "cents": int(group["cents"].sum()),
+            "largest": int(group["cents"].max()),
+            "large": int(group["large"].sum()),
+        }
+    return rows

@@ -1,0 +1,1 @@
+"""Changelogs, views and their readers for tests."""

@@ -1,0 +1,115 @@
+"""A job with every kind of measure over every type, and rows of it: partials to store, and what users must see.
+
+Both are computed from the same made-up events, in plain Python: nothing here asks the measures themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from datasketches import hll_sketch
+
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.core.job.job import Job
+from cutwater.views.store.key_layout import Window, storage_key
+from cutwater.views.store.store import Store
+from support.views.changelogs import HOUR_MS
+
+_TYPES: dict[str, Any] = {
+    "flag": "boolean",
+    "small": "int",
+    "big": "long",
+    "half": "float",
+    "ratio": "double",
+    "label": "string",
+    "price": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
+    "seen": {"type": "long", "logicalType": "timestamp-millis"},
+    "exact": {"type": "long", "logicalType": "timestamp-micros"},
+}
+_SUMS = ("small", "big", "ratio", "price")
+_DISTINCT = ("label", "big")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CHOICES: dict[str, list[Any]] = {
+    "flag": [True, False],
+    "small": [0, -1, 2**31 - 1, -(2**31)],
+    "big": [0, 2**63 - 1, -(2**63), 2**53 + 1],
+    "half": [0.5, -3.25, 1024.0],
+    "ratio": [0.0, -1.5, 1e300, 0.1],
+    "label": ["", "größe", "\U0001f600 'x' \"y\" \\", "a\nb\t\x01"],
+    "price": [Decimal("-99999999.99"), Decimal("0.01"), Decimal("1234.50")],
+    "seen": [_EPOCH, _EPOCH + timedelta(milliseconds=1), _EPOCH - timedelta(days=9, milliseconds=7)],
+    "exact": [_EPOCH, _EPOCH + timedelta(days=20_000, microseconds=1), _EPOCH - timedelta(microseconds=1)],
+}
+Expected = dict[tuple[str, int, int], dict[str, Any]]
+"""What users see of each (key, window start, window end)."""
+
+
+def measured_job(folder: Path) -> tuple[Job, Path]:
+    fields = [{"name": "shop", "type": "string"}, {"name": "at", "type": _TYPES["seen"]}]
+    fields += [{"name": name, "type": ["null", type_], "default": None} for name, type_ in _TYPES.items()]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "wide.avsc").write_text(json.dumps({"type": "record", "name": "Wide", "fields": fields}))
+    measures = ["events: {measure: count}"]
+    for kind in ("min", "max", "first", "last"):
+        measures += [f"{kind}_{name}: {{measure: {kind}, field: {name}}}" for name in _TYPES]
+    measures += [f"{kind}_{name}: {{measure: {kind}, field: {name}}}" for kind in ("sum", "avg") for name in _SUMS]
+    measures += [f"distinct_{name}: {{measure: distinct, field: {name}}}" for name in _DISTINCT]
+    name = f"measured-{os.getpid()}"
+    path = folder / "measured.yaml"
+    path.write_text(
+        f"job: {name}\nsource: {{topic: {name}.events, schema: wide.avsc, key: shop, event_time: at}}\n"
+        "window: {kind: tumbling, size: 1h}\nlateness: 1h\nretention: 24h\npartitions: 3\nmeasures:\n"
+        + "".join(f"  {one}\n" for one in measures)
+    )
+    return load_job(path), path
+
+
+def measured_rows(job: Job, store: Store, count: int, seed: int = 1) -> tuple[dict[bytes, bytes], Expected]:
+    """Rows as a store takes them, and what users must see of each."""
+    rng, codec = random.Random(seed), Codec(job.state_schema)
+    stored: dict[bytes, bytes] = {}
+    expected: Expected = {}
+    for number in range(count):
+        start = number % 7 * HOUR_MS
+        window = Window(f"ü{number}/\x00x", start, start + HOUR_MS)
+        events = [
+            {name: rng.choice([None, *choices]) for name, choices in _CHOICES.items()}
+            for _ in range(rng.randrange(1, 5))
+        ]
+        partials, expected[window] = _of(events)
+        stored[storage_key(window, store.segment_ms)] = codec.encode(partials)
+    return stored, expected
+
+
+def _of(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    partials: dict[str, Any] = {"events": len(events)}
+    seen: dict[str, Any] = {"events": len(events)}
+    for name in _TYPES:
+        values = [(offset, one[name]) for offset, one in enumerate(events) if one[name] is not None]
+        for kind, choose in (("min", min), ("max", max)):
+            seen[f"{kind}_{name}"] = partials[f"{kind}_{name}"] = choose((one for _, one in values), default=None)
+        for kind, choose in (("first", min), ("last", max)):
+            offset, value = choose(values, default=(0, None), key=lambda pair: pair[0])
+            seen[f"{kind}_{name}"] = value
+            place = {"event_time": _EPOCH, "origin": "local", "partition": 0, "offset": offset, "value": value}
+            partials[f"{kind}_{name}"] = None if value is None else place
+        plain = [one for _, one in values]
+        if name in _SUMS:
+            total = sum(plain) if plain else None
+            kept = Decimal(total) if name == "big" and total is not None else total
+            partials |= {f"sum_{name}": kept, f"avg_{name}_sum": kept, f"avg_{name}_count": len(plain)}
+            seen |= {f"sum_{name}": total, f"avg_{name}": float(total / len(plain)) if plain else None}
+        if name in _DISTINCT:
+            sketch = hll_sketch(12)
+            for one in plain:
+                sketch.update(one)
+            partials[f"distinct_{name}"] = bytes(sketch.serialize_updatable()) if plain else None
+            seen[f"distinct_{name}"] = len(set(plain) - {""})  # which sketches pass over
+    return partials, seen

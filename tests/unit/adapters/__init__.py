@@ -1,0 +1,1 @@
+"""Tests of adapters that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of adapters/avro that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of adapters/events that need neither broker nor Spark."""

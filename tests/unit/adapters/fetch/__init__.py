@@ -1,0 +1,1 @@
+"""Tests of adapters/fetch that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of adapters/http that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of adapters/job_files that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of adapters/kafka that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of adapters/runtime that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of adapters/topics that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of cli that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of cli/job that need neither broker nor Spark."""

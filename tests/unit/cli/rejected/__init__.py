@@ -1,0 +1,1 @@
+"""Tests of cli/rejected that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of cli/stack that need neither broker nor Spark."""

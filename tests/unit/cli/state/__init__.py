@@ -1,0 +1,1 @@
+"""Tests of cli/state that need neither broker nor Spark."""

@@ -1,0 +1,185 @@
+"""`cutwater get` and the HTTP API answer for each key that may be written, however it looks in a path."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import ANY
+from urllib.parse import urlsplit
+
+import httpx
+import psutil
+import pytest
+from typer.testing import CliRunner, Result
+
+from cutwater.cli.key_argument import with_keys_last
+from cutwater.cli.main import app
+from cutwater.core.events.rejection import MAX_KEY_BYTES
+from cutwater.core.query.key_path import encoded, key_query, path_of
+from cutwater.local.running_file import RunningStack
+from support.views.apiserving import Own, app_of, serving
+from support.views.changelogs import GENERATION, Sold, make_job
+from unit.views.store.test_store import rows
+
+KEYS = (
+    *("JFK", "", "-5", "-", "--limit", "..", ".", "a/../b", "/", "//", "%2E", "a?b#c", "a+b c", "ü", "日本"),
+    *("line\nbreak", "JFK\n", "\n", "\r\n", "a\tb", "\x7f", "\0", "[red]", "&key=x", "a=b"),
+    "ü" * (MAX_KEY_BYTES // 2),  # as large as one may be
+    "k" * 40_000,  # written by a version that had no bound
+)
+FORMS = (lambda key: {"key": key}, lambda key: {"key64": encoded(key.encode())}, key_query)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The API, on a real port, of a view with one row of each key: its place in KEYS is the row's value.
+
+    Starlette's TestClient decodes a path twice, and has no `%2E` of its own.
+    """
+    folder = tmp_path_factory.mktemp("keys")
+    job, _ = make_job(folder)
+    own = Own(folder / "v", job)
+    own.show(1, rows(job, own.store, [Sold(key, 1, value) for value, key in enumerate(KEYS)]))
+    with serving(app_of(own.view)) as url:
+        yield url
+    own.close()
+
+
+def _name(key: str) -> str:
+    return repr(key[:20])
+
+
+@pytest.mark.parametrize("key", KEYS, ids=_name)
+def test_each_key_has_a_query(url: str, key: str) -> None:
+    """Text, base64 with and without what fills it up, and what the CLI asks by: all answer as the path does."""
+    expected = httpx.get(url + path_of(key)).json()
+    padded = encoded(key.encode()) + "=" * (-len(encoded(key.encode())) % 4)
+    for query in (*(form(key) for form in FORMS), {"key64": padded}):
+        assert httpx.get(f"{url}/v1/state", params=query).json() == expected | {"milestone": ANY}
+    assert expected["key"] == key
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("key=a&key64=YQ", "two ways"),
+        ("key64=_w", "UTF-8"),
+        ("key64=a+b", "base64"),
+        ("key64=!", "base64"),
+        ("key64=a", "base64"),
+        ("key64=%C3%BC", "base64"),
+        ("key=a&after=x", "after"),
+        ("key64=YQ&shards=0-1", "shards"),
+    ],
+)
+def test_a_key_that_is_not_named_well_is_refused(url: str, query: str, problem: str) -> None:
+    """422 that says why; never the rows of all keys, or of another one."""
+    answer = httpx.get(f"{url}/v1/state?{query}")
+    assert (answer.status_code, problem in answer.json()["detail"]) == (422, True), answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/state/%ff", "/v1/stored/J%C3", "/v1/state?key=%ed%a0%bd", "/v1/global/state/%80"]
+)
+def test_bytes_that_are_no_text_name_no_key(url: str, path: str) -> None:
+    """With a sign in place of what is wrong they would name another key, which may be there."""
+    answer = httpx.get(url + path)
+    assert (answer.status_code, answer.json()["detail"][:23]) == (400, "the address is no UTF-8"), answer.text
+    assert httpx.get(f"{url}/v1/state/%EF%BF%BD").status_code == 200, "the sign itself is a key as any other"
+
+
+def test_a_url_has_a_size(url: str, tmp_path: Path) -> None:
+    """Behind it a key is asked for in a body: one of 300,000 bytes, as versions without a bound have written."""
+    _stack(tmp_path, url)
+    key = "k" * 300_000
+    done = _get(tmp_path, key[:100_000])
+    assert (done.exit_code, "POST /v1/keys" in done.output) == (2, True), done.output
+    with socket.create_connection((urlsplit(url).hostname, urlsplit(url).port)) as asking:
+        asking.sendall(f"GET /v1/state?key={key[:70_000]} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert asking.recv(100).startswith(b"HTTP/1.1 400 ")
+    (found,) = httpx.post(f"{url}/v1/keys", json={"keys": [key]}).json()["keys"]
+    assert found["key"] == key
+
+
+@pytest.mark.parametrize("key", KEYS, ids=_name)
+def test_each_key_has_a_path(url: str, key: str) -> None:
+    """The rows of just this key, of `state` and of `stored`; and the same by its name in a body."""
+    answer = httpx.get(url + path_of(key)).json()
+    assert (answer["key"], [row["pieces"] for row in answer["rows"]]) == (key, [KEYS.index(key)])
+    stored = httpx.get(url + path_of(key).replace("/v1/state/", "/v1/stored/", 1)).json()
+    assert len(stored["rows"]) == 1
+    (several,) = httpx.post(f"{url}/v1/keys", json={"keys": [key]}).json()["keys"]
+    assert (several["key"], several["rows"]) == (key, answer["rows"])
+
+
+@pytest.mark.parametrize("key", KEYS, ids=_name)
+def test_get_reaches_each_key(url: str, key: str, tmp_path: Path) -> None:
+    """As a user writes it; only where it begins with two dashes, behind `--`."""
+    _stack(tmp_path, url)
+    done = _get(tmp_path, "--json", *(["--", key] if key.startswith("--") else [key]))
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert (answer["key"], [row["pieces"] for row in answer["rows"]]) == (key, [KEYS.index(key)])
+
+
+def test_a_key_that_no_event_has_is_refused(tmp_path: Path) -> None:
+    """Bytes of a shell that are no UTF-8: exit 2 and no traceback."""
+    _stack(tmp_path, "http://127.0.0.1:9")
+    done = _get(tmp_path, os.fsdecode(b"\xff"))
+    assert (done.exit_code, "no UTF-8" in done.output) == (2, True)
+
+
+def test_an_unknown_option_is_still_refused(tmp_path: Path) -> None:
+    """With the suggestion; an option without its value, and a second key, are refused too."""
+    for words, says in (
+        (["-5", "--limt", "3"], "--limit"),
+        (["--limt"], "--limit"),
+        (["-5", "--limit"], "requires an argument"),
+        (["JFK", "-5"], "unexpected extra argument"),
+        ([], "Missing argument"),
+    ):
+        done = _get(tmp_path, *words)
+        assert (done.exit_code, says in done.output) == (2, True), done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["-5"], ["--", "-5"]),
+        (["-5", "--limit", "3"], ["--limit", "3", "--", "-5"]),
+        (["--from", "-5", "-x", "--json"], ["--from", "-5", "--json", "--", "-x"]),
+        (["--limit=3", "-limit"], ["--limit=3", "--", "-limit"]),
+        (["--json", "--", "--limit", "-5"], ["--json", "--", "--limit", "-5"]),
+        (["-5", "--json", "--limit"], ["--json", "--limit"]),
+        (["-j", "-5"], ["-j", "--", "-5"]),
+    ],
+    ids=" ".join,
+)
+def test_keys_come_last(words: list[str], expected: list[str]) -> None:
+    """Options with their values first, then `--`, then what is no option."""
+    options = {"--limit": True, "--from": True, "--json": False, "-j": False}
+    assert with_keys_last(words, options) == expected
+
+
+def _stack(folder: Path, url: str) -> None:
+    """The file of a stack that runs: this process, with an API at `url`."""
+    RunningStack(
+        pid=os.getpid(),
+        started=psutil.Process().create_time(),
+        ready=True,
+        job_file="job.yaml",
+        job="job",
+        generation=str(GENERATION),
+        bootstrap_servers="127.0.0.1:9",
+        api_url=url,
+        spark_ui_url="",
+        data_dir=str(folder),
+        logs={},
+    ).write()
+
+
+def _get(folder: Path, *words: str) -> Result:
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, ["get", "--data-dir", str(folder), *words])

@@ -1,0 +1,1 @@
+"""Tests of client that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of core/checks that need neither broker nor Spark."""

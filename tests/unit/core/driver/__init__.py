@@ -1,0 +1,1 @@
+"""Tests of core/driver that need neither broker nor Spark."""

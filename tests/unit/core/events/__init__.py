@@ -1,0 +1,1 @@
+"""Tests of core/events that need neither broker nor Spark."""

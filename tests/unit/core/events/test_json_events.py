@@ -1,0 +1,80 @@
+"""Events in JSON as plain values: which schemas can have them, and how we write them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from cutwater.core.errors import UsageError
+from cutwater.core.events.json_events import encode, json_fields
+
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+
+
+def schema(**types: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "A", "fields": [{"name": name, "type": one} for name, one in types.items()]}
+
+
+def written(type_: Any, value: Any) -> str:
+    return encode({"a": value}, json_fields(schema(a=type_))).decode()
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "text"),
+    [
+        ("int", -5, "-5"),
+        ("double", 0.1, "0.1"),
+        ("double", float("nan"), '"NaN"'),
+        ("double", float("-inf"), '"-Infinity"'),
+        ("string", 'größe "x"\n', '"größe \\"x\\"\\n"'),
+        ("boolean", True, "true"),
+        ("bytes", b"\x00\xff", '"AP8="'),
+        (DECIMAL, Decimal("1E+3"), '"1000"'),
+        (DECIMAL, Decimal("-0.50"), '"-0.50"'),
+        (MILLIS, 1_357_041_600_123, "1357041600123"),
+        (MILLIS, datetime(2013, 1, 1, 12, tzinfo=UTC), '"2013-01-01T12:00:00.000000Z"'),
+        (MILLIS, datetime(2013, 1, 1, 12), '"2013-01-01T12:00:00.000000Z"'),
+        (MILLIS, datetime(2013, 1, 1, 12, tzinfo=timezone(timedelta(hours=2))), '"2013-01-01T10:00:00.000000Z"'),
+        (["null", "int"], None, "null"),
+        (["null", MILLIS], 5, "5"),
+    ],
+)
+def test_a_value_is_written_as_the_page_of_the_formats_says(type_: Any, value: Any, text: str) -> None:
+    """One text per type, in UTF-8."""
+    assert written(type_, value) == f'{{"a":{text}}}'
+
+
+def test_what_a_record_leaves_out_is_left_out() -> None:
+    """A default is the reader's to fill in; what the schema does not name is not written."""
+    fields = json_fields(schema(a="int", b="int"))
+    assert json.loads(encode({"b": 1, "c": 2}, fields)) == {"b": 1}
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        {"type": "array", "items": "int"},
+        {"type": "map", "values": "int"},
+        {"type": "record", "name": "B", "fields": []},
+        ["null", "int", "string"],
+        ["null"],
+        {"type": "int", "logicalType": "date"},
+        {"type": "long", "logicalType": "local-timestamp-millis"},
+    ],
+)
+def test_a_type_that_json_events_cannot_have_is_named(type_: Any) -> None:
+    """The field, and what to do about it."""
+    with pytest.raises(UsageError, match=r"source\.schema: field 'a' is "):
+        json_fields(schema(a=type_))
+
+
+def test_a_named_type_may_be_used_again() -> None:
+    """An enum that an earlier field defines, by its short or its full name."""
+    kind = {"type": "enum", "name": "Kind", "symbols": ["x", "y"]}
+    made = {**schema(a=kind, b=["null", "Kind"], c="ns.Kind"), "namespace": "ns"}
+    assert [(one.kind, one.symbols) for one in json_fields(made)] == [("enum", ("x", "y"))] * 3

@@ -1,0 +1,39 @@
+"""How values are framed: which records carry a registry's number, and which one."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, confluent_number, confluent_numbers, is_confluent
+
+FRAMED = b"\x00\x00\x00\x01\x02body"
+
+
+@pytest.mark.parametrize(
+    ("value", "framed"),
+    [
+        (FRAMED, True),
+        (FRAMED[:CONFLUENT_HEADER_BYTES], True),
+        (FRAMED[: CONFLUENT_HEADER_BYTES - 1], False),
+        (b"\xc3\x01" + bytes(9), False),
+        (b"", False),
+    ],
+)
+def test_a_value_is_framed_by_its_first_byte_and_its_length(value: bytes, framed: bool) -> None:
+    assert is_confluent(value) is framed
+
+
+def test_the_numbers_of_some_records() -> None:
+    """Of tombstones, empty values and single objects there is none; the body does not matter."""
+    assert confluent_number(FRAMED) == 258
+    values = [
+        FRAMED,
+        FRAMED[:5] + b"other",
+        None,
+        b"",
+        b"\x00\x00",
+        b"\xc3\x01" + bytes(9),
+        b"\x00\x00\x00\x00\x07",
+    ]
+    assert confluent_numbers(values) == {258, 7}
+    assert confluent_numbers([]) == set()

@@ -1,0 +1,1 @@
+"""Tests of core/failover that need neither broker nor Spark."""

@@ -1,0 +1,70 @@
+"""The exact loss, from plain offsets: what was copied later, what of it was read, what of it came too late."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutwater.core.driver.rejected_events import LatePair, Listed, Place
+from cutwater.core.failover.exact_loss import ExactLoss, Late, Later, Missed, Record, late_of, later
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.generation import Generation
+
+COPY = "flights.events.from-us"
+
+
+@st.composite
+def copies(draw: st.DrawFn) -> list[Record]:
+    """Both offsets rise, and markers leave gaps on either side."""
+    steps = draw(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), max_size=30))
+    found, source, local = [], draw(st.integers(0, 5)), draw(st.integers(0, 5))
+    for by, here in steps:
+        found.append(Record(source, local))
+        source, local = source + by, local + here
+    return found
+
+
+@given(copies(), st.integers(0, 60), st.integers(0, 60), st.integers(0, 60))
+def test_what_was_copied_after_the_failover(copy: list[Record], since: int, more: int, read: int) -> None:
+    """Exactly the records whose offset in the origin is in the range; and its place here holds no other."""
+    wanted = [one for one in copy if since <= one.source < since + more]
+    found = later(copy, since, since + more, read, kept=30)
+    assert found.gone == sum(one.source < 30 for one in wanted)
+    assert found.records == len(wanted)
+    assert found.read == sum(one.local < read for one in wanted)
+    assert [one for one in copy if found.holds(one.local)] == wanted
+
+
+def test_where_it_lies_ends_behind_its_last_record() -> None:
+    """A record that follows at once, of before or behind the range, is no part of it."""
+    copy = [Record(4, 10), Record(5, 11), Record(6, 12), Record(7, 13)]
+    assert later(copy, 5, 7, read=12, kept=6) == Later(2, 11, 13, 1, 1)
+    assert later(copy, 8, 9, read=12) == Later()
+
+
+def pair(partition: int, offset: int, window: int, topic: str = COPY) -> LatePair:
+    by = Listed(Generation(2, "eu", "0badcafe"), 1, 3)
+    return LatePair(Place(topic, partition, offset), by, "JFK", window, window + 1, 0, 9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 2)), unique=True))
+def test_late_are_pairs_of_events_that_were_copied_later(found: list[tuple[int, int, int]]) -> None:
+    """An event that is late for two windows is one event; other topics' offsets mean nothing here."""
+    copied = {TopicPartition(COPY, 0): Later(3, 4, 7), TopicPartition(COPY, 1): Later()}
+    pairs = [pair(*one) for one in found] + [pair(0, 5, 0, "flights.events")]
+    wanted = [one for one in found if one[0] == 0 and 4 <= one[1] < 7]
+    assert late_of(pairs, copied) == Late(len(wanted), len({one[:2] for one in wanted}))
+
+
+def test_a_count_is_exact_only_where_nothing_was_deleted() -> None:
+    """What retention has taken on either side is a bound, not a number; a lost end is neither."""
+
+    def missed(**changes: int) -> Missed:
+        told = {"copied": 10, "end": 20, "records": 8, "deleted": 0, "cut": 0, "forgotten": 0} | changes
+        return Missed(TopicPartition("flights.events", 0), **told, later=Later(5, 3, 9, 4))
+
+    one = ExactLoss([missed(), missed(cut=3)], Late(3, 2))
+    assert (one.events, one.copied, one.absent, one.read, one.exact) == (16, 10, 6, 8, True)
+    assert not ExactLoss([missed(), missed(deleted=1)], Late(0, 0)).exact
+    assert not ExactLoss([missed()], Late(0, 0), ("an epoch is not listed whole",)).exact
+    assert not ExactLoss([missed(), missed(forgotten=1)], Late(0, 0)).exact

@@ -1,0 +1,1 @@
+"""Tests of core/generations that need neither broker nor Spark."""

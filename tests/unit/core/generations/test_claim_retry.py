@@ -1,0 +1,85 @@
+"""A start or a rollback that is asked for again: which claim it goes on with, over plain values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cutwater.core.failover.failover import Again
+from cutwater.core.generations.candidates import folded
+from cutwater.core.generations.claim_retry import Wish, earlier, may_be_gone_on_with
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
+from support.protocol_samples import JOB, milestone
+
+OLD, LAST = replace(milestone(3), sequence=3), replace(milestone(5), sequence=5)
+SECOND, THIRD = (Generation(number, "local", f"{number:08x}") for number in (2, 3))
+PARTITIONS = len(LAST.changelog_cut)
+
+
+def claim(parent: Milestone = LAST, back: int = 0, generation: Generation = SECOND, **changes: object) -> Claim:
+    made = Claim(JOB, generation, bytes([parent.sequence]), PARTITIONS, back, "", 0)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def parent_of(one: Claim) -> Milestone:
+    return {OLD.sequence: OLD, LAST.sequence: LAST}[one.parent[0]]
+
+
+def found(wish: Wish, *records: Candidacy, last: Milestone = LAST) -> Again | None:
+    return earlier(wish, folded(records), last, parent_of)
+
+
+ANY, WIDE = Wish(None, None, rewinds=False), Wish(None, PARTITIONS + 1, rewinds=False)
+BACK = Wish(OLD, None, rewinds=True)
+
+
+def test_the_same_words_go_on_with_the_open_claim() -> None:
+    """Without a token of any parent of this line: the newest was another one then. Of several the newest claim."""
+    assert found(ANY) is None
+    assert found(ANY, claim()) == Again(claim(), done=False)
+    assert found(ANY, claim(OLD)) == Again(claim(OLD), done=False)
+    assert found(Wish(LAST, PARTITIONS, rewinds=False), claim()) == Again(claim(), done=False)
+    assert found(ANY, claim(), claim(generation=THIRD)) == Again(claim(generation=THIRD), done=False)
+    assert found(BACK, claim(OLD, 3)) == Again(claim(OLD, 3), done=False)
+
+
+@pytest.mark.parametrize(
+    ("wish", "other"),
+    [
+        (Wish(OLD, None, rewinds=False), claim()),
+        (WIDE, claim()),
+        (ANY, claim(partitions=PARTITIONS + 1)),
+        (ANY, claim(LAST, 5)),
+        (BACK, claim(OLD)),
+        (BACK, claim(LAST, 5)),
+        (ANY, claim(origin="us")),
+    ],
+)
+def test_other_words_claim_another(wish: Wish, other: Claim) -> None:
+    """Another parent, other partitions, a rollback where none was, none where one was, or a failover's."""
+    assert found(wish, other) is None
+
+
+def test_what_may_not_follow_is_gone_on_with_by_nobody() -> None:
+    """Given up, overtaken, or of a line that ended."""
+    assert found(ANY, claim(), Withdrawal(JOB, SECOND, "why", 0)) is None
+    assert found(BACK, claim(OLD, 3), last=replace(LAST, generation=THIRD)) is None
+    assert found(ANY, claim(generation=THIRD), last=replace(LAST, generation=SECOND)) is None
+
+
+def test_a_rollback_that_is_promoted_is_done() -> None:
+    """Nothing was promoted behind it: the state is what was asked for. A start from there is another wish."""
+    there = replace(LAST, generation=SECOND)
+    assert found(BACK, claim(OLD, 3), Promotion(JOB, SECOND, 0), last=there) == Again(claim(OLD, 3), done=True)
+    assert found(ANY, claim(), Promotion(JOB, SECOND, 0), last=there) is None
+
+
+def test_another_one_that_is_being_promoted_goes_first() -> None:
+    """Two candidates cannot both follow."""
+    both = folded([claim(), claim(generation=THIRD), Promotion(JOB, THIRD, 0)])
+    asked = both.promoting_behind(LAST)
+    assert may_be_gone_on_with(Again(claim(generation=THIRD), done=False), asked)
+    assert not may_be_gone_on_with(Again(claim(), done=False), asked)
+    assert may_be_gone_on_with(Again(claim(), done=False), None)

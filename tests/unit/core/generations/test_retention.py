@@ -1,0 +1,120 @@
+"""An earlier generation goes only when it was left long ago, and nothing needs what it wrote."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutwater.core.generations.candidates import Candidate, Candidates
+from cutwater.core.generations.retention import Standing, left_behind, retained
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Claim
+
+GENERATIONS = [Generation(1, "local"), *(Generation(number, "local", f"{number:08x}") for number in range(2, 8))]
+FIRST, SECOND, THIRD, FOURTH, FIFTH, *_ = GENERATIONS
+
+
+def claimed(*generations: Generation, **withdrawn_ms: int) -> Candidates:
+    found = {}
+    for one in generations:
+        candidate = Candidate(Claim("job", one, b"", 2, 0, "", 0))
+        at_ms = withdrawn_ms.get(f"g{one.number}")
+        found[one] = candidate if at_ms is None else replace(candidate, withdrawn="no", withdrawn_ms=at_ms)
+    return Candidates(found)
+
+
+NOW = Standing(
+    promoted=FOURTH,
+    since=FOURTH,
+    since_ms=1_000,
+    known=claimed(SECOND, THIRD, FOURTH),
+    parents={SECOND: FIRST, THIRD: SECOND, FOURTH: THIRD},
+    output=FOURTH,
+)
+
+
+def test_what_was_left_long_ago_goes() -> None:
+    """All before but the parent of the promoted one."""
+    kept = {one: retained(one, NOW) for one in (FIRST, SECOND, THIRD, FOURTH)}
+    assert kept == {
+        FIRST: None,
+        SECOND: None,
+        THIRD: f"{FOURTH} was started from one of its milestones",
+        FOURTH: "it is promoted",
+    }
+
+
+def test_a_fork_stays_until_it_is_given_up() -> None:
+    """A generation that came back from another region may have gone back behind what was committed here."""
+    claims = dict(NOW.known.by_id)
+    claims[THIRD] = Candidate(Claim("job", THIRD, b"", 2, 7, "", 0, origin="eu"))
+    now = NOW._replace(known=Candidates(claims))
+    assert f"{THIRD} came back from another region" in (retained(FIRST, now) or "")
+    assert retained(FIRST, now._replace(keep_forks=False)) is None
+    claims[THIRD] = Candidate(Claim("job", THIRD, b"", 2, 0, "", 0, origin="eu"))
+    assert retained(FIRST, now._replace(known=Candidates(claims))) is None, "this region had no milestone before"
+
+
+def test_what_was_left_lately_stays() -> None:
+    """Of what was promoted when the time began all that comes before was left by then, and nothing else."""
+    then = NOW._replace(since=SECOND)
+    assert retained(FIRST, then) is None
+    assert "not left long enough ago" in (retained(SECOND, then) or "")
+    assert "not left long enough ago" in (retained(FIRST, NOW._replace(since=None)) or "")
+
+
+def test_each_reader_is_a_reason() -> None:
+    assert "FIRST" not in (retained(FIRST, NOW) or "")
+    assert "output has not gone on" in (retained(SECOND, NOW._replace(output=SECOND)) or "")
+    assert retained(FIRST, NOW._replace(output=SECOND)) is None
+    assert "mirror" in (retained(FIRST, NOW._replace(arrived=frozenset({FIRST}))) or "")
+    assert "3 snapshots" in (retained(FIRST, NOW._replace(snapshots={str(FIRST): 3})) or "")
+
+
+def test_candidates_and_their_parents_stay() -> None:
+    """One that was given up goes when that was long ago, and its parent with it."""
+    coming = NOW._replace(known=claimed(FOURTH, FIFTH), parents={FOURTH: THIRD, FIFTH: FIRST})
+    assert retained(FIFTH, coming) == "it is a candidate"
+    assert str(FIFTH) in (retained(FIRST, coming) or "")
+    given_up = coming._replace(known=claimed(FOURTH, FIFTH, g5=999))
+    assert retained(FIFTH, given_up) is None
+    assert retained(FIRST, given_up) is None
+    lately = coming._replace(known=claimed(FOURTH, FIFTH, g5=1_000))
+    assert "not left long enough ago" in (retained(FIFTH, lately) or "")
+
+
+@given(
+    st.integers(0, 6),
+    st.none() | st.integers(0, 6),
+    st.dictionaries(st.sampled_from(GENERATIONS[1:]), st.sampled_from(GENERATIONS)),
+    st.none() | st.sampled_from(GENERATIONS),
+)
+def test_what_is_needed_never_goes(
+    promoted: int, since: int | None, parents: dict[Generation, Generation], output: Generation | None
+) -> None:
+    """The promoted one, candidates, their parents, the output's, and what was at work within the time."""
+    now = Standing(
+        promoted=GENERATIONS[promoted],
+        since=None if since is None else GENERATIONS[min(since, promoted)],
+        since_ms=1_000,
+        known=claimed(*parents),
+        parents=parents,
+        output=output,
+    )
+    gone = {one for one in GENERATIONS if retained(one, now) is None}
+    open_ones = {one for one in parents if one.number > now.promoted.number}
+    needed = {now.promoted, *open_ones, *(parents[one] for one in {now.promoted, *open_ones} & parents.keys())}
+    needed |= {output} if output else set()
+    assert not gone & needed
+    assert all(now.since is not None and one.number < now.since.number for one in gone)
+
+
+def test_a_generation_is_left_behind_by_a_later_one_alone() -> None:
+    """And nothing is known before anything is promoted, or of a topic that is no changelog."""
+    assert left_behind(FIRST, SECOND)
+    assert not left_behind(SECOND, SECOND)
+    assert not left_behind(THIRD, SECOND)
+    assert not left_behind(FIRST, None)
+    assert not left_behind(None, SECOND)

@@ -1,0 +1,1 @@
+"""Tests of core/job that need neither broker nor Spark."""

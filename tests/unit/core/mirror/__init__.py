@@ -1,0 +1,1 @@
+"""Tests of core/mirror that need neither broker nor Spark."""

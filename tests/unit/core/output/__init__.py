@@ -1,0 +1,1 @@
+"""Tests of core/output that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of core/query that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of core/state that need neither broker nor Spark."""

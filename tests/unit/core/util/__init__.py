@@ -1,0 +1,1 @@
+"""Tests of core/util that need neither broker nor Spark."""

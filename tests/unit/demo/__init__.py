@@ -1,0 +1,1 @@
+"""Tests of demo that need neither broker nor Spark."""

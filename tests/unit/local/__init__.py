@@ -1,0 +1,1 @@
+"""Tests of local that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of local/processes that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of mirror that need neither broker nor Spark."""

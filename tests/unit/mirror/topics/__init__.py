@@ -1,0 +1,1 @@
+"""Tests of mirror/topics that need neither broker nor Spark."""

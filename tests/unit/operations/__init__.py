@@ -1,0 +1,1 @@
+"""Tests of operations that need neither broker nor Spark."""

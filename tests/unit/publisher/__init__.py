@@ -1,0 +1,1 @@
+"""Tests of publisher that need neither broker nor Spark."""

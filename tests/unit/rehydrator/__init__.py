@@ -1,0 +1,1 @@
+"""Tests of rehydrator that need neither broker nor Spark."""

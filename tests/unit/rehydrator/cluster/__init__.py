@@ -1,0 +1,1 @@
+"""Tests of rehydrator/cluster that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of rehydrator/http_api that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of rehydrator/routes that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of spark that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of support that need neither broker nor Spark."""

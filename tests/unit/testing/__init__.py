@@ -1,0 +1,1 @@
+"""Tests of testing that need neither broker nor Spark."""

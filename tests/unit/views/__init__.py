@@ -1,0 +1,1 @@
+"""Tests of views that need neither broker nor Spark."""

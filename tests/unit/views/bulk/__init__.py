@@ -1,0 +1,1 @@
+"""Tests of views/bulk that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of views/changelog that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of views/follow that need neither broker nor Spark."""

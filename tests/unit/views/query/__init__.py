@@ -1,0 +1,1 @@
+"""Tests of views/query that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of views/snapshots that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of views/store that need neither broker nor Spark."""

@@ -1,0 +1,1 @@
+"""Tests of watch that need neither broker nor Spark."""
