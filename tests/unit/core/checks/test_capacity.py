@@ -13,7 +13,9 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.checks.acls import Acl
 from cutwater.core.checks.capacity import (
     CUT_BYTES,
+    HEADERS_BYTES,
     PROTOCOL_BYTES,
+    RECORD_BYTES,
     Load,
     Sizes,
     doubts,
@@ -169,3 +171,10 @@ def test_sizes_for_people() -> None:
     """Three digits and a unit."""
     assert [size(one) for one in (12, 1_500, 2.5e9, 7e15)] == ["12 B", "1.5 KB", "2.5 GB", "7,000 TB"]
     assert [size(one) for one in (999, 1_000, 1_000_000)] == ["999 B", "1 KB", "1 MB"]
+
+
+def test_a_row_is_the_sum_of_its_parts() -> None:
+    """A longer key makes a record longer by what it has more, and the table's largest unit goes on."""
+    assert row_bytes_of(JOB, RowSizes(key=50.0)) - row_bytes_of(JOB, RowSizes(key=20.0)) == pytest.approx(30)
+    assert row_bytes_of(JOB, RowSizes(key=0.0)) > RECORD_BYTES + HEADERS_BYTES
+    assert (size(999), size(1_000), size(1e16)) == ("999 B", "1 KB", "10,000 TB")

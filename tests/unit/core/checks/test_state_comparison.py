@@ -196,3 +196,15 @@ def test_a_scope_holds_what_ends_behind_its_bound_up_to_the_other_one() -> None:
     assert inside(Scope(3).narrowed(None, None, None)) == [4, 5, 6]
     assert inside(Scope(3).narrowed(None, 4, None)) == [5, 6]
     assert inside(Scope(3).narrowed(None, 1, None)) == [4, 5, 6]
+
+
+def test_a_scope_ends_with_its_last_window() -> None:
+    """The upper bound counts, the lower one does not."""
+    scope = Scope(1, up_to_ms=3)
+    assert [scope.holds(0, name_of("a", hour)) for hour in range(4)] == [False, True, True, False]
+
+
+def test_a_scope_takes_the_higher_lower_bound() -> None:
+    assert Scope(5).narrowed(None, 7, None).above_ms == 7
+    assert Scope(5).narrowed(None, 3, None).above_ms == 5
+    assert Scope(5).narrowed(frozenset({2}), None, None) == Scope(5, shards=frozenset({2}))

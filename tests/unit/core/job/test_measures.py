@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.errors import UsageError
 from cutwater.core.job.measures import HLL_LG_K, KINDS, FieldType, Measure, build, merge
+from cutwater.core.job.measures import value as value_measure
 
 TYPES: dict[str, tuple[FieldType, st.SearchStrategy[Any]]] = {
     "int": (FieldType("int"), st.integers(-(2**31), 2**31 - 1)),
@@ -182,3 +183,22 @@ def test_a_type_is_named_with_its_digits() -> None:
     """A decimal's are part of what it is."""
     assert str(FieldType("decimal", 28, 6)) == "decimal(28,6)"
     assert str(FieldType("long")) == "long"
+
+
+def test_a_type_is_written_as_avro_has_it() -> None:
+    assert FieldType("long").avro == "long"
+    assert FieldType("timestamp-micros").avro == {"type": "long", "logicalType": "timestamp-micros"}
+    wanted = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
+    assert FieldType("decimal", 5, 2).avro == wanted
+
+
+def test_a_measure_without_its_type_is_refused() -> None:
+    with pytest.raises(UsageError, match="sum needs a field"):
+        build("m", "sum", "f", None, HllSketches())
+    with pytest.raises(UsageError, match="sum needs a field"):
+        build("m", "sum", None, FieldType("long"), HllSketches())
+
+
+def test_a_column_that_cannot_be_kept_is_refused() -> None:
+    with pytest.raises(UsageError, match="cast it in your query"):
+        value_measure("m", FieldType("bytes"))

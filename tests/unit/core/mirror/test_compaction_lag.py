@@ -89,3 +89,9 @@ def test_how_old_an_answer_is_and_that_it_is_one() -> None:
     one = Spared(1_000, 40.0)
     assert one.old_s(47.5) == 7.5
     assert not one.unknown
+
+
+def test_the_age_of_the_last_question() -> None:
+    """The mirror logs it: the time from the question to now."""
+    assert Spared(DAY_MS, 100.0).old_s(130.0) == 30.0
+    assert not Spared(DAY_MS, 100.0).unknown

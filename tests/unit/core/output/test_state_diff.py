@@ -53,3 +53,9 @@ def test_the_difference_makes_one_state_the_other(
     """Applied to the old state it gives the new one."""
     made = {**old, **dict(differences(pieces(old, some), pieces(new, others), lambda one, two: one == two))}
     assert {name: value for name, value in made.items() if value is not None} == new
+
+
+def test_rows_that_are_shown_alike_are_no_difference() -> None:
+    """`same` decides for rows that lie apart, too, where the pieces do not hold the same places."""
+    old, new = {b"a": b"a1", b"b": b"b1", b"c": b"a1"}, {b"a": b"a2", b"c": b"a2"}
+    assert list(differences(pieces(old, [2]), pieces(new, [1]), same)) == [(b"b", None)]

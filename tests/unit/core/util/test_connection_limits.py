@@ -95,3 +95,19 @@ def test_what_counts_as_one_client() -> None:
     assert client_of("::ffff:10.0.0.1") == client_of("10.0.0.1") != client_of("10.0.0.2")
     assert client_of("fe80::1%eth0") == client_of("fe80::2")
     assert client_of("a.pipe") == "a.pipe"
+
+
+def test_the_tightest_bounds_that_leave_room() -> None:
+    """One connection more than work is enough, in all and by address."""
+    assert Bounds(every=5, by_address=5, working=4, working_by_address=4).working == 4
+    with pytest.raises(ValueError, match="more must be connected than at work"):
+        Bounds(every=4, by_address=2, working=2, working_by_address=0)
+
+
+def test_a_working_connection_is_counted_once() -> None:
+    """The start of its work takes it off the list of those that wait: the place behind it stays free."""
+    ports = Connections[str](Bounds(every=3, by_address=2, working=1, working_by_address=1))
+    assert ports.opened("one", "a") is None
+    assert ports.begun("one") == ""
+    assert ports.opened("two", "a") is None
+    assert ports.opened("three", "a") == "two", "the one that works is not cut off"

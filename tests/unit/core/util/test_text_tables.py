@@ -202,3 +202,8 @@ def test_numbers_that_are_none() -> None:
     assert {one: number_text(one) for one in told} == told
     assert number_text(float("nan")) == number_text(Decimal("NaN")) == "NaN"
     assert (number_text(0.0), number_text(-1_234), number_text(Decimal("1.50"))) == ("0.0", "-1,234", "1.50")
+
+
+def test_an_item_that_just_fits_is_not_broken() -> None:
+    """A text of exactly the width stands on a line of its own and is not broken at its blank."""
+    assert packed(["x", "ab cd"], ",", 7, "12345", 2) == ["12345x,", "  ab cd"]
